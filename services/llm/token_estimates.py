@@ -7,8 +7,6 @@ import math
 import re
 from collections.abc import Iterable
 
-import numpy as np
-
 _CJK = re.compile(r"[\u1100-\u11ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]+")
 
 TOKENS_PER_CJK = 0.75
@@ -70,7 +68,8 @@ class TokenEstimator:
     def __init__(self) -> None:
         self._rates: Rates = (TOKENS_PER_CJK, TOKENS_PER_OTHER)
         # The decayed sums of the normal equations, in multiples of the static rates
-        self._left, self._right = np.zeros((2, 2)), np.zeros(2)
+        self._wide_wide = self._wide_other = self._other_other = 0.0
+        self._wide = self._other = 0.0
         self._counts_tools = True
 
     @property
@@ -113,16 +112,22 @@ class TokenEstimator:
             return
         weight = expected / (expected + _UNSURE_TOKENS)
         # Relative to the static estimate: relative to the report, reports that are too low would weigh most.
-        shares = np.array([expected_wide, expected_other]) / expected
-        self._left = _KEEP * self._left + weight * np.outer(shares, shares)
-        self._right = _KEEP * self._right + weight * shares * tokens / expected
+        of_wide, of_other, ratio = expected_wide / expected, expected_other / expected, tokens / expected
+        self._wide_wide = _KEEP * self._wide_wide + weight * of_wide * of_wide
+        self._wide_other = _KEEP * self._wide_other + weight * of_wide * of_other
+        self._other_other = _KEEP * self._other_other + weight * of_other * of_other
+        self._wide = _KEEP * self._wide + weight * of_wide * ratio
+        self._other = _KEEP * self._other + weight * of_other * ratio
         self._rates = self._solve()
 
     def _solve(self) -> Rates:
         """Return the rates with the least error within the bounds; the regulariser does not decay."""
-        left, (wide, other) = self._left + np.diag(_DOUBT), (self._right + _DOUBT).tolist()
-        (wide_wide, mixed), (_, other_other) = left.tolist()
-        of_wide = _bounded(float(np.linalg.solve(left, [wide, other])[0]) * TOKENS_PER_CJK, _BOUNDS[0])
+        doubt_wide, doubt_other = _DOUBT
+        wide_wide, other_other = self._wide_wide + doubt_wide, self._other_other + doubt_other
+        wide, other = self._wide + doubt_wide, self._other + doubt_other
+        mixed = self._wide_other
+        factor_wide = (wide * other_other - other * mixed) / (wide_wide * other_other - mixed * mixed)
+        of_wide = _bounded(factor_wide * TOKENS_PER_CJK, _BOUNDS[0])
         # The second is optimal given the bounded first, and then the first given the second.
         of_other = _bounded(
             (other - mixed * of_wide / TOKENS_PER_CJK) / other_other * TOKENS_PER_OTHER, _BOUNDS[1]
