@@ -5,7 +5,7 @@ from services.llm.chat_models import ChatModels
 from services.platform.postgres import Database
 from services.platform.settings import Settings
 from services.summaries.daily_scheduler import DailyScheduler
-from services.summaries.daily_summaries import DailySummaries, VisitSummaries
+from services.summaries.daily_summaries import DailySummaries
 from services.summaries.day_store import DayStore
 from services.summaries.rolling_summaries import RollingSummaries
 from services.summaries.schedule import summary_schedule
@@ -34,6 +34,6 @@ class Summaries:
             on=settings.memory_topics,
             keep_newest=settings.memory_summary_window_size,
         )
-        schedule, days = visit_schedule(settings), DayStore(database)
-        self.daily = DailySummaries(days, VisitSummaries(days, writer, schedule, jobs), writer)
+        schedule = visit_schedule(settings)
+        self.daily = DailySummaries(DayStore(database), writer, schedule, jobs)
         self.daily_scheduler = DailyScheduler(database, self.daily, jobs, on=schedule.summaries)

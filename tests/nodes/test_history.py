@@ -17,7 +17,7 @@ from services.memory.blocks import Owner
 from services.memory.core import CoreMemory
 from services.memory.operations import Trigger
 from services.platform.postgres import Database
-from services.summaries.daily_summaries import DailySummaries, VisitSummaries
+from services.summaries.daily_summaries import DailySummaries
 from services.summaries.day_store import DayStore
 from services.summaries.past_days import PastDays
 from services.summaries.writer import SummaryWriter
@@ -236,8 +236,8 @@ async def test_days_that_cannot_be_read_are_unknown_and_not_empty(services: Serv
     nowhere = Database("postgresql://nobody@127.0.0.1:1/none")
     writer = SummaryWriter(services.models, most_tokens=1, chunk_tokens=1)
     store = DayStore(nowhere)
-    visits = VisitSummaries(store, writer, VisitSchedule(), JobQueue(nowhere))
-    away = PastDays(DailySummaries(store, visits, writer), nowhere, most_tokens=500)
+    daily = DailySummaries(store, writer, VisitSchedule(), JobQueue(nowhere))
+    away = PastDays(daily, nowhere, most_tokens=500)
     update = await _history(services, turn, days=away, reference=asked)
     assert update["degraded"] == ["daily_summaries"]
     assert not update["told_without_model"]
