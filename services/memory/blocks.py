@@ -14,10 +14,11 @@ from services.errors import InvalidInput
 from services.memory import core_sql
 from services.memory.content import MAX_SECTIONS, check_section, check_size, check_values
 from services.memory.core_values import pinned_among, without_removals_of
-from services.memory.items import ItemChange, apply_changes, canonical, overlay
+from services.memory.items import apply_changes, canonical, overlay
 from services.memory.operations import Actor, Entry, Operation, OperationLog, Trigger
 from services.platform.authorship import made_by
 from services.platform.connections import Connection
+from state.memory import ItemChange
 from state.prompt import CoreMemoryBlock, CoreMemorySections
 from state.turn import OpenTurn
 

@@ -19,12 +19,13 @@ from services.memory.as_of import as_of
 from services.memory.blocks import BACKGROUND, AddedItem, Block, Change, Owner, SectionChange, sections_of
 from services.memory.content import check_section, check_size, check_values
 from services.memory.core_values import digests_pinned
-from services.memory.items import ItemChange, canonical, merge_patch
+from services.memory.items import canonical, merge_patch
 from services.memory.operations import Actor, Entry, OperationLog, Trigger
 from services.memory.provenance import taken_back
 from services.platform.connections import Connection, again_if_contended
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
+from state.memory import ItemChange
 from state.prompt import CoreMemorySections
 
 

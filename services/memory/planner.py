@@ -11,7 +11,7 @@ from services.memory.core import CoreMemory
 from services.memory.core_values import CoreValues
 from services.memory.filing_prompt import FilingOperation
 from services.memory.finding import Found, MemoryFinder, is_id
-from services.memory.items import SINGLE_FIELDS, ItemChange, apply_changes
+from services.memory.items import SINGLE_FIELDS, apply_changes
 from services.memory.model import ChangeRequest, Memory
 from services.memory.plans import (
     known_already,
@@ -24,7 +24,7 @@ from services.memory.plans import (
 )
 from services.text.language import Language, compare, language_of
 from services.text.secrets import Secrets
-from state.memory import PlainForm, PlannedChange, PlannedItem
+from state.memory import ItemChange, PlainForm, PlannedChange
 
 Kept = Literal["remember", "standing"]
 """Kinds of what is kept: a fact, or a wish about all answers."""
@@ -107,7 +107,7 @@ class ChangePlanner:
         if _holds(content, text):
             return new_plan(kind, known_already(text, language), [text], target=text, has_changes=False)
         plan = new_plan(kind, summary_of(kind, [text], language), [text], target=text)
-        item = PlannedItem(action="add", section=SECTION, field=name, value=text, old=None)
+        item = ItemChange("add", SECTION, name, text)
         if _has_room(known, item):
             plan["items"] = [item]
         else:
@@ -180,8 +180,7 @@ class ChangePlanner:
             plan = self._of_addition(request, known, operation)
             planned.append(plan)
             # The next must not count on room that this one takes.
-            added = [ItemChange(**item) for item in plan["items"]]
-            known[SECTION] = apply_changes(known.get(SECTION, {}), added).content
+            known[SECTION] = apply_changes(known.get(SECTION, {}), plan["items"]).content
         return planned
 
     async def _of_filing(
@@ -270,16 +269,16 @@ def language_for(request: ChangeRequest, *texts: str) -> Language:
 
 def _written(plan: PlannedChange, text: str) -> PlannedChange:
     """Return a plan that writes a text where it would add a value; what memory says already stays as it is."""
-    items = [each for each in plan["items"] if each["action"] != "add"]
+    items = [each for each in plan["items"] if each.action != "add"]
     return {**plan, "items": items, "written": [text] if len(items) < len(plan["items"]) else plan["written"]}
 
 
-def _has_room(known: KnownSections, item: PlannedItem) -> bool:
+def _has_room(known: KnownSections, item: ItemChange) -> bool:
     """Return whether the section takes a value more, or may still be begun."""
     if SECTION not in known and len(known) >= MAX_SECTIONS:
         return False
     try:
-        check_size(SECTION, apply_changes(known.get(SECTION, {}), [ItemChange(**item)]).content)
+        check_size(SECTION, apply_changes(known.get(SECTION, {}), [item]).content)
     except InvalidInput:
         return False
     return True

@@ -17,7 +17,7 @@ from services.memory.plans import new_plan
 from services.memory.remainders import Words, without
 from services.platform.postgres import Database
 from services.time_reference.local_days import bounds
-from state.memory import PlannedChange, PlannedItem
+from state.memory import ItemChange, PlannedChange
 
 KINDS = ("message_id", "episode_id", "value", "conversation_id", "day", "since", "topic")
 _MOST_RETRACTED = 5000
@@ -191,7 +191,7 @@ class TargetPlanner:
     ) -> TargetPlan:
         """The plan to forget messages as a whole, with the values of core memory that they brought in."""
         tenant_id, user_id = ids["tenant_id"], ids["user_id"]
-        by_owner: dict[Owner, list[PlannedItem]] = {}
+        by_owner: dict[Owner, list[ItemChange]] = {}
         brought_in = set(message_ids)
         for value in await self._values.read(tenant_id, user_id):
             if value.holds and value.message_id in brought_in:
@@ -257,7 +257,7 @@ def without_topic(text: str, topic: Words) -> str | None:
 
 
 def planned_removal(
-    messages: Sequence[UUID] = (), episodes: Sequence[UUID] = (), items: Sequence[PlannedItem] = ()
+    messages: Sequence[UUID] = (), episodes: Sequence[UUID] = (), items: Sequence[ItemChange] = ()
 ) -> PlannedChange:
     """Return the plan to hide messages as a whole, memories, and values of core memory."""
     plan = new_plan("forget", "")

@@ -13,8 +13,8 @@ from services.errors import Conflict, InvalidInput, NotFound
 from services.identity.tenants import DEFAULT_TENANT, Tenants
 from services.memory.blocks import Owner
 from services.memory.content import MAX_SECTION_BYTES, check_values
-from services.memory.items import ItemChange
 from services.memory.operations import Trigger
+from state.memory import ItemChange
 from tests.support.single_changes import change_items
 from tests.support.turns import exchange, new_turn, owner_of
 
