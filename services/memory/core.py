@@ -16,7 +16,16 @@ from uuid_utils.compat import uuid7
 from services.errors import Conflict, InvalidInput, NotFound
 from services.memory import core_sql
 from services.memory.as_of import as_of
-from services.memory.blocks import BACKGROUND, AddedItem, Block, Change, Owner, SectionChange, sections_of
+from services.memory.blocks import (
+    BACKGROUND,
+    AddedItem,
+    Block,
+    Change,
+    Owner,
+    SectionChange,
+    blocks_of,
+    sections_of,
+)
 from services.memory.content import check_section, check_size, check_values
 from services.memory.core_values import digests_pinned
 from services.memory.items import canonical, merge_patch
@@ -67,8 +76,7 @@ class CoreMemory:
 
         With `at`, as they were at that moment; a section that was removed since is not there.
         """
-        rows = await self._rows(owner, visible=False, at=at)
-        return [Block(*row[:3], *row[4:]) for row in rows]
+        return blocks_of(await self._rows(owner, visible=False, at=at))
 
     async def known(self, owner: Owner) -> dict[str, dict[str, Any]]:
         """The content of every section as prompts show it, a space's laid over the shared ones."""

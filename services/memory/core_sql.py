@@ -43,7 +43,7 @@ WITH block AS (
     ON CONFLICT (user_id, expert_id, section, space_id, tenant_id) DO UPDATE SET
         content = EXCLUDED.content, version = EXCLUDED.version, updated_at = clock_timestamp(),
         rewritten_version = greatest(core_memory_blocks.rewritten_version, EXCLUDED.rewritten_version)
-    RETURNING id, rewritten_version, updated_at
+    RETURNING id, updated_at
 ), noted AS (
     INSERT INTO core_memory_history
         (block_id, version, tenant_id, old, new, trigger_message_id, actor, made_by, at)
@@ -55,7 +55,7 @@ WITH block AS (
     UPDATE core_memory_generations SET generation = generation + cardinality(%(versions)s::integer[])
     WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND expert_id = %(expert_id)s
 )
-SELECT rewritten_version, updated_at, id FROM block
+SELECT updated_at, id FROM block
 """
 
 VERSION = """
