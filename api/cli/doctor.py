@@ -10,9 +10,9 @@ import httpx
 import typer
 
 from api.cli.service import AtUrl, WithKey
-from api.cli.shell import FAILED, AsJson, fail, open_services_on, print_json, print_table, settings_or_exit
+from api.cli.shell import FAILED, AsJson, fail, open_services_on, print_json, print_table, read_settings
 from services.engines import migrate_if_owner, open_engines
-from services.errors import AnamnesisError, Unavailable
+from services.errors import Unavailable
 from services.platform.settings import KEY_VARIABLE, Settings
 
 _LOOKS = 20
@@ -60,14 +60,11 @@ def doctor(
 
     Example: `anamnesis doctor --ask`
     """
-    settings = settings_or_exit()
+    settings = read_settings()
     address = url or f"http://{settings.host}:{settings.port}"
     findings = _of_service(address, key, ask=ask)
     if findings is None:
-        try:
-            findings = asyncio.run(_of_shell(settings, address, ask=ask))
-        except AnamnesisError as error:
-            fail(error.message)
+        findings = asyncio.run(_of_shell(settings, address, ask=ask))
     if as_json:
         print_json(findings)
     else:

@@ -10,7 +10,6 @@ from anamnesis_client import Anamnesis
 from api.cli import shell
 from api.cli.service import over_http
 from services.engines import open_engines
-from services.errors import AnamnesisError, Unavailable
 from services.memory.removal.tables import scrub as scrub_tables
 from services.platform.settings import Settings
 
@@ -41,10 +40,7 @@ def erase(
     shell.confirm(f"Permanently erase {what}?", yes=yes)
     path = ("users", user) if space is None else ("users", user, "spaces", space)
     if scrub:
-        try:
-            erased = asyncio.run(_erase_and_scrub(shell.quiet_settings(), service, path))
-        except AnamnesisError as error:
-            shell.fail(error.message)
+        erased = shell.run(lambda settings: _erase_and_scrub(settings, service, path))
     else:
         erased = service.request("DELETE", *path)
     if as_json:
@@ -63,12 +59,8 @@ async def _erase_and_scrub(settings: Settings, service: Anamnesis, path: Sequenc
             erased: dict[str, Any] = await asyncio.to_thread(service.request, "DELETE", *path)
             await scrub_tables(engines.owner_url)
             await shell.wait_for_milvus(services)
-            try:
+            with shell.one_line_errors("The data is erased, but the index was not rewritten: anamnesis reindex"):
                 await services.erasure.scrub_index()
-            except Unavailable as error:
-                shell.fail(
-                    f"{error.message} The data is erased, but the index was not rewritten. Run: anamnesis reindex"
-                )
             return erased
 
 

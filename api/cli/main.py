@@ -13,7 +13,6 @@ from api.cli import (
     keys,
     knowledge,
     mcp,
-    memory,
     replay,
     request,
     serve,
@@ -34,7 +33,6 @@ app.command(name="doctor")(doctor.doctor)
 app.command(name="init")(configuration.init)
 app.command(name="config")(configuration.config)
 app.command(name="api")(request.api)
-app.add_typer(memory.app, name="memory")
 app.add_typer(audit.lineage_app, name="lineage")
 app.command(name="replay")(replay.replay)
 app.add_typer(jobs.app, name="jobs")

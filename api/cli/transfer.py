@@ -13,7 +13,6 @@ import typer
 from anamnesis_client import Anamnesis, ImportReport
 from api.cli import shell
 from api.cli.service import AtUrl, WithKey, connected, over_http
-from services.errors import InvalidInput
 from services.transfer.vendors.conversion import Conversion, VendorExport, vendor_named
 from services.validation import RULE, is_id
 
@@ -83,12 +82,8 @@ def export(
 
     Example: `anamnesis export u-1 -o u-1.jsonl`
     """
-    try:
+    with shell.one_line_errors("The export is incomplete."):
         count = _export_to(service, user, space, output)
-    except OSError as error:
-        shell.fail(f"{output or 'the standard output'} cannot be written: {error.strerror}")
-    except KeyboardInterrupt:
-        shell.fail("stopped; the export is incomplete")
     if output is not None:
         typer.echo(f"{count} lines are in {output}.", err=True)
 
@@ -176,17 +171,12 @@ def import_vendor(
     if str(file) == "-":
         shell.fail("--from reads a file, not the standard input", shell.WRONG_USE)
     read, report = Conversion(), None
-    try:
-        export = VendorExport(vendor_named(vendor), file, user=user, expert=expert)
-        lines = _converted(export, export.archive.size(), read)
-        if dry_run:
-            for _ in lines:
-                pass
-    except InvalidInput as error:
-        shell.fail(shell.told(error), shell.WRONG_USE)
-    except KeyboardInterrupt:
-        shell.fail("stopped.")
-    if not dry_run:
+    export = VendorExport(vendor_named(vendor), file, user=user, expert=expert)
+    lines = _converted(export, export.archive.size(), read)
+    if dry_run:
+        for _ in lines:
+            pass
+    else:
         with connected(url, key, after_failure=_KEPT_OF_EXPORT) as service:
             report = service.import_lines(lines)
     _show_export(read, report, export.archive.other_files(), as_json=as_json)
