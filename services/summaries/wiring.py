@@ -8,7 +8,6 @@ from services.summaries.daily_scheduler import DailyScheduler
 from services.summaries.daily_summaries import DailySummaries
 from services.summaries.day_store import DayStore
 from services.summaries.rolling_summaries import RollingSummaries
-from services.summaries.schedule import summary_schedule
 from services.summaries.store import SummaryStore
 from services.summaries.topic_store import TopicStore
 from services.summaries.topics import TopicArchive
@@ -26,7 +25,7 @@ class Summaries:
             most_tokens=settings.memory_summary_max_tokens,
             chunk_tokens=settings.memory_summary_chunk_tokens,
         )
-        self.rolling = RollingSummaries(SummaryStore(database), writer, summary_schedule(settings), jobs)
+        self.rolling = RollingSummaries(SummaryStore(database), writer, settings, jobs)
         self.topics = TopicArchive(
             TopicStore(database),
             models,

@@ -13,7 +13,7 @@ from services.jobs.queue import JobQueue
 from services.platform.connections import Connection, again_if_contended
 from services.platform.postgres import UNHURRIED_S, Database
 from services.platform.settings import Settings
-from services.summaries.schedule import ARCHIVE, ARCHIVE_SOON, SUMMARISE, summary_schedule
+from services.summaries.schedule import ARCHIVE, ARCHIVE_SOON, SUMMARISE, fewest_messages
 from services.text.secrets import Secrets
 from services.transfer.batch import Batch, Numbered
 from services.transfer.lines import BadLine, Line, parse, remembered_line
@@ -73,7 +73,6 @@ class Importer:
         self._settings = settings
         self._database = database
         self._jobs = jobs
-        self._schedule = summary_schedule(settings)
         self._visits = visit_schedule(settings)
         self._longest_line = longest_line
         self._secrets = Secrets(settings.memory_keep_secrets)
@@ -138,10 +137,9 @@ class Importer:
 
     async def _defer(self, connection: Connection, tenant_id: UUID, conversation_ids: Sequence[UUID]) -> None:
         """Defer the jobs that keep the conversations bounded, as turns do: no first turn has to wait for them."""
-        schedule = self._schedule
-        enough = max(schedule.min_messages, schedule.window_size + 1)
+        enough = fewest_messages(self._settings)
         store = ImportedMessages(connection, tenant_id)
         for of, strategy in await store.behind(conversation_ids, enough=enough, soon=ARCHIVE_SOON):
-            if strategy == "topics" or schedule.on:
+            if strategy == "topics" or self._settings.memory_summaries:
                 task = ARCHIVE if strategy == "topics" else SUMMARISE
                 await self._jobs.defer(connection, task, tenant_id=tenant_id, one_of=of, conversation_id=of)
