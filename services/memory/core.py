@@ -100,7 +100,6 @@ class CoreMemory:
         Raises:
             InvalidInput: the section's name, the patch, or the section's size with it is not accepted, or the
                 owner has the most sections already.
-            NotFound: the owner, or the conversation, was erased.
         """
         check_section(section)
         check_values(patch)
@@ -123,7 +122,6 @@ class CoreMemory:
 
         Raises:
             InvalidInput: a section's name or a value is not accepted, or a section would be too large.
-            NotFound: the owner was erased.
         """
         unmatched, entries = list[ItemChange](), list[Entry]()
         for section, changing in (await self._sections(connection, owner, changes, {trigger.actor})).items():
@@ -140,9 +138,6 @@ class CoreMemory:
 
         Returns:
             For each item why it was not accepted, and nothing was logged; None = it was.
-
-        Raises:
-            NotFound: the owner was erased.
         """
         actors = {each.trigger.actor for each in added}
         sections = await self._sections(connection, owner, [each.change for each in added], actors)
@@ -194,7 +189,7 @@ class CoreMemory:
 
         Raises:
             Conflict: the section's version is another than `expected_version` (0 = there is none yet).
-            InvalidInput, NotFound: as `update`.
+            InvalidInput: as `update`.
         """
         check_section(section)
         check_size(section, content)
