@@ -67,9 +67,7 @@ class RollingSummaries:
         window = self._settings.memory_summary_window_size
         for attempt in range(_RETRIES + 1):
             # The state first: a retraction between the two is noticed when the summary is written.
-            state = await self.store.state(
-                tenant_id, conversation_id, window=self._settings.memory_summary_window_size
-            )
+            state = await self.store.state(tenant_id, conversation_id, window=window)
             old = await self.store.get(tenant_id, conversation_id)
             if state is None or not self._is_due(state, old):
                 return False
