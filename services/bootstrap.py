@@ -238,7 +238,7 @@ class Services(Connected):
 
         async def plan_topic(owner: Owner, topic: str) -> PlannedChange:
             request = ChangeRequest.outside_of_turns(owner, Trigger("user"))
-            return await memory.changes.planner.plan_everything(request, topic)
+            return await memory.changes.planner.plan_named(request, topic, everything=True)
 
         self.forgetting = Erasures(
             stores,

@@ -59,20 +59,25 @@ class ChangePlanner:
         named = [await self._finder.by_id(request.owner, each) for each in ids]
         return Found([each for each in named if each is not None])
 
-    async def plan_named(self, request: ChangeRequest, what: str, *, ids: Sequence[str] = ()) -> PlannedChange:
-        """Plan to hide what ids or words name."""
-        found = await self.found(request, what, ids)
-        target = what or ", ".join(ids)
+    async def plan_named(
+        self,
+        request: ChangeRequest,
+        what: str,
+        *,
+        ids: Sequence[str] = (),
+        everything: bool = False,
+        language: Language | None = None,
+    ) -> PlannedChange:
+        """Plan to hide what ids or words name; with `everything`, every statement that has all of the words."""
+        if everything:
+            found = await self._finder.find(request, what, everything=True)
+        else:
+            found = await self.found(request, what, ids)
         if not found.meant:
-            return plan_of_nothing("forget", target, found.candidates, language_for(request, what))
-        return await self.plan_forget(request, found.meant, target=what, whole=bool(ids) or is_id(what))
-
-    async def plan_everything(self, request: ChangeRequest, what: str) -> PlannedChange:
-        """Plan to hide every statement that has all of some words."""
-        found = await self._finder.find(request, what, everything=True)
-        if not found.meant:
-            return plan_of_nothing("forget", what, (), language_for(request, what))
-        return await self.plan_forget(request, found.meant, target=what, whole=False)
+            target = what or ", ".join(ids)
+            return plan_of_nothing("forget", target, found.candidates, language or language_for(request, what))
+        whole = bool(ids) or (is_id(what) and not everything)
+        return await self.plan_forget(request, found.meant, target=what, whole=whole)
 
     async def plan_remember(
         self, request: ChangeRequest, text: str, *, field: str = "", kind: Kept = "remember"
@@ -224,7 +229,9 @@ class ChangePlanner:
     async def _of_form(self, request: ChangeRequest, form: PlainForm, message: str) -> PlannedChange:
         match form.kind:
             case "forget" | "forget_everything":
-                return await self._of_forgetting(request, form)
+                everything = form.kind == "forget_everything"
+                plan = await self.plan_named(request, form.what, everything=everything, language=form.language)
+                return {**plan, "own": "leave out"}
             case "remember" | "standing":
                 return await self.plan_remember(request, form.what[:LONGEST_ITEM], kind=form.kind)
             case "off_record":
@@ -235,15 +242,6 @@ class ChangePlanner:
                 if form.rest:
                     return plan_of_leaving_out(form)
                 return await self._of_forgetting_last(request, form, message)
-
-    async def _of_forgetting(self, request: ChangeRequest, form: PlainForm) -> PlannedChange:
-        found = await self._finder.find(request, form.what, everything=form.kind == "forget_everything")
-        if found.meant:
-            plan = await self.plan_forget(request, found.meant, target=form.what, whole=False)
-        else:
-            plan = plan_of_nothing("forget", form.what, found.candidates, form.language)
-        plan["own"] = "leave out"
-        return plan
 
     async def _of_forgetting_last(self, request: ChangeRequest, form: PlainForm, message: str) -> PlannedChange:
         """Plan to hide the exchange before this message."""

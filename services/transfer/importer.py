@@ -19,7 +19,7 @@ from services.transfer.batch import Batch, Numbered
 from services.transfer.lines import BadLine, Line, parse, remembered_line
 from services.transfer.message_store import ImportedMessages
 from services.transfer.report import ImportReport
-from services.visits.visit import VisitGrouping, visit_schedule
+from services.visits.visit import group_visits, visit_schedule
 
 LONGEST_LINE = 72 * 1024 * 1024
 """Bytes. A message may carry images of 70 MiB, and the line some text beside them."""
@@ -129,9 +129,8 @@ class Importer:
             batch = Batch(connection, tenant_id, lines, default_timezone=self._settings.default_timezone)
             report = await batch.store(episodes=self._settings.memory_episodes)
             if batch.touched:
-                grouping = VisitGrouping(connection, tenant_id, self._visits)
                 for conversation_id, (first, last) in batch.touched.items():
-                    await grouping.group(conversation_id, first, last)
+                    await group_visits(connection, tenant_id, self._visits, conversation_id, first, last)
                 await self._defer(connection, tenant_id, list(batch.touched))
         return report
 
