@@ -83,13 +83,13 @@ class CoreMemory:
         sections = sections_of(await self._rows(owner, visible=True))
         return {name: block["content"] for name, block in sections.items()}
 
-    async def for_turn(self, owner: Owner, generation: int | None) -> CoreMemorySections:
-        """Every section as a prompt needs it; with the generation 0 there is none, and the database is not asked.
+    async def for_turn(self, owner: Owner) -> CoreMemorySections:
+        """Every section as a prompt needs it.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
         """
-        return sections_of(await self._rows(owner, visible=True)) if self._on and generation != 0 else {}
+        return sections_of(await self._rows(owner, visible=True)) if self._on else {}
 
     @again_if_contended
     async def update(self, owner: Owner, section: str, patch: dict[str, Any], trigger: Trigger) -> Block:

@@ -186,7 +186,7 @@ async def test_items_change_in_one_version_of_each_section_and_a_rollback_undoes
     assert [change.old for change in unmatched] == ["pollen"]
     human = {"allergies": ["cats", "dust"], "home": "lives in Bergen"}
     assert await _contents(services, owner) == {"human": human, "notes": {"open": "call the bank"}}
-    assert (await core.for_turn(owner, 3))["human"]["content"] == human
+    assert (await core.for_turn(owner))["human"]["content"] == human
 
     logged = await services.memory.operations.list(DEFAULT_TENANT, "u-1", limit=10)
     assert [(one.type, one.field) for one in logged[:2]] == [
