@@ -30,18 +30,14 @@ from services.knowledge.wiring import Knowledge
 from services.llm.chat_models import ChatModels
 from services.llm.embeddings import Embedder
 from services.llm.token_estimates import TokenEstimators
-from services.memory.blocks import Owner
 from services.memory.filing import Filing
 from services.memory.filing_checks import FilingEvidence
 from services.memory.filing_store import FilingStore
 from services.memory.lineage.audit import LineageAudit
 from services.memory.lineage.prompt import PromptLineage
 from services.memory.lineage.tracing import Lineage
-from services.memory.model import ChangeRequest
-from services.memory.operations import Trigger
 from services.memory.removal.erasures import Erasures
 from services.memory.removal.expiry import Retention
-from services.memory.removal.hiding import RebuildTasks
 from services.memory.removal.key_renewal import KeyRenewal
 from services.memory.removal.receipts import ReceiptKey, Receipts
 from services.memory.removal.stores import RemovalStores
@@ -62,7 +58,6 @@ from services.platform.settings import Settings
 from services.reflection.reflection import Reflection
 from services.store.store import Store
 from services.summaries.past_days import PastDays
-from services.summaries.schedule import ARCHIVE, SUMMARISE
 from services.summaries.wiring import Summaries
 from services.text.secrets import Secrets
 from services.tools.wiring import Tools
@@ -72,7 +67,6 @@ from services.usage.budgets import Budgets
 from services.usage.ledger import UsageLedger
 from services.visits.visit import visit_schedule
 from services.visits.visits import Visits
-from state.memory import PlannedChange
 
 
 @dataclass(eq=False, repr=False)
@@ -175,7 +169,7 @@ class Services(Connected):
         self.feedback = TurnFeedback(database)
         self.transcript = Transcript(database)
         self.conversation_names = ConversationNames(database, self.transcript, self.models)
-        self.branches = Branches(database, memory.branching)
+        self.branches = Branches(database, memory.undo)
         self.known_conversations = KnownConversations(database)
         self.explanations = Explanations(database)
         self.experts = Experts(database)
@@ -225,8 +219,8 @@ class Services(Connected):
         settings, database, memory, jobs = self.settings, self.database, self.memory, self.jobs
         stores = RemovalStores(
             database,
-            self.leases,
-            self.events,
+            self.leases.stop_all,
+            self.events.delete,
             memory.index,
             memory.operations,
             jobs,
@@ -235,15 +229,10 @@ class Services(Connected):
         )
         self.erasure = WholeErasure(stores)
         self.retention = Retention(database, self.erasure, jobs)
-
-        async def plan_topic(owner: Owner, topic: str) -> PlannedChange:
-            request = ChangeRequest.outside_of_turns(owner, Trigger("user"))
-            return await memory.changes.planner.plan_named(request, topic, everything=True)
-
         self.forgetting = Erasures(
             stores,
             self.lineage,
-            TargetPlanner(database, memory.values, plan_topic),
+            TargetPlanner(database, memory.values, memory.changes.planner),
             memory.hiding,
             Receipts(database, ReceiptKey(settings.data_dir, settings.receipt_key_file)),
             KeyRenewal(database, jobs),
@@ -260,8 +249,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
     async with AsyncExitStack() as stack:
         connected = await connect(stack, settings, engines)
         database, jobs = connected.database, connected.jobs
-        rebuilding = RebuildTasks(summarise=SUMMARISE, archive=ARCHIVE)
-        memory = Memory(settings, database, connected.milvus, connected.embedder, jobs, rebuilding)
+        memory = Memory(settings, database, connected.milvus, connected.embedder, jobs)
         stack.push_async_callback(memory.working_sets.close)
         http = OutgoingHttp()
         stack.push_async_callback(http.close)

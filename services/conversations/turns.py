@@ -37,6 +37,7 @@ from services.conversations.turn_values import (
 from services.errors import BrokenReference, Conflict, ConversationExists, DatabaseContended, InvalidInput
 from services.experiments.assignment import RunningExperiment, assign, running_experiments
 from services.jobs.queue import JobQueue
+from services.jobs.tasks import ARCHIVE, SUMMARISE
 from services.memory.blocks import Owner
 from services.memory.filing_store import defer_filing
 from services.memory.open_questions import OpenQuestions
@@ -48,7 +49,7 @@ from services.platform.postgres import Database
 from services.platform.shared_reads import Query
 from services.platform.tracing import causes
 from services.reflection.schedule import REFLECT
-from services.summaries.schedule import ARCHIVE, ARCHIVE_SOON, SUMMARISE
+from services.summaries.schedule import ARCHIVE_SOON
 from services.text.secrets import Secrets
 from services.validation import without_nul
 from services.visits.visit import SUMMARISE_VISIT, VisitSchedule, defer_days

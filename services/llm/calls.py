@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Literal
 
@@ -43,21 +43,20 @@ class EnoughSaid(Exception):
 
 
 class Heard:
-    """The text of an answer as it arrives; passes it on.
-
-    Raises:
-        EnoughSaid: the answer is longer than `most_characters`, up to which it was passed on.
-    """
+    """A call under way: the text of its answer as it arrives, which is passed on up to `most_characters`."""
 
     def __init__(self, on_text: OnText, most_characters: int) -> None:
         self._on_text = on_text
         self._left = most_characters
         self.said = Said()
         self.first_at: float | None = None
+        self.begun = perf_counter()
         self.prompt: Sequence[BaseMessage] = ()
+        self.answer: AIMessage | None = None
+        """Set by the caller, once it is there."""
 
     def __call__(self, piece: str) -> None:
-        """Take the next piece, of any kind."""
+        """Take the next piece, of any kind; raises `EnoughSaid` if it does not fit."""
         if self.first_at is None and not isinstance(piece, Reasoning):
             self.first_at = perf_counter()
         length = 0 if isinstance(piece, Reasoning | Retraction) else len(piece)
@@ -70,33 +69,23 @@ class Heard:
             raise EnoughSaid
 
 
-@dataclass
-class ObservedCall:
-    """A call under way."""
-
-    begun: float = field(default_factory=perf_counter)
-    answer: AIMessage | None = None
-    """Set by the caller, once it is there."""
-
-
 @contextmanager
-def observed_call(model: str, provider: str, heard: Heard) -> Iterator[ObservedCall]:
+def observed_call(model: str, provider: str, heard: Heard) -> Iterator[None]:
     """Observe one call of a model."""
-    call = ObservedCall()
     about = {names.OPERATION: "chat", names.PROVIDER: provider, names.REQUEST_MODEL: model}
     failure = "cancelled"
     with span(f"chat {model}", about, kind=SpanKind.CLIENT) as current:
         try:
-            yield call
+            yield
             failure = ""
         except ModelFailed as failed:
             failure = failed.failure
             raise
         finally:
-            GEN_AI_SECONDS.labels("chat", provider, model, failure).observe(perf_counter() - call.begun)
-            _count_tokens(call.answer, provider, model)
+            GEN_AI_SECONDS.labels("chat", provider, model, failure).observe(perf_counter() - heard.begun)
+            _count_tokens(heard.answer, provider, model)
             if current.is_recording():
-                _describe(current, call, heard)
+                _describe(current, heard)
 
 
 def _count_tokens(answer: AIMessage | None, provider: str, model: str) -> None:
@@ -109,21 +98,21 @@ def _count_tokens(answer: AIMessage | None, provider: str, model: str) -> None:
     note_spent(model, spent)
 
 
-def _describe(current: Span, call: ObservedCall, heard: Heard) -> None:
+def _describe(current: Span, heard: Heard) -> None:
     if heard.first_at is not None:
-        current.set_attribute(names.FIRST_CHUNK, heard.first_at - call.begun)
+        current.set_attribute(names.FIRST_CHUNK, heard.first_at - heard.begun)
     if TRACING.shows_content:
         told = [{"role": each.type, "parts": [{"type": "text", "content": each.text}]} for each in heard.prompt]
         said = [{"role": "assistant", "parts": [{"type": "text", "content": heard.said.text}]}]
         current.set_attribute(names.INPUT_MESSAGES, orjson.dumps(told).decode())
         current.set_attribute(names.OUTPUT_MESSAGES, orjson.dumps(said).decode())
-    if call.answer is None:
+    if heard.answer is None:
         return
-    if usage := call.answer.usage_metadata:
+    if usage := heard.answer.usage_metadata:
         current.set_attribute(names.INPUT_TOKENS, usage["input_tokens"])
         current.set_attribute(names.OUTPUT_TOKENS, usage["output_tokens"])
         current.set_attribute(names.CACHED_TOKENS, (usage.get("input_token_details") or {}).get("cache_read") or 0)
-    metadata = call.answer.response_metadata
+    metadata = heard.answer.response_metadata
     if reason := metadata.get("finish_reason") or metadata.get("status"):
         current.set_attribute(names.FINISH_REASONS, [str(reason)])
     if name := metadata.get("model_name") or metadata.get("model"):

@@ -84,11 +84,8 @@ class ModelEndpoint:
 
         Args:
             model: The model's name; the offline model answers to any.
-            on_text: Gets the text as it arrives.
-            tools: Offered to the model.
-            temperature: None = the model's default.
             response_format: As Chat Completions takes it, such as `{"type": "json_schema", …}`.
-            sampling: The caller's parameters for this answer.
+            sampling: The caller's own parameters.
             form: Of the messages; None = as ANAMNESIS_LLM_MESSAGES says.
             without: Parts of the request to leave out.
 
@@ -97,14 +94,14 @@ class ModelEndpoint:
         """
         heard = Heard(on_text, self._settings.llm_answer_characters)
         provider = names.OFFLINE if self._offline else names.OPENAI
-        with observed_call(model, provider, heard) as call:
+        with observed_call(model, provider, heard):
             given = {"temperature": temperature, "response_format": response_format}
             options = {name: value for name, value in given.items() if value is not None}
             options |= call_options(sampling or Sampling(), responses_api=self._responses_api)
             options |= {argument: False for option, argument in _LEFT_OUT.items() if option in without}
             ask = partial(self._answer, model, messages, heard, tools, options, sampling or (), form)
-            call.answer = _with_usage(await self._despite_missing_v1(ask), heard.prompt)
-            return call.answer
+            answer = heard.answer = _with_usage(await self._despite_missing_v1(ask), heard.prompt)
+            return answer
 
     async def _despite_missing_v1(self, ask: Callable[[], Awaitable[AIMessage]]) -> AIMessage:
         """Ask, and once more below `/v1` if the address has no path and nothing is there."""

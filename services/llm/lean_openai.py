@@ -16,7 +16,6 @@ from typing import Any
 import httpx2
 import openai
 import orjson
-import structlog
 from langchain_core.callbacks import AsyncCallbackManager, AsyncCallbackManagerForLLMRun
 from langchain_core.language_models import LanguageModelInput
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
@@ -44,8 +43,6 @@ _REPEATED_BYTES = 24
 _AFTER_CLOSED_S = 0.1
 """Seconds to wait for the end of the body after the mark that nothing follows, so that its connection can be
 reused."""
-
-log = structlog.get_logger(__name__)
 
 
 def connections(timeout_s: float, *, over_socks: bool) -> httpx2.AsyncClient:
@@ -124,7 +121,7 @@ class LeanChatOpenAI(ChatOpenAI):
                 if run_manager:
                     await run_manager.on_llm_new_token(piece, chunk=chunk)
                 yield chunk
-        yield ChatGenerationChunk(message=_last_chunk(_message(stream), streamed))
+        yield ChatGenerationChunk(message=_last_chunk(stream.message(), streamed))
 
     async def _agenerate(
         self,
@@ -140,7 +137,7 @@ class LeanChatOpenAI(ChatOpenAI):
             async for piece in pieces:
                 if on_text:
                     on_text(piece)
-        return ChatResult(generations=[ChatGeneration(message=_message(stream))])
+        return ChatResult(generations=[ChatGeneration(message=stream.message())])
 
     def _stream_for(self, options: Mapping[str, Any]) -> AnswerStream:
         tags = ThinkTags(thinks_first=self.think_styles.think_first(self.model_name))
@@ -319,18 +316,6 @@ async def _reads(response: httpx2.Response, stream: AnswerStream) -> AsyncGenera
             break
         yield received
     yield None
-
-
-def _message(stream: AnswerStream) -> AIMessage:
-    """Return the whole answer.
-
-    Raises:
-        ValueError: nothing of one came.
-    """
-    message = stream.message()
-    if stream.calls.odd:
-        log.info("the endpoint's tool calls are unusual", how=sorted(stream.calls.odd))
-    return message
 
 
 def _last_chunk(message: AIMessage, streamed: str) -> AIMessageChunk:

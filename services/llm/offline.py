@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import (
     AIMessage,
@@ -106,35 +105,17 @@ class OfflineChatModel(BaseChatModel):
         return self.NAME
 
     def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        *,
-        on_text: OnText | None = None,
-        **kwargs: Any,
+        self, messages: list[BaseMessage], *_: Any, on_text: OnText | None = None, **__: Any
     ) -> ChatResult:
         reply = _reply(messages)
         list(_pieces(reply.text, on_text))
         return ChatResult(generations=[ChatGeneration(message=reply)])
 
-    async def _agenerate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        return self._generate(messages, stop, None, **kwargs)
+    async def _agenerate(self, messages: list[BaseMessage], *_: Any, **options: Any) -> ChatResult:
+        return self._generate(messages, **options)
 
     async def _astream(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        *,
-        on_text: OnText | None = None,
-        **kwargs: Any,
+        self, messages: list[BaseMessage], *_: Any, on_text: OnText | None = None, **__: Any
     ) -> AsyncIterator[ChatGenerationChunk]:
         reply = _reply(messages)
         for piece in _pieces(reply.text, on_text):

@@ -19,6 +19,7 @@ from services.memory.episodes.episode import (
     Source,
     StoredUnit,
     checked_content,
+    sources_of,
 )
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.memory.recall.recall import Recall
@@ -96,7 +97,7 @@ class Archive:
         chosen = [([recalled.units[each.unit.id] for each in one.units], one.best) for one in best]
         written = [unit for units, _ in chosen for unit in units if unit.message_id is None]
         ids = [message_id for unit in written for message_id in unit.source_message_ids]
-        sources = await self._episodes.sources(scope, ids) if ids else {}
+        sources = await sources_of(self._database, scope.tenant_id, ids, user_id=scope.user_id, at=scope.as_of)
         items = [_found(units, ranked, sources) for units, ranked in chosen]
         return FoundEpisodes(items, list(recalled.degraded))
 

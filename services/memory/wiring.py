@@ -23,8 +23,8 @@ from services.memory.proposals import Proposals
 from services.memory.recall.recall import Recall
 from services.memory.recall.working_sets import WorkingSets
 from services.memory.removal.exclusions import Exclusions
-from services.memory.removal.hiding import Hiding, RebuildTasks
-from services.memory.removal.undo import BranchMemory, Undo
+from services.memory.removal.hiding import Hiding
+from services.memory.removal.undo import Undo
 from services.memory.trust import ForeignOrigins
 from services.platform.milvus import Milvus
 from services.platform.postgres import Database
@@ -43,9 +43,8 @@ class Memory:
         milvus: Milvus,
         embedder: Embedder,
         jobs: JobQueue,
-        remaking: RebuildTasks,
     ) -> None:
-        """Make them, with the jobs of the index; `remaking` names those that make again what is withdrawn."""
+        """Make them, with the jobs of the index."""
         secrets = Secrets(settings.memory_keep_secrets)
         self.vault = database.vault
         self.operations = OperationLog(database, secrets)
@@ -73,11 +72,10 @@ class Memory:
             budget_s=settings.memory_recall_budget_ms / 1000,
         )
         self.core = CoreMemory(database, self.operations, on=settings.memory_core)
-        self.hiding = Hiding(self.core, self.episodes, self.operations, jobs, remaking)
+        self.hiding = Hiding(self.core, self.episodes, self.operations, jobs)
         self.archive = Archive(database, self.episodes, self.recall, self.operations)
         self.catalog = EpisodeCatalog(database, self.operations)
-        self.undo = Undo(database, self.hiding, self.operations)
-        self.branching = BranchMemory(self.hiding, self.operations)
+        self.undo = Undo(database, self.hiding, self.core, self.operations, jobs)
         self.pins = Pins(database, self.core, self.operations)
         self.values = CoreValues(database)
         self.known = KnownMemories(database, self.values)

@@ -6,7 +6,6 @@ meets the key of another.
 
 import json
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -94,15 +93,3 @@ def choose_model(data_dir: Path, model: ChosenModel | None) -> None:
         new.replace(file)
     except OSError as error:
         raise ConfigurationError(f"{file} cannot be written: {error.strerror}.") from None
-
-
-def settings_of_choice(state: Mapping[str, Any], default: Path) -> dict[str, Any]:
-    """Return what the choice adds to settings that were read so far; nothing where these name a model.
-
-    Raises:
-        ConfigurationError: the file cannot be read.
-    """
-    if "llm_model" in state:
-        return {}
-    chosen = chosen_model(Path(state.get("data_dir") or default))
-    return {} if chosen is None else chosen.as_settings()

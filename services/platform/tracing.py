@@ -126,10 +126,8 @@ def mark_failed(current: Span, error_type: str) -> None:
 
 def trace_id() -> str | None:
     """The id of the trace under way, 32 hexadecimal digits; None while tracing is off or outside of a span."""
-    if TRACING.tracer is None:
-        return None
-    context = trace.get_current_span().get_span_context()
-    return trace.format_trace_id(context.trace_id) if context.is_valid else None
+    context = trace.get_current_span().get_span_context() if TRACING.tracer is not None else None
+    return trace.format_trace_id(context.trace_id) if context is not None and context.is_valid else None
 
 
 def causes() -> dict[str, list[str]]:
@@ -178,9 +176,8 @@ class TracedHistogram(Histogram):
 
 def _current() -> dict[str, str] | None:
     """Return the trace and span under way; None if there is none that is kept."""
-    if TRACING.tracer is None:
+    if (traced := trace_id()) is None:
         return None
     context = trace.get_current_span().get_span_context()
-    if not (context.is_valid and context.trace_flags.sampled):
-        return None
-    return {"trace_id": trace.format_trace_id(context.trace_id), "span_id": trace.format_span_id(context.span_id)}
+    sampled = context.trace_flags.sampled
+    return {"trace_id": traced, "span_id": trace.format_span_id(context.span_id)} if sampled else None

@@ -13,13 +13,13 @@ import structlog
 
 from services.errors import BadModelOutput, Conflict
 from services.jobs.queue import JobQueue
-from services.jobs.tasks import RunningJob
+from services.jobs.tasks import SUMMARISE, RunningJob
 from services.llm.token_estimates import count_tokens
 from services.platform.authorship import authoring
 from services.platform.metrics import SUMMARIES
 from services.platform.settings import Settings
 from services.summaries.prompts import Place, Said, SaidMessage
-from services.summaries.schedule import SUMMARISE, is_due
+from services.summaries.schedule import is_due
 from services.summaries.store import (
     NewSummary,
     Part,

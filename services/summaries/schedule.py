@@ -11,10 +11,6 @@ from services.platform.settings import Settings
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
-SUMMARISE = "update_summary"
-"""Task that renews a conversation's rolling summary."""
-ARCHIVE = "archive_topics"
-"""Task that archives a conversation's topics."""
 ARCHIVE_SOON = 0.8
 """Share of a prompt's budget from which topics are archived after the answer; at the whole of it, before."""
 _RETRIES = 3

@@ -10,14 +10,14 @@ from pydantic import BaseModel, Field, StringConstraints
 
 from services.errors import AnamnesisError, BadModelOutput
 from services.jobs.queue import JobQueue
-from services.jobs.tasks import RunningJob
+from services.jobs.tasks import ARCHIVE, RunningJob
 from services.llm.chat_models import ChatModels
 from services.llm.structured_output import ask_for, json_answer
 from services.platform.authorship import authoring
 from services.platform.metrics import TOPICS
 from services.summaries import prompts
 from services.summaries.prompts import Said
-from services.summaries.schedule import ARCHIVE, again_if_retracted
+from services.summaries.schedule import again_if_retracted
 from services.summaries.topic_store import NewTopic, TopicStore, Unarchived
 from services.summaries.writer import Text, extract, title_from
 from services.text.language import Language, language_of

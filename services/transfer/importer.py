@@ -10,10 +10,11 @@ from uuid import UUID
 import structlog
 
 from services.jobs.queue import JobQueue
+from services.jobs.tasks import ARCHIVE, SUMMARISE
 from services.platform.connections import Connection, again_if_contended
 from services.platform.postgres import UNHURRIED_S, Database
 from services.platform.settings import Settings
-from services.summaries.schedule import ARCHIVE, ARCHIVE_SOON, SUMMARISE, fewest_messages
+from services.summaries.schedule import ARCHIVE_SOON, fewest_messages
 from services.text.secrets import Secrets
 from services.transfer.batch import Batch, Numbered
 from services.transfer.lines import BadLine, Line, parse, remembered_line

@@ -157,13 +157,12 @@ class Erasures:
         """Retract and purge, in the caller's transaction."""
         rows = Rows(connection, plan.whose)
         await rows.all(LOCK_USER)
-        blocks = await rows.all(sql.BLOCKS)
         operation_ids = []
         for owner, planned in plan.changes:
             operation_id = await self._hiding.commit(connection, owner, planned, Trigger("user"))
             operation_ids += [operation_id] if operation_id else []
         purge = Purge(connection, plan, operation_ids)
-        purged = await purge.remove({row[0]: row[4] for row in blocks}, delete_messages=delete_messages)
+        purged = await purge.remove(delete_messages=delete_messages)
         recent = await rows.recent_turns("user", recent_s=self._stores.recent_s)
         items = await self._outcomes(rows, plan, before, delete_messages=delete_messages)
         affected = {*purged.turn_ids, *stopped}

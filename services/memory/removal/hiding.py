@@ -5,7 +5,7 @@ of them. Whatever was made of a retracted message is withdrawn in the same trans
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -15,10 +15,10 @@ from psycopg.types.json import Jsonb
 from services.encryption.marks import all_words
 from services.errors import InvalidInput
 from services.jobs.queue import JobQueue
+from services.jobs.tasks import ARCHIVE, SUMMARISE
 from services.memory.blocks import AddedItem, Owner
 from services.memory.core import CoreMemory
 from services.memory.episodes.episode import IMPORTANCE, EpisodeStore, NewEpisode
-from services.memory.filing_store import defer_filing
 from services.memory.operations import Entry, Operation, OperationLog, Trigger
 from services.memory.remainders import sentences_without
 from services.memory.removal import hiding_sql as sql
@@ -35,25 +35,14 @@ _LONG = 1_000
 """Characters of an answer from which it is searched in a thread."""
 
 
-@dataclass(frozen=True)
-class RebuildTasks:
-    """Names of the tasks that make again what is withdrawn."""
-
-    summarise: str
-    archive: str
-
-
 class Hiding:
     """Carries out planned changes of memory, within a transaction of the caller's."""
 
-    def __init__(
-        self, core: CoreMemory, episodes: EpisodeStore, log: OperationLog, jobs: JobQueue, remaking: RebuildTasks
-    ) -> None:
+    def __init__(self, core: CoreMemory, episodes: EpisodeStore, log: OperationLog, jobs: JobQueue) -> None:
         self._core = core
         self._episodes = episodes
         self._log = log
         self._jobs = jobs
-        self._remaking = remaking
 
     async def commit(
         self,
@@ -99,7 +88,7 @@ class Hiding:
         removes = any(each.action != "add" for each in planned["items"])
         but = turn.conversation_id if turn else None
         old = await self._retract(connection, values) if texts or planned["episodes"] else None
-        written = await self._write_each(connection, owner, planned, part, turn)
+        written = await self._write(connection, owner, planned, part, turn)
         entry = _entry(owner, planned, trigger, written, old)
         await self._log.append_all(connection, owner.tenant_id, owner.user_id, [entry])
         await self._change_items(connection, owner, planned, part)
@@ -119,7 +108,7 @@ class Hiding:
         for place, (planned, trigger) in enumerate(additions):
             part = replace(trigger, details={**trigger.details, "part_of": planned["change"]["operation_id"]})
             try:
-                written = await self._write_each(connection, owner, planned, part, None)
+                written = await self._write(connection, owner, planned, part)
             except InvalidInput as error:
                 refused[place] = error
                 continue
@@ -165,10 +154,7 @@ class Hiding:
             await rows.run(sql.WITHDRAW_PARTS)
             archived = await rows.firsts(sql.WITHDRAW_TOPICS)
             await rows.run(sql.WITHDRAW_DAYS, visit_ids=await rows.firsts(sql.WITHDRAW_VISITS))
-            for task, conversations in (
-                (self._remaking.summarise, summarised),
-                (self._remaking.archive, archived),
-            ):
+            for task, conversations in ((SUMMARISE, summarised), (ARCHIVE, archived)):
                 for of in dict.fromkeys(conversations):
                     tenant_id = owner.tenant_id
                     await self._jobs.defer(connection, task, tenant_id=tenant_id, one_of=of, conversation_id=of)
@@ -194,29 +180,6 @@ class Hiding:
         for statement in (sql.RESTORE_EPISODES, sql.CHANGED_EPISODES, sql.MERGE_AGAIN):
             await connection.execute(statement, values)
         await self.remake(connection, owner, message_ids, everywhere=everywhere)
-
-    async def take_back(
-        self,
-        connection: Connection,
-        owner: Owner,
-        section: str,
-        changed: tuple[Mapping[str, Any] | None, Mapping[str, Any] | None],
-        why: Mapping[str, Any],
-        **details: str,
-    ) -> bool:
-        """Take a logged change of core memory back where it was made; return whether that is all of it.
-
-        Raises:
-            InvalidInput: the section has filled up since.
-        """
-        expert_id = why.get("expert_id")
-        whose = replace(owner, expert_id=UUID(expert_id) if expert_id else owner.expert_id, space_id=space_of(why))
-        trigger = Trigger("user", expert_id=whose.expert_id, details=details)
-        return await self._core.take_back(connection, whose, section, changed, trigger)
-
-    async def file_again(self, connection: Connection, owner: Owner) -> None:
-        """Have what comes back into memory filed."""
-        await defer_filing(self._jobs, connection, owner.tenant_id, owner.user_id, delay_s=0)
 
     async def _retract(self, connection: Connection, values: dict[str, Any]) -> dict[str, Any]:
         """Mark messages and episodes; return what they were before."""
@@ -255,31 +218,28 @@ class Hiding:
             for whose in [owner.shared, owner] if planned["reaches_shared"] and owner.space_id else [owner]:
                 await self._core.change_items(connection, whose, planned["items"], trigger)
 
-    async def _write_each(
+    async def _write(
         self,
         connection: Connection,
         owner: Owner,
         planned: PlannedChange,
         trigger: Trigger,
-        turn: OpenTurn | None,
+        turn: OpenTurn | None = None,
     ) -> list[str]:
-        """Write the memories of a plan; return their ids."""
-        return [str(await self._write(connection, owner, text, trigger, turn)) for text in planned["written"]]
-
-    async def _write(
-        self, connection: Connection, owner: Owner, text: str, trigger: Trigger, turn: OpenTurn | None
-    ) -> UUID:
-        """Write a memory that found no room in core memory, or is of an event."""
+        """Write the memories of a plan, which found no room in core memory or are of events; return their ids."""
         source = turn.user_message_id if turn else trigger.message_id
-        new = NewEpisode(
-            content=text,
-            episode_type="context",
-            importance=IMPORTANCE["preference"],
-            origin="user_said",
-            source_message_ids=[source] if source else [],
-            conversation_id=turn.conversation_id if turn else trigger.conversation_id,
-        )
-        return await self._episodes.add(connection, owner, new, trigger)
+        ids = []
+        for text in planned["written"]:
+            new = NewEpisode(
+                content=text,
+                episode_type="context",
+                importance=IMPORTANCE["preference"],
+                origin="user_said",
+                source_message_ids=[source] if source else [],
+                conversation_id=turn.conversation_id if turn else trigger.conversation_id,
+            )
+            ids.append(str(await self._episodes.add(connection, owner, new, trigger)))
+        return ids
 
 
 def only_adds(planned: PlannedChange) -> bool:
@@ -318,12 +278,6 @@ def _entry(
     expert_id = trigger.expert_id or owner.expert_id
     why = replace(trigger, expert_id=expert_id, space_id=owner.space_id)
     return Entry(operation, why, UUID(operation_id) if operation_id else None)
-
-
-def space_of(trigger: Mapping[str, Any]) -> UUID | None:
-    """The space that an operation of the log changed; None = what all spaces share."""
-    space_id = trigger.get("space_id")
-    return UUID(space_id) if space_id else None
 
 
 def _own(planned: PlannedChange, turn: OpenTurn, answer: str) -> dict[UUID, str | None]:

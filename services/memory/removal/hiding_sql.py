@@ -182,10 +182,6 @@ WHERE c.id = e.conversation_id AND e.tenant_id = %(tenant_id)s AND c.user_id = %
   AND (c.id = ANY(%(conversation_ids)s) OR %(everywhere)s AND (e.core_memory <> '{}' OR e.persona_card <> ''))
 """
 
-ADD_OPERATION_VALUES: LiteralString = """
-UPDATE memory_operations SET old_value = %(old)s WHERE id = %(operation_id)s AND tenant_id = %(tenant_id)s
-"""
-
 # --- undoing
 
 OPERATION: LiteralString = """

@@ -119,8 +119,7 @@ WHERE b.tenant_id = %(tenant_id)s AND b.user_id = %(user_id)s
 """
 
 HISTORY: LiteralString = """
-SELECT h.version, h.old, h.new, h.actor, h.trigger_message_id, h.at FROM core_memory_history h
-WHERE h.block_id = %(block_id)s AND h.tenant_id = %(tenant_id)s ORDER BY h.version DESC
+SELECT version, old, new FROM core_memory_history WHERE block_id = %(block_id)s AND tenant_id = %(tenant_id)s
 """
 
 REWRITE_VERSION: LiteralString = """

@@ -4,9 +4,9 @@ A removal is one transaction in PostgreSQL, which also defers the jobs that remo
 is down at this moment does not keep it from being completed. The same is tried at once, too.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, LiteralString, Protocol, TypeVar
+from typing import Any, Literal, LiteralString, TypeVar
 from uuid import UUID
 
 import structlog
@@ -36,22 +36,10 @@ Reason = Literal["cancelled", "forgotten"]
 log = structlog.get_logger(__name__)
 
 
-class StopsTurns(Protocol):
-    """Stops turns."""
-
-    async def stop_all(self, tenant_id: UUID, turn_ids: Sequence[UUID], reason: Reason) -> list[UUID]:
-        """Stop turns wherever they run; return those that do not end soon."""
-
-
-class TurnEvents(Protocol):
-    """The events of turns."""
-
-    async def delete(self, turn_ids: Iterable[UUID]) -> int:
-        """Delete those of some turns; return the number of turns that had any.
-
-        Raises:
-            Unavailable: Redis does not answer.
-        """
+StopTurns = Callable[[UUID, Sequence[UUID], Reason], Awaitable[list[UUID]]]
+"""Stops turns of a tenant wherever they run; returns those that do not end soon."""
+DeleteEvents = Callable[[Sequence[UUID]], Awaitable[int]]
+"""Deletes the events of turns, unless Redis is `Unavailable`; returns the number of turns that had any."""
 
 
 @dataclass(frozen=True)
@@ -81,8 +69,8 @@ class RemovalStores:
     def __init__(
         self,
         database: Database,
-        leases: StopsTurns,
-        events: TurnEvents,
+        stop_turns: StopTurns,
+        delete_events: DeleteEvents,
         index: EpisodeIndex,
         operations: OperationLog,
         jobs: JobQueue,
@@ -96,10 +84,10 @@ class RemovalStores:
         user's id once rows are gone.
         """
         self.database = database
-        self._leases = leases
+        self._stop_turns = stop_turns
         self.index = index
         self.operations = operations
-        self._events = events
+        self._delete_events = delete_events
         self.jobs = jobs
         self._on_removed = on_removed
         self.recent_s = float(_LONGEST_TURN_S + events_keep_s)
@@ -113,7 +101,7 @@ class RemovalStores:
             turns = await Rows(connection, values).recent_turns(whole, recent_s=0)
         unfinished = [turn_id for turn_id, goes_on in turns if goes_on]
         # What they still write is removed, too.
-        if left := await self._leases.stop_all(tenant_id, unfinished, reason):
+        if left := await self._stop_turns(tenant_id, unfinished, reason):
             log.warning("turns of what is removed do not end", turn_ids=[str(each) for each in left])
         return unfinished
 
@@ -192,7 +180,7 @@ class RemovalStores:
     async def _remove_events(self, turn_ids: Sequence[UUID]) -> int:
         removed = 0
         for start in range(0, len(turn_ids), _KEYS_AT_ONCE):
-            removed += await self._events.delete(turn_ids[start : start + _KEYS_AT_ONCE])
+            removed += await self._delete_events(turn_ids[start : start + _KEYS_AT_ONCE])
         return removed
 
     async def _erase(

@@ -15,8 +15,8 @@ from services.conversations.turn import TurnOutcome
 from services.engines import Engines
 from services.errors import BadModelOutput, ModelFailed
 from services.identity.tenants import DEFAULT_TENANT
+from services.jobs.tasks import SUMMARISE
 from services.platform.settings import Settings, load_settings
-from services.summaries.schedule import SUMMARISE
 from state.prompt import Epoch
 from state.turn import OpenTurn
 from tests.support.jobs import has_ended, statuses, until

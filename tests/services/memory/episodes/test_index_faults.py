@@ -14,7 +14,7 @@ from services.bootstrap import Services
 from services.errors import Unavailable
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.episodes.episode import Scope
-from services.memory.episodes.index_row import shard_of
+from services.memory.episodes.index import shard_of
 from services.memory.recall.recall import RecallResult
 from state.turn import OpenTurn
 from tests.support.jobs import until

@@ -47,8 +47,8 @@ async def removals(services: Services) -> AsyncIterator[JobQueue]:
         WholeErasure(
             RemovalStores(
                 services.database,
-                services.leases,
-                services.events,
+                services.leases.stop_all,
+                services.events.delete,
                 memory.index,
                 memory.operations,
                 jobs,

@@ -17,7 +17,7 @@ from services.conversations.turns import Turns
 from services.engines import Engines
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
-from services.memory.episodes.index_row import NAME, shard_of
+from services.memory.episodes.index import NAME, shard_of
 from services.memory.removal.tables import scrub
 from services.platform import redis
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres

@@ -70,7 +70,13 @@ def _erasure(services: Services, jobs: JobQueue, client: RedisClient | None = No
     events = EventLog(client or services.redis, CircuitBreaker("Redis"), keep_s=600)
     memory = services.memory
     stores = RemovalStores(
-        services.database, services.leases, events, memory.index, memory.operations, jobs, events_keep_s=600
+        services.database,
+        services.leases.stop_all,
+        events.delete,
+        memory.index,
+        memory.operations,
+        jobs,
+        events_keep_s=600,
     )
     return WholeErasure(stores)
 
