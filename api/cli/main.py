@@ -49,7 +49,7 @@ app.command(name="restore")(backup.restore)
 app.command(name="reindex")(stores.reindex)
 app.command(name="eval")(evaluate.evaluate)
 app.add_typer(knowledge.app, name="kb")
-app.add_typer(backfill.app, name="backfill")
+app.command(name="backfill")(backfill.backfill)
 
 if __name__ == "__main__":
     app()
