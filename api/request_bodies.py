@@ -8,7 +8,7 @@ import asyncio
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from functools import partial
 from http import HTTPStatus
 from typing import IO, Any
@@ -48,7 +48,7 @@ class Refused(HTTPException):
     """A body that is not taken; carries the answer. FastAPI passes on no other exception from reading a body."""
 
     def __init__(self, status: HTTPStatus, code: str, detail: str) -> None:
-        self.problem = Problem(title=status.phrase, status=status, detail=detail, code=code)
+        self.problem = Problem.of(status, code, detail)
         may_come_back = status in {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}
         super().__init__(status, detail, {"Retry-After": _RETRY_AFTER_S} if may_come_back else None)
 
@@ -108,7 +108,6 @@ class RequestBodies:
     """ASGI middleware: the application gets a body when all of it is there, within the limits."""
 
     def __init__(self, app: ASGIApp, *, settings: Settings) -> None:
-        """Take the limits."""
         self._app = app
         self._budget = BodyBudget(settings)
         self._timeout_s = settings.http_body_timeout_s
@@ -209,6 +208,32 @@ class _Spooled:
         self._body.seek(0)
         whole = await beside_the_loop(self._body.read, characters=self._size, most=_IN_MEMORY_BYTES)
         return {"type": "http.request", "body": whole, "more_body": False}
+
+
+async def body_within(request: Request, most: int, what: str) -> AsyncIterator[bytes]:
+    """Yield a body as it arrives.
+
+    Args:
+        request: whose body it is.
+        most: bytes that are taken.
+        what: the body is.
+
+    Raises:
+        HTTPException: it is larger.
+        ClientDisconnect: the rest does not come.
+    """
+    size = 0
+    async for chunk in request.stream():
+        size += len(chunk)
+        if size > most:
+            detail = f"The {what} is larger than {most} bytes."
+            raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail, {"Connection": "close"})
+        yield chunk
+
+
+async def whole_body(request: Request, most: int, what: str) -> bytes:
+    """Return a whole body; arguments and errors are those of `body_within`."""
+    return b"".join([chunk async for chunk in body_within(request, most, what)])
 
 
 class _JsonRequest(Request):

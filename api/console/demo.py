@@ -19,9 +19,9 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.tools import BaseTool
 from pydantic import BaseModel, Field
 
-from api.access import Admin, ServicesOf
+from api.access import Admin
 from api.paging import NO_CONTENT
-from api.problems import documented
+from api.problems import CONFLICT, NOT_FOUND, documented
 from api.request_bodies import JsonRoute
 from graph.builder import build_graph
 from graph.turns.log import TurnLog
@@ -281,16 +281,14 @@ class DemoView(BaseModel):
     turns: int = Field(description="That were played.")
 
 
-@router.post(
-    "", response_model=DemoView, status_code=HTTPStatus.CREATED, responses=documented(HTTPStatus.CONFLICT)
-)
-async def load(services: ServicesOf, caller: Admin) -> Any:
+@router.post("", response_model=DemoView, status_code=HTTPStatus.CREATED, responses=CONFLICT)
+async def load(caller: Admin) -> Any:
     """Load a month of made-up conversations for a separate demo user, without a model. 409 if they are loaded."""
-    turns = await Demo(services).load(caller.tenant_id, datetime.now(UTC))
+    turns = await Demo(caller.services).load(caller.tenant_id, datetime.now(UTC))
     return {"user_id": DEMO_USER, "turns": turns}
 
 
-@router.delete("", **NO_CONTENT, responses=documented(HTTPStatus.NOT_FOUND))
-async def remove(services: ServicesOf, caller: Admin) -> None:
+@router.delete("", **NO_CONTENT, responses=NOT_FOUND)
+async def remove(caller: Admin) -> None:
     """Remove the demo with all that came with it."""
-    await Demo(services).remove(caller.tenant_id)
+    await Demo(caller.services).remove(caller.tenant_id)

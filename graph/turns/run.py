@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -112,7 +112,7 @@ class TurnRun:
             assistant_message_id=None,
             answer=self.log.text or None,
             route_decision=self.written.get("route_decision"),
-            usage=self.written.get("usage"),
+            usage=cast("Mapping[str, int] | None", self.written.get("usage")),
             timings=self.written.get("timings"),
             degraded=list(self.written.get("degraded", [])),
             context_report=self.written.get("context_report"),

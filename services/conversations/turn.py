@@ -9,7 +9,7 @@ from uuid import UUID
 from services.conversations.feedback import Feedback
 from services.experiments.assignment import Assignment
 from state.memory import ForeignOrigin, MemoryChange, PlannedChange
-from state.prompt import ContextPolicy, Epoch, Feature, RecallLimits
+from state.prompt import ContextPolicy, Epoch, Feature, RecallLimits, Source
 from state.turn import OpenTurn, TurnInput
 
 TurnStatus = Literal["waiting", "running", "completed", "partial", "failed", "cancelled"]
@@ -132,31 +132,21 @@ class TurnOutcome:
     """The change of memory that it asked the user about."""
 
 
-@dataclass(frozen=True)
-class StoredTurn:
-    """A turn's row in the database."""
+@dataclass(frozen=True, kw_only=True)
+class TurnState:
+    """What has become of a turn so far."""
 
     id: UUID
-    conversation_id: UUID
     status: TurnStatus
-    user_message_id: UUID
-    assistant_message_id: UUID | None
-    answer: str | None
-    route_decision: Any
-    usage: Any
-    timings: Any
-    degraded: list[str] = field(default_factory=list)
-    context_report: Any = None
-    memory_changes: list[Any] = field(default_factory=list)
-    error: Any = None
-    started_at: datetime | None = None
-    finished_at: datetime | None = None
-    feedback: dict[str, Any] | None = None
+    route_decision: Mapping[str, Any] | None
+    usage: Mapping[str, int] | None
+    timings: Mapping[str, float] | None
+    degraded: list[str]
+    error: dict[str, Any] | None
+    started_at: datetime
+    finished_at: datetime | None
+    feedback: Feedback | None = None
     """The user's opinion of the answer."""
-    experiments: dict[str, str] | None = None
-    """Names of its variants, by the names of their experiments."""
-    echo: dict[str, Any] | None = None
-    """Fields of the client's request that responses repeat."""
 
     @property
     def ended(self) -> bool:
@@ -164,51 +154,48 @@ class StoredTurn:
         return self.status not in {"waiting", "running"}
 
 
-@dataclass(frozen=True)
-class TurnOfAny:
+@dataclass(frozen=True, kw_only=True)
+class StoredTurn(TurnState):
+    """A turn: one user message and everything that answers it."""
+
+    conversation_id: UUID
+    user_message_id: UUID
+    assistant_message_id: UUID | None
+    answer: str | None
+    context_report: Mapping[str, Any] | None
+    memory_changes: list[MemoryChange] = field(default_factory=list)
+    experiments: dict[str, str] | None = None
+    """Names of its variants, by the names of their experiments."""
+    echo: dict[str, Any] | None = None
+    """Fields of the client's request that responses repeat."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TurnOfAny(TurnState):
     """A turn in a list over conversations, without its texts."""
 
-    id: UUID
     conversation_id: UUID
     title: str
     """Title of its conversation."""
     user_id: str
     """The caller's own name for the user."""
     expert: str
-    status: TurnStatus
-    route_decision: dict[str, Any] | None
-    usage: dict[str, int] | None
-    timings: dict[str, float] | None
-    degraded: list[str]
-    error: dict[str, Any] | None
     accepted_at: datetime
     """When its message came."""
-    started_at: datetime
-    finished_at: datetime | None
-    feedback: Feedback | None
 
 
-@dataclass(frozen=True)
-class ListedTurn:
+@dataclass(frozen=True, kw_only=True)
+class ListedTurn(TurnState):
     """A turn of a conversation, without its texts."""
 
-    id: UUID
-    status: TurnStatus
     user_message_id: UUID
     assistant_message_id: UUID | None
-    route_decision: Any
-    usage: Any
-    timings: Any
-    degraded: list[str]
-    sources: list[Any]
+    sources: list[Source]
     """Passages that its prompt showed."""
-    memory_changes: list[Any]
-    error: Any
+    memory_changes: list[MemoryChange]
     accepted_at: datetime
     """When its message came."""
-    started_at: datetime
-    finished_at: datetime | None
-    feedback: dict[str, Any] | None
     experiments: dict[str, str] | None
+    """Names of its variants, by the names of their experiments."""
     branch_id: UUID | None
-    """Its branch; None = the conversation's current course."""
+    """The branch that it is on; None = the conversation's current course."""

@@ -263,8 +263,8 @@ WHERE id = %(turn_id)s AND tenant_id = %(tenant_id)s AND status = %(status)s
 
 GET: LiteralString = f"""
 SELECT t.id, t.conversation_id, t.status, t.user_message_id, t.assistant_message_id, m.content AS answer,
-       t.route_decision, t.usage, t.timings, t.degraded, t.context_report, t.memory_changes, t.error,
-       t.started_at, t.finished_at, ({OF_TURN}) AS feedback,
+       t.route_decision, t.usage, t.timings, t.degraded, t.context_report, t.error,
+       coalesce(t.memory_changes, '[]') AS memory_changes, t.started_at, t.finished_at, ({OF_TURN}) AS feedback,
        ({NAMES_OF_TURN}) AS experiments, t.request->'echo' AS echo
 FROM turns t LEFT JOIN messages m ON m.id = t.assistant_message_id
 WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s

@@ -5,9 +5,10 @@ import re
 import string
 import unicodedata
 from collections.abc import Iterable
+from datetime import MAXYEAR, MINYEAR, datetime
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
+from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, StringConstraints
 
 from services.llm.token_estimates import MESSAGE_OVERHEAD, count_tokens
 from services.time_reference.local_days import time_zone
@@ -155,3 +156,14 @@ def message_digest(role: Role, content: str, images: Iterable[str] = ()) -> byte
     for image in images:
         digest.update(b"\0" + hashlib.blake2b(image.encode(), digest_size=_BYTES).digest())
     return digest.digest()
+
+
+def _in_calendar(moment: datetime) -> datetime:
+    # A day away from the calendar's ends, every time zone has the moment.
+    if not MINYEAR < moment.year < MAXYEAR:
+        raise ValueError(f"must be in one of the years {MINYEAR + 1} to {MAXYEAR - 1}")
+    return moment
+
+
+Moment = Annotated[AwareDatetime, AfterValidator(_in_calendar)]
+"""A time with its offset, which has a local day in every time zone."""

@@ -177,11 +177,6 @@ class Phrase:
         return spans
 
 
-def known(span: Span) -> Phrase:
-    """The phrase that is this stretch."""
-    return Phrase(span)
-
-
 def one_of(cycle: Unit, *steps: Step) -> Phrase:
     """One of many: the part that the steps lead to, of any of these units."""
     return Phrase(None, cycle, steps)

@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from typing import Any, LiteralString
+from typing import Annotated, Any, LiteralString
 from uuid import UUID
 
 from psycopg.rows import tuple_row
+from pydantic import ConfigDict, Field
 
 from services.errors import InvalidInput, NotFound
 from services.memory.blocks import Owner
+from services.memory.content import SECTION_PATTERN
 from services.memory.core_sql import OWNER
 from services.memory.core_values import CoreValue, CoreValues
 from services.memory.items import removed_value
@@ -68,9 +70,12 @@ ORDER BY expert_id, space_id
 class ValueTarget:
     """A single value of core memory."""
 
-    section: str
-    field: str
-    text: str
+    __pydantic_config__ = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+
+    section: Annotated[str, Field(pattern=SECTION_PATTERN)]
+    field: Annotated[str, Field(min_length=1, max_length=200)]
+    """Of what is nested, the names joined by dots."""
+    text: Annotated[str, Field(min_length=1, max_length=4096)]
 
 
 @dataclass(frozen=True)
@@ -85,12 +90,15 @@ class Target:
     day: date | None = None
     """In the user's time zone."""
     since: datetime | None = None
+    """Everything said from then on, and before `until`."""
     until: datetime | None = None
-    """With `since`: the end of the time span, itself not included; None = now."""
+    """Itself not included; None = now."""
     topic: str | None = None
+    """A description in the user's words."""
     expert: str | None = None
     """Whose memory; None = that of all experts, and of `default` for a value."""
     space: str | None = None
+    """Of a value: its space."""
 
     @property
     def kind(self) -> str:

@@ -25,6 +25,7 @@ from services.memory.upkeep import sql
 from services.memory.upkeep.pairs import Pair, PairFinder, compared_memories
 from services.memory.upkeep.policy import (
     FadingMemory,
+    Merge,
     Reason,
     UpkeepPolicy,
     UpkeepPreview,
@@ -62,7 +63,13 @@ class Upkeep:
         policy = policy or await policy_of(self._database, tenant_id)
         user_id = await user_id_of(self._database, tenant_id, user)
         now = datetime.now(UTC)
-        merges = [pair for pair in await self._pairs(tenant_id, user_id, None) if pair.is_merge]
+        pairs = [
+            (pair.dropped, pair.kept) for pair in await self._pairs(tenant_id, user_id, None) if pair.is_merge
+        ]
+        merges = [
+            Merge(dropped.side.id, kept.side.id, dropped.content, kept.content, kept.in_core_memory)
+            for dropped, kept in pairs
+        ]
         rows: list[dict[str, Any]] = []
         if policy.fading != "never":
             values = {**_values(tenant_id, user_id, policy, "request", now), "limit": _MOST_PREVIEWED}

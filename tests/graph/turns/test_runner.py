@@ -64,6 +64,9 @@ async def test_a_turn_goes_through_the_graph_and_is_stored(
     assert (stored.status, stored.answer) == ("completed", done["answer"])
     assert str(stored.assistant_message_id) == done["message_id"]
     assert stored.usage == done["usage"]
+    assert stored.timings is not None
+    assert stored.context_report is not None
+    assert stored.route_decision is not None
     assert stored.timings["total_ms"] == done["timings"]["total_ms"]
     assert stored.context_report["tokens"]["message"] > 0
     assert stored.route_decision["worker_name"] == "general"
