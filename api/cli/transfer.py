@@ -70,18 +70,23 @@ def import_(
             shell.fail(f"--user {RULE}", shell.WRONG_USE)
         if str(file) == "-":
             shell.fail("--from reads a file, not the standard input", shell.WRONG_USE)
-        read, report = Conversion(), None
         export = VendorExport(vendor, file, user=user, expert=expert)
-        lines = _converted(export, export.archive.size(), read)
-        if dry_run:
-            deque(lines, 0)
-        else:
-            with connected(url, key, after_failure=_KEPT) as service:
-                report = service.import_lines(lines)
-        _show_export(read, report, export.archive.other_files(), as_json=as_json)
-        failed = read.unread + (report.refused if report else 0)
+        failed = _import_export(export, url, key, dry_run=dry_run, as_json=as_json)
     if failed:
         raise typer.Exit(shell.FAILED)
+
+
+def _import_export(export: VendorExport, url: str | None, key: str | None, *, dry_run: bool, as_json: bool) -> int:
+    """Import a vendor's export, or count its contents; return the number of records and lines with errors."""
+    read, report = Conversion(), None
+    lines = _converted(export, export.archive.size(), read)
+    if dry_run:
+        deque(lines, 0)
+    else:
+        with connected(url, key, after_failure=_KEPT) as service:
+            report = service.import_lines(lines)
+    _show_export(read, report, export.archive.other_files(), as_json=as_json)
+    return read.unread + (report.refused if report else 0)
 
 
 @over_http
