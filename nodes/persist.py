@@ -1,5 +1,7 @@
 """persist: stores the answer and everything that belongs to it, in one transaction."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from time import perf_counter
 from uuid import UUID
@@ -8,7 +10,7 @@ from langchain_core.messages import AIMessage
 from langgraph.runtime import Runtime
 
 from nodes.history import change_request, planned_forms
-from services.conversations.turn import TurnOutcome
+from services.conversations.turn import TurnOutcome, TurnStatus
 from services.conversations.turns import Turns
 from services.memory.blocks import Owner
 from services.memory.changes import Changes
@@ -45,31 +47,22 @@ async def persist(
     asks_model = not state.get("told_without_model")
     asked_days = state.get("asked_days")
     total_ms = round((perf_counter() - turn.begun) * 1000, 1)
-    update = ConversationState(assistant_message_id=str(turn.answer_message_id), timings={"total_ms": total_ms})
     if not turn.stored:
-        return update
+        return {"timings": {"total_ms": total_ms}}
     made, planned = await changes_of_turn(turn, state, changes, state["answer"])
-    outcome = TurnOutcome(
-        status="completed",
-        answer=state["answer"],
-        route_decision=state["route_decision"],
-        usage=state["usage"],
-        timings={**state.get("timings", {}), "total_ms": total_ms},
-        degraded=state.get("degraded", []),
-        context_report=state["context_report"],
+    timed: ConversationState = {**state, "timings": {**state.get("timings", {}), "total_ms": total_ms}}
+    outcome = await beside_the_loop(
+        partial(outcome_of, turn, timed, "completed", state["answer"], made, planned),
+        characters=len(turn.message) + len(state["answer"]),
+        most=_LONG,
+    )
+    outcome = replace(
+        outcome,
         prompt=state.get("prompt_sections"),
         epoch=state.get("epoch"),
         episode=episodes and asks_model,
-        recalled=state["context_report"].get("recall", {}).get("shown", []),
-        origin=await beside_the_loop(
-            partial(foreign_origin, turn, state), characters=len(turn.message) + len(state["answer"]), most=_LONG
-        ),
-        reads_days=reads_days(state),
-        reads_note=reads_note(state),
         summary_due=state.get("summary_due", False),
         context_filled=state.get("context_filled", 0.0),
-        memory=planned,
-        made=made,
         files=asks_model and "memory_filing" in state["features"],
         asked=_asked(state),
         visits_to_summarise=[UUID(each) for each in asked_days["to_summarise"]] if asked_days else [],
@@ -77,7 +70,37 @@ async def persist(
     await turns.end(turn, outcome)
     if working_sets is not None:
         working_sets.follow(Scope.of(Owner.of_turn(turn)))
-    return {**update, "memory_changes": [*made, *(each["change"] for each in planned)]}
+    return {
+        "memory_changes": [*made, *(each["change"] for each in planned)],
+        "timings": {"total_ms": total_ms},
+    }
+
+
+def outcome_of(
+    turn: OpenTurn,
+    state: ConversationState,
+    status: TurnStatus,
+    answer: str,
+    made: Sequence[MemoryChange],
+    planned: Sequence[PlannedChange],
+) -> TurnOutcome:
+    """Return how a turn ended, complete or not, as far as its nodes have written it."""
+    report = state.get("context_report")
+    return TurnOutcome(
+        status=status,
+        answer=answer,
+        route_decision=state.get("route_decision"),
+        usage=state.get("usage"),
+        timings=state.get("timings"),
+        degraded=state.get("degraded", []),
+        context_report=report,
+        recalled=report.get("recall", {}).get("shown", []) if report else [],
+        origin=foreign_origin(turn, state),
+        reads_days=reads_days(state),
+        reads_note=reads_note(state),
+        memory=planned,
+        made=made,
+    )
 
 
 def _asked(state: ConversationState) -> UUID | None:

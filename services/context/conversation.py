@@ -20,7 +20,7 @@ from services.context.sources.history import (
 )
 from services.context.sources.instructions import system_text
 from services.context.sources.time import NO_ACTIVITY, UserActivitySource
-from services.conversations.values import image_part, message_tokens
+from services.conversations.values import image_part
 from services.llm.token_estimates import IMAGE_TOKENS, MESSAGE_OVERHEAD, TokenEstimator
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
@@ -50,7 +50,7 @@ WITH before AS (
         AND EXISTS (SELECT FROM conversation_summaries s WHERE s.conversation_id = e.conversation_id)
 )
 SELECT id, role, CASE WHEN off_record THEN content ELSE coalesce(memory_text, content) END AS content, {parts},
-       token_count, created_at, uncovered, off_record AND retraction_id IS NOT NULL FROM (
+       created_at, uncovered, off_record AND retraction_id IS NOT NULL FROM (
     (SELECT m.* FROM messages m
      WHERE m.conversation_id = %(conversation_id)s AND m.tenant_id = %(tenant_id)s AND m.completed
        AND (m.retracted_at IS NULL OR m.off_record) AND m.branch_id IS NULL
@@ -182,14 +182,13 @@ class Conversation(Source[StoredConversation]):
                 role=row[1],
                 content=without_images(row[2]) if row[3] is None else row[2],
                 parts=row[3] or [],
-                token_count=row[4],
-                created_at=row[5],
-                off_record=row[7],
+                created_at=row[4],
+                off_record=row[6],
             )
             for row in rows
         ]
         stored = beginnings[0] if beginnings else StoredConversation()  # the user was erased at this moment
-        return replace(stored, history=history, late=frozenset(str(row[0]) for row in rows if row[6]))
+        return replace(stored, history=history, late=frozenset(str(row[0]) for row in rows if row[5]))
 
 
 def _size(draft: PromptDraft) -> int:
@@ -211,7 +210,6 @@ def _sent_along(turn: OpenTurn) -> list[HistoryMessage]:
             role=said["role"],
             content=said["content"],
             parts=[image_part(image) for image in said.get("images", [])],
-            token_count=message_tokens(said["content"]),
             created_at=turn.now,
         )
         for place, said in enumerate(turn.input.get("earlier", ()))
