@@ -19,7 +19,6 @@ from services.jobs.tasks import ARCHIVE, SUMMARISE
 from services.memory.blocks import AddedItem, Owner
 from services.memory.core import CoreMemory
 from services.memory.episodes.episode import IMPORTANCE, EpisodeStore, NewEpisode
-from services.memory.items import ItemChange
 from services.memory.operations import Entry, Operation, OperationLog, Trigger
 from services.memory.remainders import sentences_without
 from services.memory.removal import hiding_sql as sql
@@ -86,7 +85,7 @@ class Hiding:
         }
         await self.lock(connection, owner)
         part = replace(trigger, details={**trigger.details, "part_of": operation_id})
-        removes = any(each["action"] != "add" for each in planned["items"])
+        removes = any(each.action != "add" for each in planned["items"])
         but = turn.conversation_id if turn else None
         old = await self._retract(connection, values) if texts or planned["episodes"] else None
         written = await self._write(connection, owner, planned, part, turn)
@@ -115,7 +114,7 @@ class Hiding:
                 continue
             entry = _entry(owner, planned, trigger, written)
             if planned["items"]:
-                items.append(AddedItem(ItemChange(**planned["items"][0]), part, entry))
+                items.append(AddedItem(planned["items"][0], part, entry))
                 places.append(place)
             else:
                 entries.append(entry)
@@ -216,9 +215,8 @@ class Hiding:
         self, connection: Connection, owner: Owner, planned: PlannedChange, trigger: Trigger
     ) -> None:
         if planned["items"]:
-            changes = [ItemChange(**each) for each in planned["items"]]
             for whose in [owner.shared, owner] if planned["reaches_shared"] and owner.space_id else [owner]:
-                await self._core.change_items(connection, whose, changes, trigger)
+                await self._core.change_items(connection, whose, planned["items"], trigger)
 
     async def _write(
         self,
@@ -253,7 +251,7 @@ def only_adds(planned: PlannedChange) -> bool:
         and not planned["messages"]
         and not planned["episodes"]
         and len(items) < 2  # noqa: PLR2004
-        and all(each["action"] == "add" for each in items)
+        and all(each.action == "add" for each in items)
     )
 
 
