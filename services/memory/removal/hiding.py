@@ -88,7 +88,7 @@ class Hiding:
         removes = any(each.action != "add" for each in planned["items"])
         but = turn.conversation_id if turn else None
         old = await self._retract(connection, values) if texts or planned["episodes"] else None
-        written = await self._write(connection, owner, planned, part, turn)
+        written = await self._write(connection, owner, planned, part)
         entry = _entry(owner, planned, trigger, written, old)
         await self._log.append_all(connection, owner.tenant_id, owner.user_id, [entry])
         await self._change_items(connection, owner, planned, part)
@@ -204,12 +204,7 @@ class Hiding:
         if not made:
             return []
         instead = {each: _holds_instead(each, made) for each in made}
-        back = await rows.all(sql.UNMERGE, made=list(made), instead=list(instead.values()))
-        return [
-            {"id": str(row[0]), "superseded_by": str(row[1]), "instead": holds and str(holds)}
-            for row in back
-            for holds in [instead[row[1]]]
-        ]
+        return await rows.firsts(sql.UNMERGE, made=list(made), instead=list(instead.values()))
 
     async def _change_items(
         self, connection: Connection, owner: Owner, planned: PlannedChange, trigger: Trigger
@@ -219,15 +214,9 @@ class Hiding:
                 await self._core.change_items(connection, whose, planned["items"], trigger)
 
     async def _write(
-        self,
-        connection: Connection,
-        owner: Owner,
-        planned: PlannedChange,
-        trigger: Trigger,
-        turn: OpenTurn | None = None,
+        self, connection: Connection, owner: Owner, planned: PlannedChange, trigger: Trigger
     ) -> list[str]:
         """Write the memories of a plan, which found no room in core memory or are of events; return their ids."""
-        source = turn.user_message_id if turn else trigger.message_id
         ids = []
         for text in planned["written"]:
             new = NewEpisode(
@@ -235,8 +224,8 @@ class Hiding:
                 episode_type="context",
                 importance=IMPORTANCE["preference"],
                 origin="user_said",
-                source_message_ids=[source] if source else [],
-                conversation_id=turn.conversation_id if turn else trigger.conversation_id,
+                source_message_ids=[trigger.message_id] if trigger.message_id else [],
+                conversation_id=trigger.conversation_id,
             )
             ids.append(str(await self._episodes.add(connection, owner, new, trigger)))
         return ids
