@@ -91,11 +91,7 @@ router = json_router("/api/v1/experiments", "experiments")
 
 
 @router.get("", response_model=Page[Experiment])
-async def experiments(
-    caller: Admin,
-    after: AfterName = None,
-    limit: Limit = 50,
-) -> Any:
+async def experiments(caller: Admin, after: AfterName = None, limit: Limit = 50) -> Any:
     """Experiments of the tenant, by name."""
     items = await caller.services.experiments.page(caller.tenant_id, after=after, limit=limit)
     return page_by_name(items, limit)

@@ -27,11 +27,7 @@ router = json_router("/api/v1/experts", "experts")
 
 
 @router.get("", response_model=Page[Expert])
-async def experts(
-    caller: Chatter,
-    after: AfterName = None,
-    limit: Limit = 50,
-) -> Any:
+async def experts(caller: Chatter, after: AfterName = None, limit: Limit = 50) -> Any:
     """Experts of the tenant, by name."""
     items = await caller.services.experts.page(caller.tenant_id, after=after, limit=limit)
     return page_by_name(items, limit)
