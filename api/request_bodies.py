@@ -165,10 +165,16 @@ class RequestBodies:
                         counted = size
                     _write(body, piece)
                     if not message.get("more_body", False):
-                        await self._app(scope, _Spooled(receive, body, size), send)
-                        return
+                        break
                     left_s = begun + self._timeout_s + size / _LEAST_BYTES_PER_S - time.monotonic()
                     message = await self._next(receive, min(left_s, self._timeout_s))
+                else:
+                    return  # the client is gone
+                body.seek(0)
+                whole = await beside_the_loop(body.read, characters=size, most=_IN_MEMORY_BYTES)
+            received = Replayed(receive, {"type": "http.request", "body": whole, "more_body": False})
+            del whole  # only until the application has it
+            await self._app(scope, received, send)
         finally:
             self._budget.give_back(caller, counted)
 
@@ -193,22 +199,6 @@ class Replayed:
             message, self._message = self._message, {}
             return message
         return await self._receive()
-
-
-class _Spooled:
-    """Gives a body in one piece when the application asks for it, and then as `Replayed`."""
-
-    def __init__(self, receive: Receive, body: IO[bytes], size: int) -> None:
-        self._receive, self._body, self._size = receive, body, size
-        self._given = False
-
-    async def __call__(self) -> Message:
-        if self._given:
-            return await self._receive()
-        self._given = True
-        self._body.seek(0)
-        whole = await beside_the_loop(self._body.read, characters=self._size, most=_IN_MEMORY_BYTES)
-        return {"type": "http.request", "body": whole, "more_body": False}
 
 
 async def whole_body(request: Request, most: int, what: str) -> bytes:
