@@ -15,7 +15,7 @@ from services.jobs.queue import JobQueue
 from services.platform.connections import again_if_contended
 from services.platform.postgres import Database
 from services.platform.shared_reads import page_after
-from services.visits.visit import SUMMARISE_VISIT, Visit, VisitGrouping, VisitSchedule
+from services.visits.visit import SUMMARISE_VISIT, Visit, VisitSchedule, group_visits
 
 END_IDLE_VISITS = "end_idle_visits"
 
@@ -137,8 +137,7 @@ class Visits:
             row = await (await connection.execute(_FIRST_AND_LAST, values)).fetchone()
             if row is None or row[0] is None:
                 return False
-            grouping = VisitGrouping(connection, tenant_id, self._schedule)
-            return await grouping.group(conversation_id, row[0], row[1]) > 0
+            return await group_visits(connection, tenant_id, self._schedule, conversation_id, *row) > 0
 
     async def end_idle(self, now: datetime) -> int:
         """End every visit in which nothing was said for too long, of all tenants; return how many."""

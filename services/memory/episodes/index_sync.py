@@ -79,7 +79,8 @@ class EpisodeIndexSync:
         count = 0
         async with self._database.only_one(WRITING) as alone:
             if alone:
-                for tenant_id in await self._tenants():
+                waiting = await self._database.fetch_without_tenant("SELECT tenants_to_index()", {}, tuple_row)
+                for (tenant_id,) in waiting:
                     count += await self._index_tenant(tenant_id)
         return count
 
@@ -219,10 +220,6 @@ class EpisodeIndexSync:
                 return
             at, last = units[-1].episode_at, units[-1].episode_id
             yield units
-
-    async def _tenants(self) -> list[UUID]:
-        rows = await self._database.fetch_without_tenant("SELECT tenants_to_index()", {}, tuple_row)
-        return [row[0] for row in rows]
 
     async def _users_of(self, shard: int, shards: int) -> dict[UUID, list[UUID]]:
         """The users of a shard, by tenant."""
