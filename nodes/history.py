@@ -24,7 +24,6 @@ from services.text.language import language_of
 from services.tools.registry import ToolRegistry
 from state.conversation import ConversationState, section_named
 from state.memory import PlainForm, PlannedChange
-from state.prompt import HistoryMessage
 from state.turn import OpenTurn
 
 _MUCH_TEXT = 20_000
@@ -136,16 +135,16 @@ async def gather(
     data |= {type(source): source.when_off() for source in loading if not source.is_on(draft)}
     try:
         async with asyncio.TaskGroup() as group:
-            reading = group.create_task(conversation.load(draft))
+            draft.reading = group.create_task(conversation.load(draft))
             tasks = {
-                type(source): group.create_task(_load(source, draft, reading, within_s))
+                type(source): group.create_task(_load(source, draft, within_s))
                 for source in loading
                 if type(source) not in data
             }
     except ExceptionGroup as failed:  # the graph handles the error itself, with a retry
         raise failed.exceptions[0] from None
     data |= {kind: task.result() for kind, task in tasks.items()}
-    data[Conversation] = reading.result()
+    data[Conversation] = draft.reading.result()
 
     def show() -> None:
         for source in sources:
@@ -178,19 +177,13 @@ def select_all(sources: Sequence[Source[Any]], draft: PromptDraft) -> None:
             draft.sections += source.select(draft)
 
 
-async def _load(
-    source: Source[Any], draft: PromptDraft, reading: asyncio.Task[StoredConversation], within_s: float | None
-) -> Any:
+async def _load(source: Source[Any], draft: PromptDraft, within_s: float | None) -> Any:
     """Return what the source loads; None if it fails."""
-
-    async def history() -> Sequence[HistoryMessage]:
-        return (await asyncio.shield(reading)).history
-
     # What the prompt cannot do without is waited for.
     limits = [source.within_s] if source.required else [source.within_s, within_s]
     try:
         async with Patience(min((each for each in limits if each is not None), default=None)):
-            return await source.load_after(draft, history)
+            return await source.load(draft)
     except (Unavailable, TimeoutError) as error:
         if source.required:
             raise

@@ -1,5 +1,7 @@
 """persist: stores the answer and everything that belongs to it, in one transaction."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from time import perf_counter
 from uuid import UUID
@@ -8,12 +10,12 @@ from langchain_core.messages import AIMessage
 from langgraph.runtime import Runtime
 
 from nodes.history import change_request, planned_forms
-from services.conversations.turn import TurnOutcome
+from services.conversations.turn import TurnOutcome, TurnStatus
 from services.conversations.turns import Turns
 from services.memory.blocks import Owner
 from services.memory.changes import Changes
 from services.memory.episodes.episode import Scope
-from services.memory.plans import Exchange, repetition_of_forgotten, repetition_off_record
+from services.memory.plans import repetition
 from services.memory.recall.working_sets import WorkingSets
 from services.platform.patience import beside_the_loop
 from services.tools.actor import MEMORY_TOOLS, foreign_origin, reads_days, reads_note
@@ -45,31 +47,22 @@ async def persist(
     asks_model = not state.get("told_without_model")
     asked_days = state.get("asked_days")
     total_ms = round((perf_counter() - turn.begun) * 1000, 1)
-    update = ConversationState(assistant_message_id=str(turn.answer_message_id), timings={"total_ms": total_ms})
     if not turn.stored:
-        return update
+        return {"timings": {"total_ms": total_ms}}
     made, planned = await changes_of_turn(turn, state, changes, state["answer"])
-    outcome = TurnOutcome(
-        status="completed",
-        answer=state["answer"],
-        route_decision=state["route_decision"],
-        usage=state["usage"],
-        timings={**state.get("timings", {}), "total_ms": total_ms},
-        degraded=state.get("degraded", []),
-        context_report=state["context_report"],
+    timed: ConversationState = {**state, "timings": {**state.get("timings", {}), "total_ms": total_ms}}
+    outcome = await beside_the_loop(
+        partial(outcome_of, turn, timed, "completed", state["answer"], made, planned),
+        characters=len(turn.message) + len(state["answer"]),
+        most=_LONG,
+    )
+    outcome = replace(
+        outcome,
         prompt=state.get("prompt_sections"),
         epoch=state.get("epoch"),
         episode=episodes and asks_model,
-        recalled=state["context_report"].get("recall", {}).get("shown", []),
-        origin=await beside_the_loop(
-            partial(foreign_origin, turn, state), characters=len(turn.message) + len(state["answer"]), most=_LONG
-        ),
-        reads_days=reads_days(state),
-        reads_note=reads_note(state),
         summary_due=state.get("summary_due", False),
         context_filled=state.get("context_filled", 0.0),
-        memory=planned,
-        made=made,
         files=asks_model and "memory_filing" in state["features"],
         asked=_asked(state),
         visits_to_summarise=[UUID(each) for each in asked_days["to_summarise"]] if asked_days else [],
@@ -77,7 +70,37 @@ async def persist(
     await turns.end(turn, outcome)
     if working_sets is not None:
         working_sets.follow(Scope.of(Owner.of_turn(turn)))
-    return {**update, "memory_changes": [*made, *(each["change"] for each in planned)]}
+    return {
+        "memory_changes": [*made, *(each["change"] for each in planned)],
+        "timings": {"total_ms": total_ms},
+    }
+
+
+def outcome_of(
+    turn: OpenTurn,
+    state: ConversationState,
+    status: TurnStatus,
+    answer: str,
+    made: Sequence[MemoryChange],
+    planned: Sequence[PlannedChange],
+) -> TurnOutcome:
+    """Return how a turn ended, complete or not, as far as its nodes have written it."""
+    report = state.get("context_report")
+    return TurnOutcome(
+        status=status,
+        answer=answer,
+        route_decision=state.get("route_decision"),
+        usage=state.get("usage"),
+        timings=state.get("timings"),
+        degraded=state.get("degraded", []),
+        context_report=report,
+        recalled=report.get("recall", {}).get("shown", []) if report else [],
+        origin=foreign_origin(turn, state),
+        reads_days=reads_days(state),
+        reads_note=reads_note(state),
+        memory=planned,
+        made=made,
+    )
 
 
 def _asked(state: ConversationState) -> UUID | None:
@@ -100,10 +123,10 @@ async def changes_of_turn(
     if any(each["own"] != "keep" and each["change"]["operation_id"] for each in planned):
         return made, planned  # the answer is left out already
     history, language = state.get("history", []), state.get("prompt_language", "en")
-    exchange = Exchange(str(turn.user_message_id), turn.message, str(turn.answer_message_id), answer)
     removed = [text for change in made if change["kind"] == "forget" for text in change["items"]]
-    planned += repetition_of_forgotten(removed, exchange, language)
-    return made, [*planned, *repetition_off_record(history, exchange, language)]
+    said = [each["content"] for each in history if each["role"] == "user" and each.get("off_record")]
+    planned += repetition(turn, answer, removed, language, off_record=False)
+    return made, [*planned, *repetition(turn, answer, said, language, off_record=True)]
 
 
 def _forms_left(state: ConversationState) -> list[PlainForm]:

@@ -46,7 +46,6 @@ async def retrieve(
     runtime.stream_writer({"status": "route_decision", "content": decision})
     return {
         "route_decision": decision,
-        "kb_prefix": decision["kb_prefix"],
         "handler": found.base.handler if found.base else None,
         "kb_instructions": found.base.system_prompt if found.base else "",
         "retrieval_results": found.passages,

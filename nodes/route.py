@@ -58,7 +58,6 @@ async def route(
         runtime.stream_writer({"status": "route_decision", "content": decision})
     update: ConversationState = {
         "route_decision": decision,
-        "kb_prefix": requested,
         "use_retrieval": searches,
         "handler": None,
         "kb_instructions": "",

@@ -86,7 +86,6 @@ class ConversationState(TypedDict, total=False):
     features: list[Feature]
     """Features that are on in this turn, by the settings and the expert."""
     route_decision: RouteDecision
-    kb_prefix: str | None
     use_retrieval: bool
     handler: str | None
     """Prompt strategy of the routed knowledge base; None = the default one."""
@@ -142,9 +141,6 @@ class ConversationState(TypedDict, total=False):
     usage: TokenUsage
     context_report: ContextReport
     prompt_sections: list[PromptSection]
-
-    # persist
-    assistant_message_id: str
 
     # every node
     timings: dict[str, float]

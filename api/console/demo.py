@@ -36,9 +36,9 @@ from services.llm.chat_models import ChatModels
 from services.llm.request_form import OnText
 from services.memory.blocks import Owner
 from services.memory.episodes.episode import NewEpisode
-from services.memory.items import ItemChange
 from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
+from state.memory import ItemChange
 from state.turn import OpenTurn, TurnInput
 
 DEMO_USER = "demo:lin"

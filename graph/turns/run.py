@@ -24,8 +24,8 @@ from graph.turns.log import (
     stored_ending,
 )
 from graph.turns.turn_queue import Place, TurnQueue
-from nodes.persist import changes_of_turn
-from services.conversations.turn import StopReason, StoredTurn, TurnOutcome, TurnStatus
+from nodes.persist import changes_of_turn, outcome_of
+from services.conversations.turn import StopReason, StoredTurn, TurnStatus
 from services.conversations.turns import Turns
 from services.errors import AnamnesisError, Conflict, DatabaseUnavailable, ModelFailed, NotFound
 from services.memory.changes import Changes
@@ -39,7 +39,6 @@ from services.platform.metrics import (
     TURNS,
 )
 from services.platform.tracing import Attributes, confidential, mark_failed, span, trace_id
-from services.tools.actor import foreign_origin, reads_days, reads_note
 from services.usage.ledger import Spender, UsageMeter
 from state.budget import LONGEST_S
 from state.conversation import ConversationState, GraphState, each_once, with_update
@@ -218,25 +217,10 @@ class TurnDriver:
         made: list[MemoryChange] = []
         memory: list[PlannedChange] = []
         partial = "" if run.stopped == "forgotten" else run.log.text
-        report = written.get("context_report")
         if partial:  # without any answer the message will be sent again, and causes the jobs then
             made, memory = await self._memory_of(run, partial)
-        outcome = TurnOutcome(
-            status=status or ("partial" if partial else "failed"),
-            answer=partial,
-            route_decision=written.get("route_decision"),
-            usage=written.get("usage"),
-            timings=written.get("timings"),
-            degraded=each_once(run.degraded, written.get("degraded", [])),
-            context_report=report,
-            recalled=report.get("recall", {}).get("shown", []) if report else [],
-            error=error,
-            origin=foreign_origin(turn, written),
-            reads_days=reads_days(written),
-            reads_note=reads_note(written),
-            memory=memory,
-            made=made,
-        )
+        ended = outcome_of(turn, written, status or ("partial" if partial else "failed"), partial, made, memory)
+        outcome = replace(ended, degraded=each_once(run.degraded, ended.degraded), error=error)
         try:
             if turn.stored:
                 async with self._ending:

@@ -7,6 +7,7 @@ disconnects does not stop it. Any process can follow and stop any turn.
 import asyncio
 import contextlib
 import time
+from base64 import urlsafe_b64decode
 from collections.abc import AsyncGenerator, Coroutine, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -19,16 +20,7 @@ import structlog
 from graph.turns.log import CANCELLED, EventWriter, TurnLog
 from graph.turns.other_processes import end_from_outside, follow_anywhere, keep
 from graph.turns.run import CompiledTurnGraph, Stop, TurnDriver, TurnRun
-from graph.turns.turn_queue import (
-    AccountAgreed,
-    Approval,
-    FairGate,
-    Place,
-    PlaceFree,
-    TurnQueue,
-    UserForgotten,
-    turn_signals,
-)
+from graph.turns.turn_queue import FairGate, Place, TurnQueue, turn_signals
 from services.bootstrap import Services
 from services.context.request_budget import within
 from services.conversations.resent_history import BranchReason
@@ -347,17 +339,24 @@ class TurnRunner:
 
     async def _listen(self) -> None:
         async for signal in turn_signals(self._services.database):
-            if isinstance(signal, PlaceFree):
-                self._places.free(signal.conversation_id)
-            elif isinstance(signal, Approval):
-                self._services.approvals.settle(signal.turn_id, signal.approval_id, approved=signal.approved)
-            elif isinstance(signal, AccountAgreed):
-                self._services.mcp_servers.hear(signal.parameters)
-            elif isinstance(signal, UserForgotten):
-                self._services.memory.drop_cached(signal.user_id)
-                self._services.store.forget(signal.user_id)
-            else:
-                self._stop_here(signal.turn_id, signal.reason)
+            self._hear(signal)
+
+    def _hear(self, signal: Sequence[str]) -> None:
+        """Do what a notification of any process says."""
+        match signal:
+            case ["next", conversation_id]:
+                self._places.free(UUID(conversation_id))
+            case ["stop", turn_id, ("cancelled" | "partial" | "forgotten") as reason]:
+                self._stop_here(UUID(turn_id), reason)
+            case ["approval", turn_id, approval_id, ("yes" | "no") as answer]:
+                self._services.approvals.settle(UUID(turn_id), UUID(approval_id), approved=answer == "yes")
+            case ["account", coded]:  # what an authorization server said, to a process that does not wait for it
+                self._services.mcp_servers.hear(urlsafe_b64decode(coded).decode())
+            case ["forgotten", user_id]:  # something of the user was removed for good
+                self._services.memory.drop_cached(UUID(user_id))
+                self._services.store.forget(UUID(user_id))
+            case _:
+                self._places.free(None)
 
     def _stop_here(self, turn_id: UUID, why: Stop) -> None:
         if (run := self._running.get(turn_id)) is None:

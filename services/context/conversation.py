@@ -20,11 +20,12 @@ from services.context.sources.history import (
 )
 from services.context.sources.instructions import system_text
 from services.context.sources.time import NO_ACTIVITY, UserActivitySource
-from services.conversations.values import image_part, message_tokens
+from services.conversations.values import image_part
 from services.llm.token_estimates import IMAGE_TOKENS, MESSAGE_OVERHEAD, TokenEstimator
 from services.platform.postgres import Database
+from services.platform.settings import Settings
 from services.platform.shared_reads import Query
-from services.summaries.schedule import SummarySchedule
+from services.summaries.schedule import is_due
 from services.text.language import Language, language_of
 from state.prompt import ContextPolicy, CoreMemorySections, Epoch, HistoryMessage, TopicSummary
 from state.turn import OpenTurn
@@ -50,7 +51,7 @@ WITH before AS (
         AND EXISTS (SELECT FROM conversation_summaries s WHERE s.conversation_id = e.conversation_id)
 )
 SELECT id, role, CASE WHEN off_record THEN content ELSE coalesce(memory_text, content) END AS content, {parts},
-       token_count, created_at, uncovered, off_record AND retraction_id IS NOT NULL FROM (
+       created_at, uncovered, off_record AND retraction_id IS NOT NULL FROM (
     (SELECT m.* FROM messages m
      WHERE m.conversation_id = %(conversation_id)s AND m.tenant_id = %(tenant_id)s AND m.completed
        AND (m.retracted_at IS NULL OR m.off_record) AND m.branch_id IS NULL
@@ -95,14 +96,14 @@ class Conversation(Source[StoredConversation]):
         self,
         database: Database,
         budget: ContextBudget,
-        schedule: SummarySchedule,
+        settings: Settings,
         *,
         idle: timedelta,
     ) -> None:
-        """Take the schedule of summaries, and the time after which the provider's cache has forgotten a prompt."""
+        """Take the settings of summaries, and the time after which the provider's cache has forgotten a prompt."""
         self._database = database
         self._budget = budget
-        self._schedule = schedule
+        self._settings = settings
         self._idle = idle
 
     def show(self, draft: PromptDraft) -> None:
@@ -117,7 +118,7 @@ class Conversation(Source[StoredConversation]):
         draft.budget = min(whole, turn.input.get("max_context_tokens") or whole)
         history, late = fetched.history, fetched.late
         before, summary = fetched.epoch(), fetched.newest_summary()
-        if policy["strategy"] == "summary" and not self._schedule.on:
+        if policy["strategy"] == "summary" and not self._settings.memory_summaries:
             summary = epochs.NO_SUMMARY
         topics = _that_fit(fetched.topics or [], draft.budget, tokens)
         shown = epochs.messages_after(history, before["history_from"] if before else None, late)
@@ -152,8 +153,8 @@ class Conversation(Source[StoredConversation]):
         elif policy["strategy"] == "summary":
             behind = len(epochs.messages_after(shown, summary.through, frozenset()))
             # This turn adds the user's message and the answer.
-            is_due = self._schedule.is_due(covered=summary.version > 0, behind=behind + 2)
-            draft.summary_due = bool(late) or is_due
+            due = is_due(self._settings, covered=summary.version > 0, behind=behind + 2)
+            draft.summary_due = bool(late) or due
 
     async def load(self, draft: PromptDraft) -> StoredConversation:
         """Read the conversation."""
@@ -166,7 +167,7 @@ class Conversation(Source[StoredConversation]):
             "conversation_id": turn.conversation_id,
             "before": turn.user_message_id,
             "strategy": turn.policy["strategy"],
-            "summarised": turn.policy["strategy"] == "summary" and self._schedule.on,
+            "summarised": turn.policy["strategy"] == "summary" and self._settings.memory_summaries,
             "most_topics": _MOST_TOPICS,
             "limit": self._budget.of(turn.policy) // _SHORTEST_MESSAGE + 1,
             "most_image_characters": MOST_IMAGE_CHARACTERS,
@@ -182,14 +183,13 @@ class Conversation(Source[StoredConversation]):
                 role=row[1],
                 content=without_images(row[2]) if row[3] is None else row[2],
                 parts=row[3] or [],
-                token_count=row[4],
-                created_at=row[5],
-                off_record=row[7],
+                created_at=row[4],
+                off_record=row[6],
             )
             for row in rows
         ]
         stored = beginnings[0] if beginnings else StoredConversation()  # the user was erased at this moment
-        return replace(stored, history=history, late=frozenset(str(row[0]) for row in rows if row[6]))
+        return replace(stored, history=history, late=frozenset(str(row[0]) for row in rows if row[5]))
 
 
 def _size(draft: PromptDraft) -> int:
@@ -211,7 +211,6 @@ def _sent_along(turn: OpenTurn) -> list[HistoryMessage]:
             role=said["role"],
             content=said["content"],
             parts=[image_part(image) for image in said.get("images", [])],
-            token_count=message_tokens(said["content"]),
             created_at=turn.now,
         )
         for place, said in enumerate(turn.input.get("earlier", ()))

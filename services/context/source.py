@@ -3,11 +3,13 @@
 Tags enclose data, which nothing inside can open or close.
 """
 
+import asyncio
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
 
+from services.context.epochs import StoredConversation
 from services.llm.request_form import TAGS
 from services.llm.token_estimates import TokenEstimator
 from services.memory.blocks import Owner
@@ -19,8 +21,6 @@ from state.section import Section
 from state.turn import OpenTurn
 
 Loaded = TypeVar("Loaded")
-History = Callable[[], Awaitable[Sequence[HistoryMessage]]]
-"""Awaits the earlier messages of the conversation."""
 
 MEMORY = "memory"
 """Around what was said or recorded before."""
@@ -53,6 +53,8 @@ class PromptDraft:
     """What the turn changes in memory before the model is asked."""
     data: "dict[type[Source[Any]], Any]" = field(default_factory=dict)
     """What each source has loaded; None = it failed, or has nothing."""
+    reading: "asyncio.Task[StoredConversation]" = field(init=False)
+    """Reads the conversation while the sources load."""
     degraded: list[str] = field(default_factory=list)
     """Names of failed sources, without duplicates."""
     sections: list[Section] = field(default_factory=list)
@@ -93,6 +95,10 @@ class PromptDraft:
         """Return the ids of the stored messages shown by the sections selected so far."""
         return {message_id for section in self.sections for message_id in section.message_ids}
 
+    async def earlier_messages(self) -> Sequence[HistoryMessage]:
+        """Wait for the earlier messages of the conversation, while the sources load."""
+        return (await asyncio.shield(self.reading)).history
+
     def of(self, source: "type[Source[Loaded]]") -> Loaded | None:
         """What a source has loaded; None = it failed, or has nothing."""
         found: Loaded | None = self.data.get(source)
@@ -128,10 +134,6 @@ class Source(Generic[Loaded]):
         """
         return None
 
-    async def load_after(self, draft: PromptDraft, history: History) -> Loaded | None:
-        """The same, for a source that needs the earlier messages of the conversation, which are still loading."""
-        return await self.load(draft)
-
     def revise(self, draft: PromptDraft) -> None:
         """Change what the sources have loaded, before anything is selected; most sources do not."""
 
@@ -142,7 +144,7 @@ class Source(Generic[Loaded]):
     @property
     def loads(self) -> bool:
         """Whether it reads anything, which takes a task; otherwise it only selects."""
-        return (type(self).load, type(self).load_after) != (Source.load, Source.load_after)
+        return type(self).load is not Source.load
 
     def is_on(self, draft: PromptDraft) -> bool:
         """Whether the turn has any of its features."""

@@ -14,7 +14,7 @@ import psycopg
 from psycopg.rows import dict_row, tuple_row
 
 from services.conversations.turn import LEASE, StopReason, with_variants
-from services.conversations.turn_sql import EXPIRED, next_moment, parts_off
+from services.conversations.turn_sql import EXPIRED, next_moment, of_expert
 from services.conversations.turn_values import adopted_input, turn_of_row
 from services.experiments.assignment import RUNNING, assign, running_experiments
 from services.jobs.records import ClockWatch
@@ -62,14 +62,8 @@ FROM conversations c, users u, experts e, messages m
 WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s AND t.status = 'waiting' AND {EXPIRED}
   AND c.id = t.conversation_id AND u.id = c.user_id AND e.id = c.expert_id AND m.id = t.user_message_id
 RETURNING t.conversation_id, t.user_message_id, t.request, c.user_id, c.space_id, c.session_key, u.external_id,
-          u.timezone, u.locale, e.id AS expert_id, e.name AS expert, e.model, m.content, m.parts,
-          concat_ws(E'\n\n', e.system_prompt, nullif(e.persona, '')) AS system_prompt,
-          {parts_off("e", "u")} AS parts_off,
-          jsonb_build_object(
-              'strategy', e.context_strategy, 'window', e.context_window,
-              'threshold', e.context_threshold, 'min_archive_messages', e.min_archive_messages,
-              'budget', e.context_budget_tokens
-          ) AS policy, {RUNNING} AS running_experiments
+          u.timezone, u.locale, m.content, m.parts, {of_expert("e", "u")},
+          {RUNNING} AS running_experiments
 """  # noqa: S608 — our own text only
 
 

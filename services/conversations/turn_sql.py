@@ -18,11 +18,23 @@ def next_moment(conversation_id: LiteralString) -> LiteralString:
         WHERE before.conversation_id = {conversation_id}) + interval '1 microsecond')"""  # noqa: S608
 
 
-def parts_off(expert: LiteralString, person: LiteralString) -> LiteralString:
-    """What an expert goes without in a turn: also memory, for a user who has switched it off."""
+def of_expert(
+    expert: LiteralString, person: LiteralString, strategy: LiteralString | None = None
+) -> LiteralString:
+    """The columns of an expert in a statement that opens a turn, named as its fields.
+
+    A user who has switched memory off goes without it. `strategy` replaces the expert's.
+    """
     without = "', '".join(WITHOUT_MEMORY)
-    return f"""{expert}.parts_off || CASE WHEN {person}.memory IS FALSE
-        THEN ARRAY['{without}'] ELSE ARRAY[]::text[] END"""
+    return f"""{expert}.id AS expert_id, {expert}.name AS expert, {expert}.model, {expert}.reflection AS reflects,
+       concat_ws(E'\n\n', {expert}.system_prompt, nullif({expert}.persona, '')) AS system_prompt,
+       {expert}.parts_off || CASE WHEN {person}.memory IS FALSE
+           THEN ARRAY['{without}'] ELSE ARRAY[]::text[] END AS parts_off,
+       jsonb_build_object(
+           'strategy', {strategy or expert + ".context_strategy"}, 'window', {expert}.context_window,
+           'threshold', {expert}.context_threshold, 'min_archive_messages', {expert}.min_archive_messages,
+           'budget', {expert}.context_budget_tokens
+       ) AS policy"""
 
 
 # Finds or creates the user, the expert and the conversation, stores the message and opens its turn. One statement,
@@ -115,15 +127,7 @@ WITH expert AS (
 SELECT person.id AS user_id, person.timezone, person.locale, turn.conversation_id,
        turn.status = 'waiting' AS waiting,
        {RUNNING} AS running_experiments,
-       expert.id AS expert_id, expert.name AS expert, expert.model,
-       concat_ws(E'\n\n', expert.system_prompt, nullif(expert.persona, '')) AS system_prompt,
-       {parts_off("expert", "person")} AS parts_off,
-       expert.reflection AS reflects,
-       jsonb_build_object(
-           'strategy', expert.context_strategy, 'window', expert.context_window,
-           'threshold', expert.context_threshold, 'min_archive_messages', expert.min_archive_messages,
-           'budget', expert.context_budget_tokens
-       ) AS policy,
+       {of_expert("expert", "person")},
        unfinished.space_id, unfinished.of_space,
        unfinished.known_turn_id, unfinished.known_differs,
        unfinished.running AS running_before, unfinished.waiting AS waiting_before,
@@ -134,8 +138,8 @@ SELECT person.id AS user_id, person.timezone, person.locale, turn.conversation_i
              AND o.results->>'state' = 'waiting' AND NOT o.results ? 'kept') AS asks,
        EXISTS (SELECT FROM knowledge_bases b WHERE b.tenant_id = %(tenant_id)s AND (b.user_id IS NULL
            OR b.user_id = person.id AND b.session_key = %(session_key)s)) AS has_knowledge,
-       coalesce((SELECT g.generation FROM core_memory_generations g
-           WHERE g.user_id = person.id AND g.expert_id = expert.id), 0) AS core_memory_generation,
+       EXISTS (SELECT FROM core_memory_blocks b
+           WHERE b.user_id = person.id AND b.expert_id = expert.id) AS has_core_memory,
        coalesce((SELECT g.generation FROM memory_generations g
            WHERE g.user_id = person.id), 0) AS memory_generation
 FROM expert LEFT JOIN person ON true LEFT JOIN unfinished ON true LEFT JOIN turn ON true
@@ -143,12 +147,7 @@ FROM expert LEFT JOIN person ON true LEFT JOIN unfinished ON true LEFT JOIN turn
 
 # Creates nothing: an unknown user has no memory, and an unknown space is empty.
 UNSTORED: LiteralString = f"""
-SELECT e.id AS expert_id, e.name AS expert, e.model, {parts_off("e", "person")} AS parts_off,
-       concat_ws(E'\n\n', e.system_prompt, nullif(e.persona, '')) AS system_prompt,
-       jsonb_build_object(
-           'strategy', 'window', 'window', e.context_window, 'threshold', e.context_threshold,
-           'min_archive_messages', e.min_archive_messages, 'budget', e.context_budget_tokens
-       ) AS policy,
+SELECT {of_expert("e", "person", "'window'")},
        person.id AS user_id, person.timezone, person.locale, s.id AS space_id
 FROM experts e
 LEFT JOIN users person ON %(reads)s AND person.tenant_id = e.tenant_id AND person.external_id = %(external_id)s

@@ -13,7 +13,7 @@ from services.time_reference.chinese_readers import READERS, steps_of
 from services.time_reference.normalisation import FOLD
 from services.time_reference.numerals import CHINESE_NUMERAL, chinese_number
 from services.time_reference.numeric import dated
-from services.time_reference.phrases import ONE_DAY, Found, Phrase, Span, Unit, joined, known, one_of, period
+from services.time_reference.phrases import ONE_DAY, Found, Phrase, Span, Unit, joined, one_of, period
 from services.time_reference.steps import day_of_month
 
 _N = CHINESE_NUMERAL
@@ -242,7 +242,7 @@ def _beginning(text: str, at: int, today: date, after: Phrase | None) -> tuple[P
         if phrase:
             return phrase, match.end()
     if after and (match := JOINS["bare_year"].match(text, at)):
-        return known(period(Unit.YEAR, date(int(match[0]), 1, 1))), match.end()
+        return Phrase(period(Unit.YEAR, date(int(match[0]), 1, 1))), match.end()
     if after and (match := JOINS["bare_day"].match(text, at)):
         return one_of(Unit.MONTH, day_of_month(chinese_number(match[0].rstrip("号日")))), match.end()
     return None

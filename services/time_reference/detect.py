@@ -191,14 +191,15 @@ def _rules(part: str) -> Rules:
 
 def _time_of_talk(clause: _Clause, times: list[Time], ahead: list[int], text: str) -> Time | None:
     """The time of what the two said; what is to be done at a time to come is a plan."""
-    if len(clause.text) > _LONGEST_CLAUSE:
+    of_clause = [time for time in times if 0 <= time.begin - clause.begin < len(clause.text)]
+    if not of_clause or len(clause.text) > _LONGEST_CLAUSE:
         return None
     for match in clause.rules.talk.finditer(clause.text):
-        inside = [t for t in times if match.start() <= t.begin - clause.begin < match.end()]
+        inside = [t for t in of_clause if match.start() <= t.begin - clause.begin < match.end()]
         if inside and not any(clause.begin <= place < clause.begin + match.start() for place in ahead):
             return inside[-1]
     for match in clause.rules.within.finditer(clause.text):
-        inside = [t for t in times if match.start() <= t.begin - clause.begin < match.end()]
+        inside = [t for t in of_clause if match.start() <= t.begin - clause.begin < match.end()]
         if inside and _SURELY_OVER.search(text, inside[-1].begin, inside[-1].stop):
             return inside[-1]
     return None

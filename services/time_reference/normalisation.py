@@ -38,12 +38,12 @@ FOLD = {
     **{ord(old): new for old, new in zip(_TRADITIONAL, _SIMPLIFIED, strict=True)},
     **{code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)},
     **dict.fromkeys(map(ord, f"\u3000\u00a0\t\r{QUOTED}{DAYS}{LAST_VISIT}{LAST_TALK}{JUST_NOW}{RECENT}"), " "),
-    **dict.fromkeys(map(ord, "’‘`´"), "'"),
+    **dict.fromkeys(map(ord, "’‘´"), "'"),
     **{ord("您"): "你", ord("妳"): "你", ord("喺"): "在", ord("､"): ","},
 }
 """Simplified characters, plain letters and figures, straight apostrophes, each in its place."""
 _QUOTATION = re.compile(
-    r"```.*?(?:```|$)|“[^“”\n]*”|\"[^\"\n]*\"|「[^「」\n]*」|『[^『』\n]*』|《[^《》\n]*》|(?<![a-z0-9])'[^'\n]{3,}'(?![a-z0-9])"
+    r"```.*?(?:```|\Z)|`[^`\n]*`|“[^“”\n]*”|\"[^\"\n]*\"|「[^「」\n]*」|『[^『』\n]*』|《[^《》\n]*》|(?<![a-z0-9])'[^'\n]{3,}'(?![a-z0-9])"
     r"|^[^\S\n]*>[^\n]*",
     re.DOTALL | re.MULTILINE | re.IGNORECASE,
 )
@@ -129,8 +129,7 @@ def bounded(message: str) -> str:
 
 def folded(text: str) -> str:
     """The text with one way to write each thing, in lower and upper case as before."""
-    plain = text.translate(FOLD) if "`" not in text else _without_code(text).translate(FOLD)
-    return _QUOTATION.sub(lambda found: QUOTED * len(found[0]), plain)
+    return _QUOTATION.sub(lambda found: QUOTED * len(found[0]), text.translate(FOLD)).replace("`", "'")
 
 
 def lowered(text: str) -> str:
@@ -139,10 +138,6 @@ def lowered(text: str) -> str:
     if len(lower) == len(text):
         return lower
     return "".join(small if len(small := letter.lower()) == 1 else letter for letter in text)
-
-
-def _without_code(text: str) -> str:
-    return re.sub(r"```.*?(?:```|$)|`[^`\n]*`", lambda found: " " * len(found[0]), text, flags=re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,30 +163,19 @@ Hours = tuple[int, int]
 """First and last local hour; one beyond 24 belongs to the night that follows."""
 
 
-_CHINESE: tuple[tuple[str, Hours], ...] = (
-    ("凌晨|半夜|后半夜", (0, 6)),
+_PARTS_OF_DAY: tuple[tuple[str, Hours], ...] = (
+    (r"凌晨|半夜|后半夜|\b(?:early|small) hours\b", (0, 6)),
     ("清晨|早晨|早上|今早|一早|清早", (4, 12)),
+    (r"\b(?:morning|breakfast)\b", (4, 13)),
     ("上午", (6, 13)),
-    ("中午|午饭", (11, 15)),
-    ("下午|午后", (12, 19)),
+    (r"中午|午饭|\b(?:noon|midday|lunch(?:time)?)\b", (11, 15)),
+    (r"下午|午后|\bafternoon\b", (12, 19)),
     ("傍晚|黄昏", (16, 21)),
-    ("晚上|夜里|夜晚|深夜|睡前|临睡前|[昨今前当]晚|晚饭", (17, 28)),
+    (r"\b(?:evening|dinner(?:time)?)\b", (16, 28)),
+    (r"晚上|夜里|夜晚|深夜|睡前|临睡前|[昨今前当]晚|晚饭|\b(?:night|tonight|bedtime)\b", (17, 28)),
 )
-_ENGLISH: tuple[tuple[str, Hours], ...] = (
-    ("early hours|small hours", (0, 6)),
-    ("morning|breakfast", (4, 13)),
-    ("noon|midday|lunch(?:time)?", (11, 15)),
-    ("afternoon", (12, 19)),
-    ("evening|dinner(?:time)?", (16, 28)),
-    ("night|tonight|bedtime", (17, 28)),
-)
-_PARTS = {f"p{number}": hours for number, (_, hours) in enumerate((*_CHINESE, *_ENGLISH))}
 _NAMED = re.compile(
-    "|".join(
-        [f"(?P<p{number}>{words})" for number, (words, _) in enumerate(_CHINESE)]
-        + [rf"\b(?P<p{len(_CHINESE) + number}>{words})\b" for number, (words, _) in enumerate(_ENGLISH)]
-    ),
-    re.IGNORECASE,
+    "|".join(f"(?P<p{place}>{words})" for place, (words, _) in enumerate(_PARTS_OF_DAY)), re.IGNORECASE
 )
 _BESIDE = re.compile(r"(?:的|那天|,)?\s?(?:in the |at |during )?(?=[a-z\u3400-\u9fff])", re.IGNORECASE)
 
@@ -207,4 +191,4 @@ def hours_named(text: str, begin: int, stop: int) -> Hours | None:
     if within is None:
         beside = _BESIDE.match(text, stop)
         within = _NAMED.match(text, beside.end() if beside else stop)
-    return _PARTS[within.lastgroup] if within and within.lastgroup else None
+    return _PARTS_OF_DAY[int(within.lastgroup[1:])][1] if within and within.lastgroup else None

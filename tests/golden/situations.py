@@ -156,7 +156,6 @@ def _history(said: Sequence[str]) -> list[HistoryMessage]:
             role="user" if number % 2 == 0 else "assistant",
             content=text,
             parts=[],
-            token_count=len(text) // 4,
             created_at=begun + timedelta(minutes=number),
         )
         for number, text in enumerate(said)
@@ -171,7 +170,7 @@ def _blocks(content: dict[str, dict[str, Any]]) -> CoreMemorySections:
 
 
 def _episode(day: str, text: str) -> RecalledEpisode:
-    return RecalledEpisode(episode_id="e", episode_type="turn", date=day, text=text, score=1.0)
+    return RecalledEpisode(episode_id="e", date=day, text=text)
 
 
 _ANNA: dict[str, dict[str, Any]] = {

@@ -32,9 +32,7 @@ async def _generate(services: Services, budget: RequestBudget, **values: Any) ->
 
 
 def _said(content: str) -> HistoryMessage:
-    return HistoryMessage(
-        message_id="m", role="user", content=content, parts=[], token_count=5, created_at=datetime.now(UTC)
-    )
+    return HistoryMessage(message_id="m", role="user", content=content, parts=[], created_at=datetime.now(UTC))
 
 
 def _measures(update: ConversationState) -> list[str]:

@@ -33,11 +33,11 @@ async def test_all_bases_are_searched_and_the_base_of_the_best_passage_answers(s
     written: Written = []
     asked = runtime(written, message="How many days of holidays does everybody have?")
     update = await retrieve(state(), asked, knowledge=services.knowledge.search)
-    assert update["retrieval_results"][0]["kb_prefix"] == update["kb_prefix"] == "handbook"
+    assert update["retrieval_results"][0]["kb_prefix"] == update["route_decision"]["kb_prefix"] == "handbook"
     assert (update["handler"], update["kb_instructions"]) == ("cited", "Be brief.")
     assert update["route_decision"]["method"] == "similarity"
     assert written == [{"status": "route_decision", "content": update["route_decision"]}]
     other_topic = runtime(message="Who won the film festival?")
     update = await retrieve(state(), other_topic, knowledge=services.knowledge.search)
-    assert (update["retrieval_results"], update["kb_prefix"]) == ([], None)
+    assert (update["retrieval_results"], update["route_decision"]["kb_prefix"]) == ([], None)
     assert update["route_decision"]["method"] == "default"

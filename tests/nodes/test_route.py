@@ -22,7 +22,6 @@ async def test_without_a_knowledge_base_the_route_is_general() -> None:
     update = await _route(written, requested_kb_prefix=None, has_knowledge=False)
     assert set(update) == {
         "route_decision",
-        "kb_prefix",
         "use_retrieval",
         "quick_tools",
         "time_reference",
@@ -32,7 +31,7 @@ async def test_without_a_knowledge_base_the_route_is_general() -> None:
         "plain_forms",
     }
     assert update["route_decision"]["worker_name"] == "general"
-    assert update["kb_prefix"] is None
+    assert update["route_decision"]["kb_prefix"] is None
     assert update["use_retrieval"] is False
     assert written == [{"status": "route_decision", "content": update["route_decision"]}]
 
@@ -53,7 +52,7 @@ async def test_what_tools_or_records_answer_belongs_to_no_knowledge_base() -> No
     for message in ("What time is it in Berlin?", "What did we talk about yesterday?"):
         update = await _route(message=message, has_knowledge=True)
         assert update["use_retrieval"] is False
-        assert update["kb_prefix"] is None
+        assert update["route_decision"]["kb_prefix"] is None
 
 
 async def test_tools_for_which_the_message_asks_plainly_are_called_without_a_model() -> None:

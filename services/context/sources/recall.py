@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from services.context.source import MEMORY, History, PromptDraft, Source, inert
+from services.context.source import MEMORY, PromptDraft, Source, inert
 from services.llm.token_estimates import TokenEstimator
 from services.memory.episodes.episode import StoredUnit
 from services.memory.recall.recall import Recall, RecallResult
@@ -15,7 +15,7 @@ from services.search.selection import Recalled, select
 from services.text.language import Language, language_of, sentences
 from services.text.tokenizer import shared_terms, terms
 from services.time_reference.local_days import bounds, hours_of, time_zone
-from state.prompt import RecalledEpisode, RecallLimits, TimeReference
+from state.prompt import RecalledEpisode, TimeReference
 from state.section import Item, Section
 
 NEVER_USED_HERE = "never used here"
@@ -70,7 +70,7 @@ class RecallSource(Source[RecallResult]):
         """Nothing is recalled."""
         return RecallResult()
 
-    async def load_after(self, draft: PromptDraft, history: History) -> RecallResult:
+    async def load(self, draft: PromptDraft) -> RecallResult:
         """Recall, if there is anything to recall; it sets its own time limits and never fails.
 
         A plain question about the last visit is answered from that visit only, which another section shows.
@@ -85,7 +85,9 @@ class RecallSource(Source[RecallResult]):
             then = bounds(asked["start_date"], asked["end_date"], turn.timezone)
             if asked["hours"]:
                 then = hours_of(asked["start_date"], asked["hours"], turn.timezone)
-        return await self._recall.for_turn(turn, await history(), reference=asked, then=then, loaded=loaded)
+        return await self._recall.for_turn(
+            turn, await draft.earlier_messages(), reference=asked, then=then, loaded=loaded
+        )
 
     def select(self, draft: PromptDraft) -> Sequence[Section]:
         """Return what is relevant to the message and not shown elsewhere; the section's data is the report."""
@@ -94,40 +96,8 @@ class RecallSource(Source[RecallResult]):
             draft.went_without(name)
         if found.query is None:
             return ()
-        episodes, report = self.choose(
-            found,
-            shown=draft.shown_messages,
-            tokens=draft.tokens,
-            timezone=draft.turn.timezone,
-            limits=draft.turn.recall_limits,
-            not_here=draft.excluded,
-            not_now=draft.without,
-        )
-        return (recall_section(episodes, report, draft.language),)
-
-    def choose(
-        self,
-        found: RecallResult,
-        *,
-        shown: Collection[str],
-        tokens: TokenEstimator,
-        timezone: str,
-        limits: RecallLimits | None = None,
-        not_here: Collection[str] = (),
-        not_now: Collection[str] = (),
-    ) -> tuple[list[RecalledEpisode], dict[str, Any]]:
-        """Return the episodes to show, best first, and the report.
-
-        Args:
-            found: what was recalled.
-            shown: ids of the messages that the prompt shows anyway.
-            tokens: the model's estimator.
-            timezone: the user's, for the dates.
-            limits: replace the configured ones.
-            not_here: ids of memories and messages that the conversation never uses.
-            not_now: ids of those to leave out of this answer.
-        """
-        assert found.query is not None  # noqa: S101 — otherwise nothing was recalled
+        tokens, limits = draft.tokens, draft.turn.recall_limits
+        not_here, not_now = draft.excluded, draft.without
         best = found.ranking.results[:_DEPTH]
         excluded = _excluded(best, found.units, not_here, not_now) if found.units and (not_here or not_now) else {}
         usable = [ranked for ranked in best if ranked.unit.id not in excluded]
@@ -143,7 +113,7 @@ class RecallSource(Source[RecallResult]):
         selection = select(
             Ranking(tuple(short)),
             floor=floor,
-            shown=shown,
+            shown=draft.shown_messages,
             count_tokens=tokens.count,
             max_items=(limits and limits["items"]) or self._max_items,
             max_tokens=(limits and limits["tokens"]) or self._max_tokens,
@@ -151,10 +121,12 @@ class RecallSource(Source[RecallResult]):
         )
         RECALLED.inc(sum(len(recalled.units) for recalled in selection.recalled))
         language = language_of([found.query.text])
-        hidden = {*not_here, *not_now}
-        episodes = [_shown(recalled, found, language, timezone, hidden) for recalled in selection.recalled]
+        episodes = [
+            _shown(recalled, found, language, draft.turn.timezone, not_here | not_now)
+            for recalled in selection.recalled
+        ]
         reasons = excluded | {excluded.unit_id: excluded.reason for excluded in selection.excluded}
-        return episodes, _report(found, best, reasons)
+        return (recall_section(episodes, _report(found, best, reasons), draft.language),)
 
 
 def _asks_for_last_visit(reference: TimeReference | None) -> bool:
@@ -211,10 +183,8 @@ def _shown(
         lines.append(f"{who}: {said}" if stored.message_id else said)
     return RecalledEpisode(
         episode_id=recalled.episode_id,
-        episode_type=recalled.best.unit.episode_type,
         date=_day(recalled.best.unit.created_at, timezone),
         text="\n  ".join(lines),
-        score=round(recalled.best.score, 4),
     )
 
 
