@@ -92,11 +92,7 @@ class Connected:
 
 
 async def connect(stack: AsyncExitStack, settings: Settings, engines: Engines) -> Connected:
-    """Connect to the stores and the models; `stack` closes the connections.
-
-    Raises:
-        ConfigurationError: the database's role or schema is not what the service needs.
-    """
+    """Connect to the stores and the models; `stack` closes the connections."""
     database = make_database(settings, engines.database_url, engines.direct_url)
     stack.push_async_callback(database.close)
     await database.open()
