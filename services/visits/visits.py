@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from typing import Any, LiteralString
 from uuid import UUID
 
-import procrastinate
 import structlog
 from psycopg.rows import class_row, tuple_row
 
@@ -157,8 +156,7 @@ class Visits:
             if len(ended) < _AT_ONCE:
                 return count
 
-    async def _scan(self, context: procrastinate.JobContext) -> None:
+    async def _scan(self) -> None:
         count = await self.end_idle(datetime.now(UTC))
         if count:
             log.info("visits ended", count=count)
-        await self._jobs.forget_older_runs(END_IDLE_VISITS, context)

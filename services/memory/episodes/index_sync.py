@@ -11,7 +11,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
-import procrastinate
 import structlog
 from psycopg.rows import class_row, tuple_row
 
@@ -84,13 +83,12 @@ class EpisodeIndexSync:
                     count += await self._index_tenant(tenant_id)
         return count
 
-    async def _index_waiting(self, context: procrastinate.JobContext) -> None:
+    async def _index_waiting(self) -> None:
         try:
             await self.index_waiting()
         except Unavailable as error:
             # They can be recalled anyway, and the next run is soon.
             log.warning("episodes wait to be indexed", reason=error.message)
-        await self._jobs.forget_older_runs(INDEX, context)
 
     async def _index_tenant(self, tenant_id: UUID) -> int:
         count = 0

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Any, LiteralString
 from uuid import UUID
 
-import procrastinate
 import structlog
 from psycopg.rows import dict_row, tuple_row
 
@@ -109,7 +108,7 @@ class LineageAudit:
             raise NotFound(f"There is no user {user!r}.")
         return report
 
-    async def _job(self, _: procrastinate.JobContext) -> None:
+    async def _job(self) -> None:
         total, kinds = 0, Counter[str]()
         for tenant_id in await self._database.tenants():
             report = await self.audit(tenant_id)
