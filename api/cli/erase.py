@@ -178,11 +178,6 @@ _LINEAGE_COLUMNS = {
 }
 
 
-@lineage_app.callback()
-def _lineage() -> None:
-    """Check what derived data was made from."""
-
-
 @lineage_app.command(name="audit")
 def audit_lineage(
     user: Annotated[str | None, typer.Option("--user", help="Only this user.")] = None,
