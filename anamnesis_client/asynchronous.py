@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Self
@@ -11,7 +12,7 @@ import httpx
 
 from anamnesis_client import calls
 from anamnesis_client.calls import Call, MemoryKind, Result
-from anamnesis_client.errors import Unreachable
+from anamnesis_client.errors import ClientError, ServiceError, Unreachable
 from anamnesis_client.models import (
     Answer,
     Event,
@@ -21,8 +22,7 @@ from anamnesis_client.models import (
     Section,
     WrittenMemory,
 )
-from anamnesis_client.retries import Tries
-from anamnesis_client.streams import Lines, Parts, TurnStream
+from anamnesis_client.streams import Lines, Parts, Tries, TurnStream
 
 Params = Mapping[str, Any] | None
 
@@ -210,18 +210,11 @@ class AsyncAnamnesis:
 
     async def export(self, *, user: str | None = None, space: str | None = None) -> AsyncIterator[str]:
         """Yield everything that is stored of a user, or in one space, as JSON Lines that `import_lines` takes."""
-        path, params = calls.export(user or self._user, space)
         lines = Lines()
-        try:
-            async with self._http.stream("GET", path, params=params) as response:
-                if not response.is_success:
-                    await response.aread()
-                    raise calls.error_of(response)
-                async for data in response.aiter_bytes():
-                    for line in lines.take(data):
-                        yield line
-        except httpx.TransportError as error:
-            raise Unreachable(f"The export broke off: {error}") from error
+        async with self._answer(calls.export(user or self._user, space)) as response:
+            async for data in response.aiter_bytes():
+                for line in lines.take(data):
+                    yield line
 
     async def import_lines(
         self, lines: AsyncIterable[str | bytes], *, part_bytes: int = calls.IMPORT_BYTES
@@ -246,73 +239,63 @@ class AsyncAnamnesis:
 
         while more:
             before = parts.lines
-            try:
-                response = await self._http.post(
-                    "/api/v1/import", content=content(), headers={"Content-Type": calls.LINES}
-                )
-            except httpx.TransportError as error:
-                raise Unreachable(f"The import broke off: {error}") from error
-            if not response.is_success:
-                raise calls.error_of(response)
-            report = report.followed_by(calls.import_report(response), before=before)
+            async with self._answer(calls.import_part(content())) as response:
+                await response.aread()
+            report = report.followed_by(ImportReport.of(calls.content_of(response)), before=before)
         return report
 
     async def _events(self, stream: TurnStream) -> AsyncIterator[Event]:
         tries = Tries(self._retries)
         while not stream.ended:
-            method, path, headers, body = stream.request()
-            failure: Exception | None = None
-            asked_s: float | None = None
+            failure: ClientError = Unreachable("The stream ended early.")
             try:
-                async with self._http.stream(method, path, headers=headers, json=body) as response:
-                    if not response.is_success:
-                        await response.aread()
-                        refusal = calls.error_of(response)
-                        if not calls.may_come_back(refusal):
-                            raise refusal
-                        failure, asked_s = refusal, refusal.retry_after_s
-                    else:
-                        lines = Lines()
-                        async for data in response.aiter_bytes():
-                            for line in lines.take(data):
-                                if event := stream.take(line):
-                                    tries.succeeded()
-                                    yield event
-            except httpx.TransportError as error:
-                failure = Unreachable(f"The stream broke off: {error}")
+                async with self._answer(stream.request()) as response:
+                    lines = Lines()
+                    async for data in response.aiter_bytes():
+                        for line in lines.take(data):
+                            if event := stream.take(line):
+                                tries.succeeded()
+                                yield event
+            except (ServiceError, Unreachable) as error:
+                failure = error
             if not stream.ended:
-                await _pause(tries, failure or Unreachable("The stream ended early."), asked_s)
+                await _pause(tries, failure)
 
     async def _send(self, call: Call[Result]) -> Result:
         tries = Tries(self._retries)
         while True:
-            failure: Exception
-            asked_s: float | None = None
             try:
-                response = await self._http.request(
-                    call.method,
-                    call.path,
-                    json=call.json,
-                    content=call.content,
-                    params=dict(call.params),
-                    headers=dict(call.headers),
-                )
-            except httpx.TransportError as error:
-                failure = Unreachable(f"{call.path}: {str(error) or type(error).__name__}")
-                if not call.repeatable:
-                    raise failure from error
-            else:
-                if response.is_success:
+                async with self._answer(call) as response:
+                    await response.aread()
                     return call.read(calls.content_of(response))
-                refusal = calls.error_of(response)
-                if not calls.may_come_back(refusal):
-                    raise refusal
-                failure, asked_s = refusal, refusal.retry_after_s
-            await _pause(tries, failure, asked_s)
+            except (ServiceError, Unreachable) as error:
+                if isinstance(error, Unreachable) and not call.repeatable:
+                    raise
+                await _pause(tries, error)
+
+    @asynccontextmanager
+    async def _answer(self, call: Call[Any]) -> AsyncIterator[httpx.Response]:
+        """Send a request, and give its answer of success, of which nothing has been read."""
+        try:
+            async with self._http.stream(
+                call.method,
+                call.path,
+                json=call.json,
+                content=call.content,
+                params=dict(call.params),
+                headers=dict(call.headers),
+            ) as response:
+                if not response.is_success:
+                    await response.aread()
+                    raise calls.error_of(response)
+                yield response
+        except httpx.TransportError as error:
+            raise Unreachable(f"{call.path}: {str(error) or type(error).__name__}") from error
 
 
-async def _pause(tries: Tries, failure: Exception, asked_s: float | None) -> None:
-    pause_s = tries.pause_s(asked_s)
+async def _pause(tries: Tries, failure: ClientError) -> None:
+    """Wait before the next try, or raise the failure, if nothing else can come of it."""
+    pause_s = tries.pause_s(failure)
     if pause_s is None:
         raise failure
     await asyncio.sleep(pause_s)

@@ -15,7 +15,6 @@ from anamnesis_client.errors import ServiceError
 from anamnesis_client.models import (
     Answer,
     FoundMemory,
-    ImportReport,
     MemoryChange,
     Section,
     WrittenMemory,
@@ -30,8 +29,6 @@ IMPORT_BYTES = 256 * 1024 * 1024
 """Of one request of an import; the service takes at most four times as many."""
 PAGE = 200
 """Items that the service sends at once, at the most."""
-
-_BUSY = frozenset({429, 503})
 
 Result = TypeVar("Result")
 
@@ -51,9 +48,9 @@ class Call(Generic[Result]):
 
     method: str
     path: str
-    read: Callable[[Any], Result]
+    read: Callable[[Any], Result] = lambda found: found
     json: Any = None
-    content: bytes | None = None
+    content: Any = None
     """Its body, where that is no JSON."""
     params: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -65,15 +62,13 @@ def endpoint(method: str, path: Sequence[object], json: Any, params: Mapping[str
     """Any request of the API, by the segments of its path below `/api/v1`."""
     query = {name: _text(value) for name, value in (params or {}).items() if value is not None}
     segments = "/".join(quote(str(each), safe="") for each in path)
-    return Call(
-        method, f"/api/v1/{segments}", lambda found: found, json=json, params=query, repeatable=method != "POST"
-    )
+    return Call(method, f"/api/v1/{segments}", json=json, params=query, repeatable=method != "POST")
 
 
 def document(base: str, source: str, data: bytes) -> Call[Mapping[str, Any]]:
     """A document to take into a knowledge base; the ending of its name says what it is."""
     path = f"/api/v1/knowledge-bases/{quote(base, safe='')}/documents"
-    return Call("POST", path, lambda found: found, content=data, params={"source": source})
+    return Call("POST", path, content=data, params={"source": source})
 
 
 def chat_body(message: str, user: str, session: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -132,12 +127,17 @@ def store(user: str, operations: Sequence[Mapping[str, Any]], space: str | None)
     """Operations on the items of a user."""
     body = {"user_id": user, "space": space, "operations": list(operations)}
     writes = any(each["op"] == "put" for each in operations)
-    return Call("POST", "/api/v1/store/batch", _results, json=body, repeatable=not writes)
+    return Call("POST", "/api/v1/store/batch", lambda found: found["results"], json=body, repeatable=not writes)
 
 
-def export(user: str, space: str | None) -> tuple[str, dict[str, str]]:
-    """Path and query of everything that is stored of a user, or in one space."""
-    return f"{_of(user)}/export", {} if space is None else {"space": space}
+def export(user: str, space: str | None) -> Call[Any]:
+    """Everything that is stored of a user, or in one space."""
+    return Call("GET", f"{_of(user)}/export", params={} if space is None else {"space": space})
+
+
+def import_part(content: Any) -> Call[Any]:
+    """A part of an import."""
+    return Call("POST", "/api/v1/import", content=content, headers={"Content-Type": LINES})
 
 
 def content_of(response: httpx.Response) -> Any:
@@ -154,11 +154,6 @@ def content_of(response: httpx.Response) -> Any:
         raise ServiceError(response.status_code, NOT_OURS, response.text[:200]) from None
 
 
-def import_report(response: httpx.Response) -> ImportReport:
-    """Read the answer to an import."""
-    return ImportReport.of(response.json())
-
-
 def error_of(response: httpx.Response) -> ServiceError:
     """The error of an answer that was read and is none of success."""
     retry_after = response.headers.get("Retry-After", "")
@@ -168,11 +163,6 @@ def error_of(response: httpx.Response) -> ServiceError:
         return ServiceError(response.status_code, str(found["code"]), str(found["detail"]), seconds)
     except (json.JSONDecodeError, KeyError, TypeError, UnicodeDecodeError):
         return ServiceError(response.status_code, NOT_OURS, response.text[:200] or response.reason_phrase, seconds)
-
-
-def may_come_back(error: ServiceError) -> bool:
-    """Whether the service asks to try again later, and has done nothing yet."""
-    return error.status in _BUSY and error.retry_after_s is not None
 
 
 def _text(value: Any) -> str:
@@ -185,11 +175,6 @@ def _moment(as_of: datetime | None) -> dict[str, str]:
 
 def _of(user: str) -> str:
     return f"/api/v1/users/{quote(user, safe='')}"
-
-
-def _results(found: Any) -> list[Any]:
-    results: list[Any] = found["results"]
-    return results
 
 
 def _items(found: Any, read: Callable[[Mapping[str, Any]], Result]) -> list[Result]:

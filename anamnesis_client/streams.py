@@ -5,10 +5,40 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from anamnesis_client.errors import TurnFailed, Unreachable
-from anamnesis_client.models import Answer, Event
+from anamnesis_client.calls import Call
+from anamnesis_client.errors import ClientError, ServiceError, TurnFailed
+from anamnesis_client.models import Event
 
 EVENT_STREAM = "text/event-stream"
+_FIRST_S, _LONGEST_S = 0.2, 5.0
+_BUSY = frozenset({429, 503})
+"""Statuses with which the service has done nothing, and says when to come back."""
+
+
+@dataclass
+class Tries:
+    """Counts failures in a row; what succeeds in between starts over."""
+
+    most: int
+    """Failures in a row that are put up with."""
+    failures: int = field(default=0, init=False)
+
+    def pause_s(self, failure: ClientError) -> float | None:
+        """Seconds to wait before the next try; None = give up, as after a refusal that will not change."""
+        asked_s = 0.0
+        if isinstance(failure, ServiceError):
+            if failure.status not in _BUSY or failure.retry_after_s is None:
+                return None
+            asked_s = failure.retry_after_s
+        self.failures += 1
+        if self.failures > self.most:
+            return None
+        own_s: float = min(_LONGEST_S, _FIRST_S * 2 ** (self.failures - 1))
+        return max(asked_s, own_s)
+
+    def succeeded(self) -> None:
+        """Start over."""
+        self.failures = 0
 
 
 class Lines:
@@ -68,20 +98,20 @@ class TurnStream:
     turn_id: str | None = None
     last: int = 0
     """Number of the last event that came."""
-    answer: Answer | None = None
     ended: bool = False
     _data: list[str] = field(default_factory=list)
     _number: int = 0
 
-    def request(self) -> tuple[str, str, dict[str, str], Mapping[str, Any] | None]:
-        """Method, path, headers and body of the next connection; a new connection begins a new frame."""
+    def request(self) -> Call[Any]:
+        """The request of the next connection; a new connection begins a new frame."""
         self._data = []
         headers = {"Accept": EVENT_STREAM}
         if self.turn_id is None:
-            return "POST", "/api/v1/chat/stream", {**headers, "Idempotency-Key": self.key}, self.body
+            headers["Idempotency-Key"] = self.key
+            return Call("POST", "/api/v1/chat/stream", json=self.body, headers=headers)
         if self.last:
             headers["Last-Event-ID"] = str(self.last)
-        return "GET", f"/api/v1/turns/{self.turn_id}/stream", headers, None
+        return Call("GET", f"/api/v1/turns/{self.turn_id}/stream", headers=headers)
 
     def take(self, line: str) -> Event | None:
         """Read a line; return the event that it ends, unless that came before.
@@ -99,16 +129,6 @@ class TurnStream:
             return self._event(Event(self._number, found["status"], found["content"]))
         return None
 
-    def whole(self) -> Answer:
-        """The answer of a stream that was read to its end.
-
-        Raises:
-            Unreachable: it has not ended.
-        """
-        if self.answer is None:
-            raise Unreachable("The stream has not been read to its end.")
-        return self.answer
-
     def _event(self, event: Event) -> Event | None:
         if event.id <= self.last:
             return None
@@ -116,7 +136,7 @@ class TurnStream:
         if event.status == "turn":
             self.turn_id = event.content["turn_id"]
         elif event.status == "done":
-            self.ended, self.answer = True, Answer.of(event.content)
+            self.ended = True
         elif event.status == "error":
             self.ended = True
             raise TurnFailed(event.content)

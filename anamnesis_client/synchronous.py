@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Self
@@ -11,7 +12,7 @@ import httpx
 
 from anamnesis_client import calls
 from anamnesis_client.calls import Call, MemoryKind, Result
-from anamnesis_client.errors import Unreachable
+from anamnesis_client.errors import ClientError, ServiceError, Unreachable
 from anamnesis_client.models import (
     Answer,
     Event,
@@ -21,8 +22,7 @@ from anamnesis_client.models import (
     Section,
     WrittenMemory,
 )
-from anamnesis_client.retries import Tries
-from anamnesis_client.streams import Lines, Parts, TurnStream
+from anamnesis_client.streams import Lines, Parts, Tries, TurnStream
 
 Params = Mapping[str, Any] | None
 
@@ -203,17 +203,10 @@ class Anamnesis:
 
     def export(self, *, user: str | None = None, space: str | None = None) -> Iterator[str]:
         """Yield everything that is stored of a user, or in one space, as JSON Lines that `import_lines` takes."""
-        path, params = calls.export(user or self._user, space)
         lines = Lines()
-        try:
-            with self._http.stream("GET", path, params=params) as response:
-                if not response.is_success:
-                    response.read()
-                    raise calls.error_of(response)
-                for data in response.iter_bytes():
-                    yield from lines.take(data)
-        except httpx.TransportError as error:
-            raise Unreachable(f"The export broke off: {error}") from error
+        with self._answer(calls.export(user or self._user, space)) as response:
+            for data in response.iter_bytes():
+                yield from lines.take(data)
 
     def import_lines(self, lines: Iterable[str | bytes], *, part_bytes: int = calls.IMPORT_BYTES) -> ImportReport:
         """Import JSON Lines. What is stored already is skipped, so a broken import is simply repeated.
@@ -236,73 +229,63 @@ class Anamnesis:
 
         while more:
             before = parts.lines
-            try:
-                response = self._http.post(
-                    "/api/v1/import", content=content(), headers={"Content-Type": calls.LINES}
-                )
-            except httpx.TransportError as error:
-                raise Unreachable(f"The import broke off: {error}") from error
-            if not response.is_success:
-                raise calls.error_of(response)
-            report = report.followed_by(calls.import_report(response), before=before)
+            with self._answer(calls.import_part(content())) as response:
+                response.read()
+            report = report.followed_by(ImportReport.of(calls.content_of(response)), before=before)
         return report
 
     def _events(self, stream: TurnStream) -> Iterator[Event]:
         tries = Tries(self._retries)
         while not stream.ended:
-            method, path, headers, body = stream.request()
-            failure: Exception | None = None
-            asked_s: float | None = None
+            failure: ClientError = Unreachable("The stream ended early.")
             try:
-                with self._http.stream(method, path, headers=headers, json=body) as response:
-                    if not response.is_success:
-                        response.read()
-                        refusal = calls.error_of(response)
-                        if not calls.may_come_back(refusal):
-                            raise refusal
-                        failure, asked_s = refusal, refusal.retry_after_s
-                    else:
-                        lines = Lines()
-                        for data in response.iter_bytes():
-                            for line in lines.take(data):
-                                if event := stream.take(line):
-                                    tries.succeeded()
-                                    yield event
-            except httpx.TransportError as error:
-                failure = Unreachable(f"The stream broke off: {error}")
+                with self._answer(stream.request()) as response:
+                    lines = Lines()
+                    for data in response.iter_bytes():
+                        for line in lines.take(data):
+                            if event := stream.take(line):
+                                tries.succeeded()
+                                yield event
+            except (ServiceError, Unreachable) as error:
+                failure = error
             if not stream.ended:
-                _pause(tries, failure or Unreachable("The stream ended early."), asked_s)
+                _pause(tries, failure)
 
     def _send(self, call: Call[Result]) -> Result:
         tries = Tries(self._retries)
         while True:
-            failure: Exception
-            asked_s: float | None = None
             try:
-                response = self._http.request(
-                    call.method,
-                    call.path,
-                    json=call.json,
-                    content=call.content,
-                    params=dict(call.params),
-                    headers=dict(call.headers),
-                )
-            except httpx.TransportError as error:
-                failure = Unreachable(f"{call.path}: {str(error) or type(error).__name__}")
-                if not call.repeatable:
-                    raise failure from error
-            else:
-                if response.is_success:
+                with self._answer(call) as response:
+                    response.read()
                     return call.read(calls.content_of(response))
-                refusal = calls.error_of(response)
-                if not calls.may_come_back(refusal):
-                    raise refusal
-                failure, asked_s = refusal, refusal.retry_after_s
-            _pause(tries, failure, asked_s)
+            except (ServiceError, Unreachable) as error:
+                if isinstance(error, Unreachable) and not call.repeatable:
+                    raise
+                _pause(tries, error)
+
+    @contextmanager
+    def _answer(self, call: Call[Any]) -> Iterator[httpx.Response]:
+        """Send a request, and give its answer of success, of which nothing has been read."""
+        try:
+            with self._http.stream(
+                call.method,
+                call.path,
+                json=call.json,
+                content=call.content,
+                params=dict(call.params),
+                headers=dict(call.headers),
+            ) as response:
+                if not response.is_success:
+                    response.read()
+                    raise calls.error_of(response)
+                yield response
+        except httpx.TransportError as error:
+            raise Unreachable(f"{call.path}: {str(error) or type(error).__name__}") from error
 
 
-def _pause(tries: Tries, failure: Exception, asked_s: float | None) -> None:
-    pause_s = tries.pause_s(asked_s)
+def _pause(tries: Tries, failure: ClientError) -> None:
+    """Wait before the next try, or raise the failure, if nothing else can come of it."""
+    pause_s = tries.pause_s(failure)
     if pause_s is None:
         raise failure
     time.sleep(pause_s)

@@ -1,9 +1,11 @@
 """Access of routes: scopes, the caller they act for, and rate limits."""
 
 import base64
+from dataclasses import dataclass, fields
 from typing import Annotated
+from uuid import UUID
 
-from fastapi import Depends
+from fastapi import Depends, Path, Query
 from fastapi.openapi.models import HTTPBearer
 from fastapi.requests import HTTPConnection
 from fastapi.security.base import SecurityBase
@@ -14,22 +16,27 @@ from starlette.types import Scope as ASGIScope
 from api.problems import response_of
 from graph.turns.runner import TurnRunner
 from services.bootstrap import Services
+from services.conversations.values import Id, SpaceName
 from services.errors import CallerError, Forbidden, Unauthenticated
 from services.identity.caller import Caller, Scope
 from services.identity.tenants import DEFAULT_TENANT
+from services.memory.blocks import Owner
 
+ExpertQuery = Annotated[Id, Query(description="Name of the expert whose memory it is.")]
+SpaceQuery = Annotated[
+    SpaceName | None,
+    Query(description="Name of the space in question; unset = what was said outside of any, which all share."),
+]
+"""Whose memory is read or changed: that of a space, or what all spaces of the user share."""
+PathId = Annotated[Id, Path()]
+"""The name of a user, of an expert or of something else, in a path."""
 _DOCS = frozenset({"/docs", "/openapi.json"})
 
 
-# Coroutines although nothing is awaited: FastAPI would run each plain function in a thread.
+# A coroutine although nothing is awaited: FastAPI would run a plain function in a thread.
 async def _services(connection: HTTPConnection) -> Services:
     services: Services = connection.state.services
     return services
-
-
-async def _runner(connection: HTTPConnection) -> TurnRunner:
-    runner: TurnRunner = connection.state.runner
-    return runner
 
 
 async def caller_of(connection: HTTPConnection) -> Caller:
@@ -79,26 +86,26 @@ def _not_for_everybody() -> Unauthenticated:
     return Unauthenticated("This needs the key of an admin of the default tenant (ANAMNESIS_PROTECT_OPERATIONS).")
 
 
+@dataclass(frozen=True)
 class ProtectedDocs:
     """ASGI middleware: requires an admin's key for the documentation, which a browser sends as the password.
 
     Nothing else accepts a password: a browser would also send it with requests that another site makes.
     """
 
-    def __init__(self, app: ASGIApp, *, services: Services) -> None:
-        self._app = app
-        self._services = services
+    app: ASGIApp
+    services: Services
 
     async def __call__(self, scope: ASGIScope, receive: Receive, send: Send) -> None:
         """Check the headers of requests for the documentation."""
         if scope["type"] == "http" and scope["path"] in _DOCS:
             sent = Headers(scope=scope).get("authorization", "")
-            if not await _is_admin_of_service(self._services, _password_as_bearer(sent)):
+            if not await _is_admin_of_service(self.services, _password_as_bearer(sent)):
                 response = response_of(_not_for_everybody(), path=scope["path"])
                 response.headers["WWW-Authenticate"] = 'Basic realm="Anamnesis: any name, an admin\'s key"'
                 await response(scope, receive, send)
                 return
-        await self._app(scope, receive, send)
+        await self.app(scope, receive, send)
 
 
 def _password_as_bearer(authorization: str) -> str:
@@ -118,6 +125,14 @@ class _Bearer(SecurityBase):
     model = HTTPBearer(description="An API key or a token, as ANAMNESIS_AUTH says; with `none`, nothing.")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedCaller(Caller):
+    """The caller of a request, and the services and the runner that are asked."""
+
+    services: Services
+    runner: TurnRunner
+
+
 class _CallerWith(_Bearer):
     """The caller of a request, who must have a scope, if one is given, and may act for the user in its path.
 
@@ -127,7 +142,7 @@ class _CallerWith(_Bearer):
     def __init__(self, scope: Scope | None = None) -> None:
         self._scope = scope
 
-    async def __call__(self, connection: HTTPConnection) -> Caller:
+    async def __call__(self, connection: HTTPConnection) -> ServedCaller:
         caller = await caller_of(connection)
         if self._scope is not None:
             caller.require(self._scope)
@@ -136,7 +151,44 @@ class _CallerWith(_Bearer):
             await services.rate_limits.count_request(caller.tenant_id)
         if (user_id := connection.path_params.get("user_id")) is not None:
             caller.act_for(user_id)
-        return caller
+        known = {each.name: getattr(caller, each.name) for each in fields(caller)}
+        return ServedCaller(**known, services=services, runner=connection.state.runner)
+
+
+@dataclass(frozen=True)
+class UserOfPath:
+    """The user whom a path names, the caller, who may act for them, and the services that are asked."""
+
+    caller: ServedCaller
+    user_id: str
+
+    @property
+    def services(self) -> Services:
+        """The services that are asked."""
+        return self.caller.services
+
+    @property
+    def named(self) -> tuple[UUID, str]:
+        """The tenant and the user's name, as services take them."""
+        return self.caller.tenant_id, self.user_id
+
+    async def owner(self, expert: str = "default", space: str | None = None, *, make_space: bool = False) -> Owner:
+        """Return whose memory an expert has of the user, within a space or outside of any.
+
+        Raises:
+            NotFound: there is no such user, expert or space.
+        """
+        return await self.services.memory.core.owner(*self.named, expert, space, make_space=make_space)
+
+
+class _UserWith(_Bearer):
+    """The user of the path; the caller must have a scope."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._caller = _CallerWith(scope)
+
+    async def __call__(self, connection: HTTPConnection, user_id: PathId) -> UserOfPath:
+        return UserOfPath(await self._caller(connection), user_id)
 
 
 class StartsTurns:
@@ -145,7 +197,9 @@ class StartsTurns:
     def __init__(self, connection: HTTPConnection, caller: Caller) -> None:
         self._connection = connection
         self.caller = caller
+        self.headers = connection.headers
         self.services: Services = connection.state.services
+        self.runner: TurnRunner = connection.state.runner
 
     async def caller_for(self, user_id: str) -> Caller:
         """Check that a turn for the user may begin; call it once per turn.
@@ -178,13 +232,15 @@ class _TurnStarter(_Bearer):
 
 FOR_OPERATORS = Depends(_operator)
 ServicesOf = Annotated[Services, Depends(_services)]
-RunnerOf = Annotated[TurnRunner, Depends(_runner)]
 TurnStarter = Annotated[StartsTurns, Depends(_TurnStarter())]
-KnownCaller = Annotated[Caller, Depends(_CallerWith())]
-Chatter = Annotated[Caller, Depends(_CallerWith("chat"))]
-MemoryReader = Annotated[Caller, Depends(_CallerWith("memory:read"))]
-MemoryWriter = Annotated[Caller, Depends(_CallerWith("memory:write"))]
-Admin = Annotated[Caller, Depends(_CallerWith("admin"))]
+known_caller = _CallerWith()
+KnownCaller = Annotated[ServedCaller, Depends(known_caller)]
+Chatter = Annotated[ServedCaller, Depends(_CallerWith("chat"))]
+MemoryReader = Annotated[ServedCaller, Depends(_CallerWith("memory:read"))]
+MemoryWriter = Annotated[ServedCaller, Depends(_CallerWith("memory:write"))]
+Admin = Annotated[ServedCaller, Depends(_CallerWith("admin"))]
+ReadUser = Annotated[UserOfPath, Depends(_UserWith("memory:read"))]
+WrittenUser = Annotated[UserOfPath, Depends(_UserWith("memory:write"))]
 
 
 async def _admin_of_service(caller: Admin) -> Caller:

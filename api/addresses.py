@@ -9,6 +9,7 @@ it comes from: browsers add `Origin` and `Sec-Fetch-Site` themselves, and progra
 known, a header `Authorization` is proof enough: no browser adds one by itself.
 """
 
+from dataclasses import dataclass
 from http import HTTPStatus
 from urllib.parse import unquote, urlsplit
 
@@ -27,36 +28,6 @@ _NO_SLASH = "\ue001"
 """Stands for that character where it was sent itself: neither is printable, so neither is in an id."""
 
 
-class SameHost:
-    """ASGI middleware: 421 for a host that is not ours, 400 for several; a WebSocket is closed."""
-
-    def __init__(self, app: ASGIApp, *, hosts: frozenset[str] | None) -> None:
-        """Take the names; None = any."""
-        self._app = app
-        self._hosts = hosts
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Look at the headers only."""
-        problem = self._problem(Headers(scope=scope)) if scope["type"] in {"http", "websocket"} else None
-        if problem is None:
-            await self._app(scope, receive, send)
-        elif scope["type"] == "websocket":
-            await WebSocketClose(1008, "wrong Host")(scope, receive, send)
-        else:
-            await problem_response(problem, path=scope["path"])(scope, receive, send)
-
-    def _problem(self, headers: Headers) -> Problem | None:
-        given = headers.getlist("host")
-        if len(given) > 1:
-            status, detail = HTTPStatus.BAD_REQUEST, "The request has more than one header Host."
-        elif self._hosts is None or (given and host_name(f"//{given[0]}") in self._hosts):
-            return None
-        else:
-            status = HTTPStatus.MISDIRECTED_REQUEST
-            detail = "Without authentication only requests to a loopback name are answered."
-        return Problem(title=status.phrase, status=status, detail=detail, code="wrong_host")
-
-
 def host_name(address: str) -> str | None:
     """Return the host of an address, in lower case; None where it is no address or its port is none."""
     try:
@@ -66,50 +37,57 @@ def host_name(address: str) -> str | None:
         return None
 
 
+_PAGES = frozenset({"/docs", "/docs/oauth2-redirect"})
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
-class SameOrigin:
-    """ASGI middleware: 403 for what a page of another site wants done or, as a WebSocket, opened."""
+@dataclass(frozen=True)
+class SameSite:
+    """ASGI middleware: 421 for a host that is not ours, 400 for several; 403 for what a page of another site wants
+    done. A WebSocket is closed."""
 
-    def __init__(self, app: ASGIApp, *, hosts: frozenset[str] | None, trusted: frozenset[str]) -> None:
-        """Take what is not foreign.
-
-        Args:
-            app: what is protected.
-            hosts: names of the service, while there is no authentication; None = callers are known.
-            trusted: origins of pages that may do everything.
-        """
-        self._app = app
-        self._hosts = hosts
-        self._trusted = trusted
+    app: ASGIApp
+    hosts: frozenset[str] | None
+    """Names of the service, while there is no authentication; None = callers are known, under any name."""
+    trusted: frozenset[str]
+    """Origins of pages that may do everything."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Look at the headers only."""
-        is_socket = scope["type"] == "websocket"
-        if is_socket:
-            # Where callers are known, it takes a ticket, which other sites' pages have not.
-            is_refused = self._hosts is not None and self._has_foreign_origin(Headers(scope=scope))
+        problem = self._problem(scope, Headers(scope=scope)) if scope["type"] in {"http", "websocket"} else None
+        if problem is None:
+            await self.app(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await WebSocketClose(1008, problem.code)(scope, receive, send)
+        elif scope["method"] in _READING:
+            await problem_response(problem, path=scope["path"])(scope, receive, send)
         else:
-            may_change = scope["type"] == "http" and scope["method"] not in _READING
-            is_refused = may_change and self._is_foreign(Headers(scope=scope))
-        if not is_refused:
-            await self._app(scope, receive, send)
-        elif is_socket:
-            await WebSocketClose(1008, "another site's page")(scope, receive, send)
-        else:
-            problem = Problem(
-                title=HTTPStatus.FORBIDDEN.phrase,
-                status=HTTPStatus.FORBIDDEN,
-                detail="A page of another site may not do this. If the page is yours, name its origin in "
-                "ANAMNESIS_TRUSTED_ORIGINS.",
-                code="foreign_origin",
-            )
             await answer_early(problem_response(problem, path=scope["path"]), scope, receive, send)
+
+    def _problem(self, scope: Scope, headers: Headers) -> Problem | None:
+        given = headers.getlist("host")
+        if len(given) > 1:
+            return Problem.of(HTTPStatus.BAD_REQUEST, "wrong_host", "The request has more than one header Host.")
+        if self.hosts is not None and not (given and host_name(f"//{given[0]}") in self.hosts):
+            detail = "Without authentication only requests to a loopback name are answered."
+            return Problem.of(HTTPStatus.MISDIRECTED_REQUEST, "wrong_host", detail)
+        if scope["type"] == "websocket":
+            # Where callers are known, it takes a ticket, which other sites' pages have not.
+            is_foreign = self.hosts is not None and self._has_foreign_origin(headers)
+        else:
+            is_foreign = scope["method"] not in _READING and self._is_foreign(headers)
+        if not is_foreign:
+            return None
+        return Problem.of(
+            HTTPStatus.FORBIDDEN,
+            "foreign_origin",
+            "A page of another site may not do this. If the page is yours, name its origin in "
+            "ANAMNESIS_TRUSTED_ORIGINS.",
+        )
 
     def _is_foreign(self, headers: Headers) -> bool:
         site = headers.get("sec-fetch-site")
-        if self._hosts is None:
+        if self.hosts is None:
             if "authorization" in headers:
                 return False
             if site in {"same-origin", "none"}:  # right also behind a proxy that changes `Host`
@@ -124,23 +102,24 @@ class SameOrigin:
             return False
         if len(origins) > 1 or not origins[0].startswith(("http://", "https://")):
             return True
-        if self._hosts is not None:
-            return host_name(origins[0]) not in self._hosts
+        if self.hosts is not None:
+            return host_name(origins[0]) not in self.hosts
         return origins[0].partition("://")[2] != headers.get("host")
 
     def _is_trusted(self, headers: Headers) -> bool:
         origins = headers.getlist("origin")
-        return len(origins) == 1 and origins[0] in self._trusted
+        return len(origins) == 1 and origins[0] in self.trusted
 
 
-class EncodedSlashes:
-    """ASGI middleware: keeps encoded slashes apart from those between segments.
+@dataclass(frozen=True)
+class Addresses:
+    """ASGI middleware: keeps encoded slashes apart from those between segments, and gives the page of the API's
+    documentation relative addresses.
 
     Servers decode a path before it is routed, and there a slash sent as `%2F` would end the segment.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    app: ASGIApp
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Look at the path as it was sent."""
@@ -149,7 +128,9 @@ class EncodedSlashes:
             parts = raw.partition(b"?")[0].replace(b"%2f", b"%2F").split(b"%2F")
             decoded = (unquote(part.decode("ascii", "replace")).replace(_SLASH, _NO_SLASH) for part in parts)
             scope = {**scope, "path": _SLASH.join(decoded)}
-        await self._app(scope, receive, send)
+        elif scope["type"] == "http" and scope["path"] in _PAGES:
+            scope = {**scope, "root_path": "."}  # which the page puts before its addresses
+        await self.app(scope, receive, send)
 
 
 def restore_slashes(request: Request) -> None:
@@ -158,19 +139,3 @@ def restore_slashes(request: Request) -> None:
     for name, value in values.items():
         if isinstance(value, str) and _SLASH in value:
             values[name] = value.replace(_SLASH, "/")
-
-
-_PAGES = frozenset({"/docs", "/docs/oauth2-redirect"})
-
-
-class RelativeDocs:
-    """ASGI middleware: the page's addresses begin with `./` in place of `/`."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Give the page a root to put before its addresses."""
-        if scope["type"] == "http" and scope["path"] in _PAGES:
-            scope = {**scope, "root_path": "."}
-        await self._app(scope, receive, send)

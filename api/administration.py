@@ -9,9 +9,9 @@ from uuid import UUID
 from fastapi import Path, Query
 from pydantic import ConfigDict, Field, StringConstraints
 
-from api.access import Admin, KnownCaller, ServicesOf
+from api.access import Admin, KnownCaller
 from api.paging import Limit, json_router
-from api.problems import documented
+from api.problems import CONFLICT, NOT_FOUND
 from api.schemas import Answer, Page, StrictModel, answered
 from services.conversations.values import Id
 from services.errors import InvalidInput
@@ -52,36 +52,36 @@ class RunRequest(StrictModel):
 
 
 @retention_router.get("", response_model=RetentionRulesView)
-async def rules(services: ServicesOf, caller: Admin) -> Any:
+async def rules(caller: Admin) -> Any:
     """The tenant's rules."""
-    return await services.retention.rules(caller.tenant_id)
+    return await caller.services.retention.rules(caller.tenant_id)
 
 
 @retention_router.put("", response_model=RetentionRulesView)
-async def set_rules(body: RetentionRulesView, services: ServicesOf, caller: Admin) -> Any:
+async def set_rules(body: RetentionRulesView, caller: Admin) -> Any:
     """Set the tenant's rules; those that are not named are removed. They apply from the next night on."""
-    return await services.retention.change_rules(caller.tenant_id, body.by_kind())
+    return await caller.services.retention.change_rules(caller.tenant_id, body.by_kind())
 
 
 @retention_router.post("/preview", response_model=answered(RetentionReport))
-async def preview_retention(services: ServicesOf, caller: Admin, body: RetentionRulesView | None = None) -> Any:
+async def preview_retention(caller: Admin, body: RetentionRulesView | None = None) -> Any:
     """Count what the rules would remove now, or what other rules would; nothing is removed."""
     tried = None
     if body is not None:
         tried = {kind: days for kind, days in body.by_kind().items() if days is not None}
-    return await services.retention.preview(caller.tenant_id, tried)
+    return await caller.services.retention.preview(caller.tenant_id, tried)
 
 
-@retention_router.post("/run", response_model=answered(RetentionReport), responses=documented(HTTPStatus.CONFLICT))
-async def run_retention(services: ServicesOf, caller: Admin, body: RunRequest | None = None) -> Any:
+@retention_router.post("/run", response_model=answered(RetentionReport), responses=CONFLICT)
+async def run_retention(caller: Admin, body: RunRequest | None = None) -> Any:
     """Remove it now, for some seconds at most; 409 while another run of the tenant is under way."""
-    return await services.retention.run(caller.tenant_id, seconds=(body or RunRequest()).seconds)
+    return await caller.services.retention.run(caller.tenant_id, seconds=(body or RunRequest()).seconds)
 
 
 @retention_router.get("/runs", response_model=Page[StoredReport])
-async def retention_runs(services: ServicesOf, caller: Admin, limit: Limit = 50) -> Any:
+async def retention_runs(caller: Admin, limit: Limit = 50) -> Any:
     """Reports of earlier runs, newest first."""
-    return {"items": await services.retention.reports(caller.tenant_id, limit=limit)}
+    return {"items": await caller.services.retention.reports(caller.tenant_id, limit=limit)}
 
 
 _LARGEST_ID = 2**63 - 1
@@ -91,21 +91,20 @@ jobs_router = json_router("/api/v1/jobs", "jobs", HTTPStatus.NOT_FOUND)
 
 @jobs_router.get("", response_model=Page[StoredJob])
 async def jobs(
-    services: ServicesOf,
     caller: Admin,
     status: JobStatus | None = None,
     after: Annotated[int | None, Query(ge=1, le=_LARGEST_ID, description="The `next` of the page before.")] = None,
     limit: Limit = 50,
 ) -> Any:
     """Jobs of the tenant, newest first. The default tenant also sees those of the service itself."""
-    items = await services.jobs.records.page(caller.tenant_id, status=status, after=after, limit=limit)
+    items = await caller.services.jobs.records.page(caller.tenant_id, status=status, after=after, limit=limit)
     return {"items": items, "next": str(items[-1].id) if len(items) == limit else None}
 
 
-@jobs_router.post("/{job_id}/retry", response_model=answered(StoredJob), responses=documented(HTTPStatus.CONFLICT))
-async def retry(job_id: Annotated[int, Path(ge=1, le=_LARGEST_ID)], services: ServicesOf, caller: Admin) -> Any:
+@jobs_router.post("/{job_id}/retry", response_model=answered(StoredJob), responses=CONFLICT)
+async def retry(job_id: Annotated[int, Path(ge=1, le=_LARGEST_ID)], caller: Admin) -> Any:
     """Let a failed job run again, with all its tries; 409 if it has not failed."""
-    return await services.jobs.records.retry(caller.tenant_id, job_id)
+    return await caller.services.jobs.records.retry(caller.tenant_id, job_id)
 
 
 keys_router = json_router("/api/v1/keys", "keys")
@@ -131,22 +130,22 @@ class NewKeyView(ApiKey):
 
 
 @keys_router.get("", response_model=Page[ApiKey])
-async def keys(services: ServicesOf, caller: Admin) -> Any:
+async def keys(caller: Admin) -> Any:
     """Every key of the tenant, including revoked ones."""
-    return {"items": await services.api_keys.list(caller.tenant_id)}
+    return {"items": await caller.services.api_keys.list(caller.tenant_id)}
 
 
 @keys_router.post("", response_model=answered(NewKeyView), status_code=HTTPStatus.CREATED)
-async def create_key(body: KeyRequest, services: ServicesOf, caller: Admin) -> Any:
+async def create_key(body: KeyRequest, caller: Admin) -> Any:
     """Create a key. Keys are checked while `ANAMNESIS_AUTH=api_key`."""
-    record, key = await services.api_keys.create(caller.tenant_id, **body.model_dump())
+    record, key = await caller.services.api_keys.create(caller.tenant_id, **body.model_dump())
     return {**vars(record), "key": key}
 
 
-@keys_router.delete("/{key_id}", response_model=answered(ApiKey), responses=documented(HTTPStatus.NOT_FOUND))
-async def revoke_key(key_id: UUID, services: ServicesOf, caller: Admin) -> Any:
+@keys_router.delete("/{key_id}", response_model=answered(ApiKey), responses=NOT_FOUND)
+async def revoke_key(key_id: UUID, caller: Admin) -> Any:
     """Revoke a key; repeating it changes nothing."""
-    return await services.api_keys.revoke(caller.tenant_id, key_id)
+    return await caller.services.api_keys.revoke(caller.tenant_id, key_id)
 
 
 usage_router = json_router("/api/v1", "usage")
@@ -164,7 +163,6 @@ class UsagePage(Answer):
 
 @usage_router.get("/usage", response_model=UsagePage)
 async def usage(
-    services: ServicesOf,
     caller: KnownCaller,
     first: Annotated[date | None, Query(description="The first day, of UTC; 30 days ago unless given.")] = None,
     last: Annotated[date | None, Query(description="The last day; today unless given.")] = None,
@@ -182,5 +180,5 @@ async def usage(
     if first > last:
         raise InvalidInput("first", "is later than the last day")
     dimensions = list(dict.fromkeys(by or ()))
-    items = await services.usage.sums(caller.tenant_id, first, last, dimensions, user=user_id, limit=limit)
+    items = await caller.services.usage.sums(caller.tenant_id, first, last, dimensions, user=user_id, limit=limit)
     return {"first": first, "last": last, "items": items}

@@ -3,12 +3,13 @@
 import asyncio
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from opentelemetry.trace import SpanKind
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from api.mcp.challenge import challenge
+from api.mcp.http import challenge
 from api.problems import answer_early, response_of
 from api.request_bodies import SMALL_BYTES, Replayed, declared_bytes, sender_of
 from graph.turns.turn_queue import FairGate
@@ -31,35 +32,39 @@ STARTING_TURNS = frozenset(
 """Paths whose POST starts a turn. WebSockets are accepted: each of their turns is checked separately."""
 
 
+def _starts_turn(scope: Scope) -> bool:
+    return scope["type"] == "http" and scope["method"] == "POST" and scope["path"] in STARTING_TURNS
+
+
+@dataclass(frozen=True)
 class Admission:
     """ASGI middleware: 503 with `Retry-After` for requests that start a turn while the process is busy."""
 
-    def __init__(self, app: ASGIApp, *, admit: Callable[[], None]) -> None:
-        self._app = app
-        self._admit = admit
+    app: ASGIApp
+    admit: Callable[[], None]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check only the path."""
-        if scope["type"] == "http" and scope["method"] == "POST" and scope["path"] in STARTING_TURNS:
+        if _starts_turn(scope):
             try:
-                self._admit()
+                self.admit()
             except Busy as busy:
                 await answer_early(response_of(busy, path=scope["path"]), scope, receive, send)
                 return
-        await self._app(scope, receive, send)
+        await self.app(scope, receive, send)
 
 
+@dataclass(frozen=True)
 class Draining:
     """ASGI middleware: asks clients to reconnect, which takes them to another process."""
 
-    def __init__(self, app: ASGIApp, *, draining: Callable[[], bool]) -> None:
-        self._app = app
-        self._draining = draining
+    app: ASGIApp
+    draining: Callable[[], bool]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Change only one header."""
-        if scope["type"] != "http" or not self._draining():
-            await self._app(scope, receive, send)
+        if scope["type"] != "http" or not self.draining():
+            await self.app(scope, receive, send)
             return
 
         async def closing(message: Message) -> None:
@@ -67,7 +72,7 @@ class Draining:
                 MutableHeaders(scope=message)["Connection"] = "close"
             await send(message)
 
-        await self._app(scope, receive, closing)
+        await self.app(scope, receive, closing)
 
 
 _AT_ONCE = 2
@@ -90,7 +95,7 @@ class Turnstile:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Wait for this request's cycle."""
-        if scope["type"] == "http" and scope["method"] == "POST" and scope["path"] in STARTING_TURNS:
+        if _starts_turn(scope):
             named = b""
             if 0 < declared_bytes(scope) <= SMALL_BYTES:
                 message = await receive()
@@ -107,25 +112,22 @@ def _named_user(body: bytes) -> bytes:
     return found[1] if found else b""
 
 
+@dataclass(frozen=True)
 class EarlyAuthentication:
     """ASGI middleware: every request that may have a body must come from a known caller."""
 
-    def __init__(self, app: ASGIApp, *, authenticator: Authenticator, limits: RateLimits | None) -> None:
-        """Take the services that know callers and their limits."""
-        self._app = app
-        self._authenticator = authenticator
-        self._limits = limits
+    app: ASGIApp
+    authenticator: Authenticator
+    limits: RateLimits | None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check only the headers, and pass the caller to `api/access.py`."""
         if scope["type"] == "http" and scope["method"] not in {"GET", "HEAD", "OPTIONS"}:
             headers = Headers(scope=scope)
             try:
-                caller = await self._authenticator.caller_of(headers.get("authorization"))
-                if self._limits is not None and _may_be_large(
-                    headers
-                ):  # others are counted once read: one request to Redis
-                    await self._limits.check_tenant(caller.tenant_id)
+                caller = await self.authenticator.caller_of(headers.get("authorization"))
+                if self.limits is not None and _may_be_large(headers):  # others are counted once read
+                    await self.limits.check_tenant(caller.tenant_id)
             except AnamnesisError as error:
                 response = response_of(error, path=scope["path"])
                 if "WWW-Authenticate" in response.headers:
@@ -133,7 +135,7 @@ class EarlyAuthentication:
                 await answer_early(response, scope, receive, send)
                 return
             scope.setdefault("state", {})["caller"] = caller
-        await self._app(scope, receive, send)
+        await self.app(scope, receive, send)
 
 
 def _may_be_large(headers: Headers) -> bool:
@@ -145,16 +147,16 @@ HEADER = "X-Trace-Id"
 _SERVER_ERROR = 500
 
 
+@dataclass(frozen=True)
 class RequestSpans:
     """ASGI middleware: a span for each request that starts a turn, within the trace that its caller names."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    app: ASGIApp
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Open the span until the last byte of the answer."""
-        if scope["type"] != "http" or scope["method"] != "POST" or scope["path"] not in STARTING_TURNS:
-            await self._app(scope, receive, send)
+        if not _starts_turn(scope):
+            await self.app(scope, receive, send)
             return
         path = scope["path"]
         about = {names.METHOD: "POST", names.PATH: path}
@@ -169,4 +171,4 @@ class RequestSpans:
                     MutableHeaders(scope=message)[HEADER] = trace_id() or ""
                 await send(message)
 
-            await self._app(scope, receive, send_with_id)
+            await self.app(scope, receive, send_with_id)

@@ -23,7 +23,7 @@ from api import (
     knowledge,
     memories,
     memory,
-    model_choice,
+    pages,
     service,
     store,
     tool_accounts,
@@ -34,13 +34,10 @@ from api import (
     visits,
 )
 from api.access import ProtectedDocs
-from api.addresses import LOOPBACK_NAMES, EncodedSlashes, RelativeDocs, SameHost, SameOrigin
+from api.addresses import LOOPBACK_NAMES, Addresses, SameSite
 from api.admission import Admission, Draining, EarlyAuthentication, RequestSpans, Turnstile
 from api.console import demo
-from api.console import pages as console_pages
-from api.console import session as console_session
 from api.frontends import routes as frontends
-from api.guide.pages import Guide
 from api.mcp import http as mcp_http
 from api.mcp.http import McpOverHttp
 from api.openai import chat as openai_chat
@@ -54,6 +51,26 @@ from services.bootstrap import Services
 from services.platform.tracing import TRACING
 
 _VERSION = version("anamnesis-agent")
+_WITH_OWN_PROBLEMS = (openai_chat, openai_responses, openai_models, openai_conversations)
+_MODULES = (
+    # Routers are tried in this order, each at a cost: those of turns and of the store come first.
+    *(chat, store, *_WITH_OWN_PROBLEMS, turns, administration, conversations, knowledge, experts, experiments),
+    *(
+        memory,
+        memories,
+        erasures,
+        episodes,
+        upkeep,
+        visits,
+        users,
+        transfer,
+        demo,
+        service,
+        frontends,
+        tool_accounts,
+    ),
+    pages,
+)
 _ACCESS_PROBLEMS = documented(HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS)
 
 
@@ -75,20 +92,18 @@ def make_app(services: Services, runner: TurnRunner) -> FastAPI:
         lifespan=lifespan,
         routes=[*routes()],
     )
-    app.add_middleware(RelativeDocs)
     app.add_middleware(Turnstile)
     app.add_middleware(RequestBodies, settings=services.settings)
     app.add_middleware(Admission, admit=runner.admit)
     if services.authenticator.is_needed:
         app.add_middleware(EarlyAuthentication, authenticator=services.authenticator, limits=services.rate_limits)
-        app.add_middleware(console_session.ConsoleSession)
+        app.add_middleware(pages.ConsoleSession)
     names = None if services.authenticator.is_needed else LOOPBACK_NAMES | {services.settings.host}
-    app.add_middleware(SameOrigin, hosts=names, trusted=frozenset(services.settings.trusted_origins))
-    app.add_middleware(SameHost, hosts=names)
-    app.add_middleware(EncodedSlashes)
+    app.add_middleware(SameSite, hosts=names, trusted=frozenset(services.settings.trusted_origins))
+    app.add_middleware(Addresses)
     app.add_middleware(Draining, draining=lambda: runner.draining)
-    app.mount("/guide", GZipMiddleware(Guide(), minimum_size=500))
-    app.mount("/console/static", GZipMiddleware(console_pages.ConsoleFiles(), minimum_size=500))
+    app.mount("/guide", GZipMiddleware(pages.Guide(), minimum_size=500))
+    app.mount("/console/static", GZipMiddleware(pages.console_files(), minimum_size=500))
     if TRACING.tracer is not None:
         app.add_middleware(RequestSpans)
     if services.settings.operations_protected:
@@ -109,46 +124,9 @@ def analyse_routes() -> None:
 def routes() -> Sequence[BaseRoute]:
     """Return every route. Routes hold no state of an application, and FastAPI analyses each once, on first use."""
     router = APIRouter()
-    # Routers are tried in this order, each at a cost: those of turns and of the store come first.
-    for first in (chat, store):
-        router.include_router(first.router, responses=_ACCESS_PROBLEMS)
-    for openai_routes in (openai_chat, openai_responses, openai_models, openai_conversations):
-        router.include_router(openai_routes.router)
-    for each in (
-        turns.router,
-        administration.usage_router,
-        administration.retention_router,
-        conversations.router,
-        knowledge.conversation_documents,
-        experts.router,
-        experiments.router,
-        knowledge.router,
-        memory.router,
-        memories.lineage_router,
-        erasures.router,
-        episodes.router,
-        memories.router,
-        upkeep.router,
-        visits.router,
-        users.router,
-        memories.persona_router,
-        users.spaces_router,
-        administration.jobs_router,
-        transfer.router,
-        demo.router,
-        service.doctor_router,
-        model_choice.router,
-        frontends.router,
-        service.router,
-        tool_accounts.router,
-        administration.keys_router,
-    ):
-        router.include_router(each, responses=_ACCESS_PROBLEMS)
-    for each in (
-        tool_accounts.callback_router,
-        console_session.router,
-        console_pages.router,
-        service.health_router,
-    ):
-        router.include_router(each)
+    for module in _MODULES:
+        for each in vars(module).values():
+            if isinstance(each, APIRouter):
+                own = module in _WITH_OWN_PROBLEMS or each is service.health_router
+                router.include_router(each, responses={} if own else _ACCESS_PROBLEMS)
     return [*router.routes, *mcp_http.routes]

@@ -13,14 +13,13 @@ from fastapi import APIRouter, Header, Query, Request, WebSocket, WebSocketDisco
 from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import ValidationError
 
-from api.access import Chatter, RunnerOf, ServicesOf, StartsTurns, TurnStarter
+from api.access import Chatter, ServicesOf, StartsTurns, TurnStarter
 from api.chat_schemas import ChatAnswer, ChatRequest, IdempotencyKey, OnConflict, OnDisconnect, SocketRequest
-from api.problems import Problem, documented, invalid_fields, problem_of, problem_response, status_of_failure
+from api.problems import Problem, documented, invalid_fields, problem_of, response_of_failed
 from api.request_bodies import JsonRoute, parsed
 from api.schemas import TicketView
 from api.streams import EventStream, last_event, sse_events, ws_frame
-from graph.turns.requests import TurnRequest
-from graph.turns.runner import TurnRunner
+from services.conversations.turn import TurnRequest
 from services.errors import AnamnesisError, InvalidInput
 from services.identity.authentication import TICKET_S
 from services.identity.caller import Caller
@@ -55,7 +54,6 @@ DisconnectQuery = Annotated[
 async def chat_stream(
     request: ChatRequest,
     starter: TurnStarter,
-    runner: RunnerOf,
     key: KeyHeader = None,
     on_conflict: ConflictQuery = None,
     on_disconnect: DisconnectQuery = None,
@@ -65,8 +63,8 @@ async def chat_stream(
     Everything that can be refused is refused before the stream begins; then exactly one of the events
     `done` and `error` ends it.
     """
-    caller = await starter.caller_for(request.user_id)
-    turn_id = await _start(starter, runner, caller, request, key, on_conflict)
+    runner = starter.runner
+    caller, turn_id = await _start(starter, request, key, on_conflict)
     stop = partial(runner.abandon, caller.tenant_id, turn_id)
     cancels = (on_disconnect or request.on_disconnect) == "cancel"
     return EventStream(sse_events(runner.follow(caller.tenant_id, turn_id)), stop if cancels else None)
@@ -76,15 +74,14 @@ async def chat_stream(
 async def chat(
     request: ChatRequest,
     starter: TurnStarter,
-    runner: RunnerOf,
     connection: Request,
     key: KeyHeader = None,
     on_conflict: ConflictQuery = None,
     on_disconnect: DisconnectQuery = None,
 ) -> JSONResponse:
     """Send a message and wait for the whole answer."""
-    caller = await starter.caller_for(request.user_id)
-    turn_id = await _start(starter, runner, caller, request, key, on_conflict)
+    runner = starter.runner
+    caller, turn_id = await _start(starter, request, key, on_conflict)
     answering = asyncio.create_task(last_event(runner.follow(caller.tenant_id, turn_id)))
     waiting: set[asyncio.Task[Any]] = {answering}
     try:
@@ -107,7 +104,7 @@ async def ticket(connection: Request, services: ServicesOf, _: Chatter) -> Ticke
 
 
 @router.websocket("/ws")
-async def chat_socket(socket: WebSocket, starter: TurnStarter, runner: RunnerOf) -> None:
+async def chat_socket(socket: WebSocket, starter: TurnStarter) -> None:
     """Take requests as JSON frames and send the events of their turns; several turns may run at once.
 
     A frame that cannot be accepted is answered with an `error` frame and the socket stays open. When the
@@ -129,7 +126,7 @@ async def chat_socket(socket: WebSocket, starter: TurnStarter, runner: RunnerOf)
                 problem = invalid_fields(error.errors(), {"body": SocketRequest.model_json_schema()})
                 await socket.send_text(_refusal(problem, retryable=False))
                 continue
-            task = asyncio.create_task(_answer(socket, starter, request, runner))
+            task = asyncio.create_task(_answer(socket, starter, request))
             following.add(task)
             task.add_done_callback(following.discard)
             task.add_done_callback(_log_failure)
@@ -158,18 +155,17 @@ def _log_failure(task: "asyncio.Task[None]") -> None:
         log.error("a request of a socket failed", exc_info=error)
 
 
-async def _answer(socket: WebSocket, starter: StartsTurns, request: SocketRequest, runner: TurnRunner) -> None:
+async def _answer(socket: WebSocket, starter: StartsTurns, request: SocketRequest) -> None:
     """Run one request of a socket. It is cancelled when the socket closes."""
     try:
-        caller = await starter.caller_for(request.user_id)
-        turn_id = await _start(starter, runner, caller, request, request.idempotency_key, None)
+        caller, turn_id = await _start(starter, request, request.idempotency_key, None)
     except AnamnesisError as error:
         refusal = _refusal(problem_of(error), retryable=error.retryable, request_id=request.request_id)
         with contextlib.suppress(WebSocketDisconnect, RuntimeError):  # it was closed in the meantime
             await socket.send_text(refusal)
         return
-    ended = False
-    patience_s = socket.state.services.settings.http_reader_timeout_s
+    ended, runner = False, starter.runner
+    patience_s = starter.services.settings.http_reader_timeout_s
     try:
         async with aclosing(runner.follow(caller.tenant_id, turn_id)) as batches:
             async for batch in batches:
@@ -187,13 +183,10 @@ async def _answer(socket: WebSocket, starter: StartsTurns, request: SocketReques
 
 
 async def _start(
-    starter: StartsTurns,
-    runner: TurnRunner,
-    caller: Caller,
-    request: ChatRequest,
-    key: str | None,
-    on_conflict: OnConflict | None,
-) -> UUID:
+    starter: StartsTurns, request: ChatRequest, key: str | None, on_conflict: OnConflict | None
+) -> tuple[Caller, UUID]:
+    """Start the turn of a message, or find it; return for whom it is followed, and its id."""
+    caller = await starter.caller_for(request.user_id)
     asked = request.as_input()
     if request.without:
         exclusions = starter.services.memory.exclusions
@@ -206,18 +199,15 @@ async def _start(
         stored=not request.temporary,
     )
     if request.replaces is not None:
-        return await runner.start_instead(turn, request.replaces)
-    return await runner.start(turn)
+        return caller, await starter.runner.start_instead(turn, request.replaces)
+    return caller, await starter.runner.start(turn)
 
 
 def _answer_of(last: TurnEvent) -> JSONResponse:
     if last.status == "done":
         return JSONResponse(last.content)
-    code = last.content["code"]
-    status = status_of_failure(code)
-    detail = f"{last.content['message']} Turn {last.content['turn_id']} holds the answer as far as it came."
-    problem = Problem(title=status.phrase, status=status, detail=detail, code=code)
-    return problem_response(problem, {"Retry-After": "1"} if last.content["retryable"] else None)
+    message = f"{last.content['message']} Turn {last.content['turn_id']} holds the answer as far as it came."
+    return response_of_failed(TurnEvent(last.sequence, "error", {**last.content, "message": message}))
 
 
 def _refusal(problem: Problem, *, retryable: bool, request_id: str | None = None) -> str:

@@ -1,6 +1,6 @@
 """What a chat request and its answer look like."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, cast
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
@@ -8,9 +8,10 @@ from pydantic_core import PydanticCustomError
 
 from api.schemas import StrictModel
 from services.conversations import values
-from state.budget import LONGEST_S, MOST_CALLS, MOST_TOKENS, BudgetMeasure, RequestBudget
-from state.conversation import AgentType, Compose, EarlierMessage, TurnInput
-from state.prompt import Finish
+from state.budget import LONGEST_S, MOST_CALLS, MOST_TOKENS, BudgetReport, RequestBudget
+from state.memory import MemoryChange
+from state.prompt import Finish, Source
+from state.turn import AgentType, Compose, EarlierMessage, TurnInput
 
 MAX_EARLIER = 200
 
@@ -45,16 +46,6 @@ class BudgetRequest(StrictModel):
         """The limits that are named."""
         named = self.model_dump(exclude_none=True)
         return RequestBudget(**named)  # type: ignore[typeddict-item, no-any-return]
-
-
-class BudgetReportView(BaseModel):
-    """The limits of a turn, and what was done to keep within them."""
-
-    limits: dict[str, float]
-    measures: list[BudgetMeasure] = Field(
-        description="no_tools: a call without tools; smaller_context: a shorter prompt; shorter_answer: the "
-        "answer ended at the tokens left; cut_off: it ended before the model had finished, or was not asked again."
-    )
 
 
 class ChatRequest(StrictModel):
@@ -146,23 +137,8 @@ class ChatRequest(StrictModel):
 
     def as_input(self) -> TurnInput:
         """The graph's input."""
-        shown = TurnInput(
-            user_id=self.user_id,
-            message=self.message,
-            images=self.images,
-            session_id=self.session_id,
-            agent_type=self.agent_type,
-            expert=self.expert,
-            space=self.space,
-            requested_kb_prefix=self.kb_prefix,
-            max_context_tokens=self.max_context_tokens,
-            compose=self.compose,
-            filler=self.filler,
-            debug=self.debug,
-            approvals=self.approvals,
-            locale=self.locale,
-            timezone=self.timezone,
-        )
+        shown = cast("TurnInput", {name: getattr(self, name) for name in _INPUT})
+        shown["requested_kb_prefix"] = self.kb_prefix
         if self.budget is not None and (limits := self.budget.as_limits()):
             shown["budget"] = limits
         if self.earlier:
@@ -172,6 +148,11 @@ class ChatRequest(StrictModel):
         return shown
 
 
+_OTHERWISE = frozenset({"budget", "earlier", "without"})
+_INPUT = tuple(each for each in ChatRequest.model_fields if each in {*TurnInput.__annotations__} - _OTHERWISE)
+"""Fields that the graph takes as they are."""
+
+
 class SocketRequest(ChatRequest):
     """The same over a WebSocket."""
 
@@ -179,28 +160,6 @@ class SocketRequest(ChatRequest):
         None, description="The same key in the same conversation is the same turn."
     )
     request_id: values.Id | None = Field(None, description="Returned in every frame that answers this one.")
-
-
-class SourceView(BaseModel):
-    """Where a passage comes from that the answer's prompt showed."""
-
-    kb_prefix: str
-    document: str
-    position: int
-    heading: str
-    page: int | None
-    score: float
-
-
-class MemoryChangeView(BaseModel):
-    """A change of memory that the message asked for."""
-
-    kind: Literal["forget", "do_not_remember", "correct", "remember", "standing"]
-    summary: str = Field(description="One sentence in the message's language.")
-    operation_id: UUID | None = Field(
-        description="By which it can be undone; null = nothing matched, and nothing was changed."
-    )
-    items: list[str] = Field(description="What was removed, kept or corrected, in brief.")
 
 
 class ChatAnswer(BaseModel):
@@ -213,9 +172,9 @@ class ChatAnswer(BaseModel):
     usage: dict[str, int]
     timings: dict[str, float]
     degraded: list[str]
-    sources: list[SourceView]
+    sources: list[Source]
     finish: Finish = Field("stop", description="Why the answer ends; length = it was as long as it may be.")
-    memory_changes: list[MemoryChangeView] = []
-    request_budget: BudgetReportView | None = Field(None, description="Null where the turn has no budget.")
+    memory_changes: list[MemoryChange] = Field(default_factory=list)
+    request_budget: BudgetReport | None = Field(None, description="Null where the turn has no budget.")
     trace_id: str | None = Field(None, description="Of the turn's trace; null while tracing is off.")
     context_report: dict[str, Any] | None = None

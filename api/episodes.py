@@ -9,13 +9,11 @@ from uuid import UUID
 from fastapi import Query
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints, model_validator
 
-from api.access import MemoryReader, MemoryWriter, ServicesOf
-from api.moments import Moment, PastMoment, Validity, validity_fields
-from api.paging import NO_CONTENT, PathId, cursor_of, json_router, next_of
-from api.problems import documented
-from api.schemas import MAX_PAGE, Page, StrictModel, answered
-from services.bootstrap import Services
-from services.conversations.values import Id, SpaceName, no_nul, not_blank
+from api.access import ExpertQuery, ReadUser, UserOfPath, WrittenUser
+from api.paging import NO_CONTENT, cursor_of, json_router, next_of
+from api.problems import CONFLICT
+from api.schemas import MAX_PAGE, Page, PastMoment, StrictModel, Validity, answered, validity_fields
+from services.conversations.values import Id, Moment, SpaceName, not_blank
 from services.memory.archive import FoundEpisodes
 from services.memory.catalog import CatalogEntry, EpisodeFilter
 from services.memory.episodes.episode import (
@@ -30,6 +28,7 @@ from services.memory.episodes.episode import (
 )
 from services.memory.operations import Trigger
 from services.search.queries import Utterance
+from services.validation import no_nul
 
 MAX_TOP_K = 100
 _MAX_QUERY_CHARACTERS = 8000
@@ -138,100 +137,76 @@ _Whole = answered(WholeEpisodeView)
 
 
 @router.get("", response_model=Page[ListedEpisodeView])
-async def episodes(
-    user_id: PathId, services: ServicesOf, caller: MemoryReader, query: Annotated[EpisodeListQuery, Query()]
-) -> Any:
+async def episodes(user: ReadUser, query: Annotated[EpisodeListQuery, Query()]) -> Any:
     """Episodes of a user that all spaces share, newest first; with `space`, also those of that space."""
     wanted = EpisodeFilter(**query.model_dump(exclude={"after", "limit"}))
-    items = await services.memory.catalog.page(
-        caller.tenant_id, user_id, wanted, after=cursor_of(query.after), limit=query.limit
-    )
+    after = cursor_of(query.after)
+    items = await user.services.memory.catalog.page(*user.named, wanted, after=after, limit=query.limit)
     return {"items": list(map(_view, items)), "next": next_of(items, query.limit)}
 
 
 @router.get("/{episode_id}", response_model=_Whole)
-async def episode(user_id: PathId, episode_id: UUID, services: ServicesOf, caller: MemoryReader) -> Any:
+async def episode(user: ReadUser, episode_id: UUID) -> Any:
     """One episode, with the messages it comes from."""
-    return await _whole(services, caller.tenant_id, user_id, episode_id)
+    return await _whole(user, episode_id)
 
 
-@router.patch("/{episode_id}", response_model=_Whole, responses=documented(HTTPStatus.CONFLICT))
-async def edit(
-    user_id: PathId, episode_id: UUID, body: EpisodeChangeRequest, services: ServicesOf, caller: MemoryWriter
-) -> Any:
+@router.patch("/{episode_id}", response_model=_Whole, responses=CONFLICT)
+async def edit(user: WrittenUser, episode_id: UUID, body: EpisodeChangeRequest) -> Any:
     """Change a written memory; 409 for a turn, because what was said cannot be rewritten."""
-    await services.memory.catalog.edit(caller.tenant_id, user_id, episode_id, _BY_USER, **body.model_dump())
-    return await _whole(services, caller.tenant_id, user_id, episode_id)
+    await user.services.memory.catalog.edit(*user.named, episode_id, _BY_USER, **body.model_dump())
+    return await _whole(user, episode_id)
 
 
 @router.put("/{episode_id}/pin", response_model=_Whole)
-async def pin(user_id: PathId, episode_id: UUID, services: ServicesOf, caller: MemoryWriter) -> Any:
+async def pin(user: WrittenUser, episode_id: UUID) -> Any:
     """Pin a memory: it neither fades nor is merged, and no proposal drops it."""
-    await services.memory.pins.set_on_episode(caller.tenant_id, user_id, episode_id, pinned=True)
-    return await _whole(services, caller.tenant_id, user_id, episode_id)
+    await user.services.memory.pins.set_on_episode(*user.named, episode_id, pinned=True)
+    return await _whole(user, episode_id)
 
 
 @router.delete("/{episode_id}/pin", response_model=_Whole)
-async def unpin(user_id: PathId, episode_id: UUID, services: ServicesOf, caller: MemoryWriter) -> Any:
+async def unpin(user: WrittenUser, episode_id: UUID) -> Any:
     """Unpin a memory."""
-    await services.memory.pins.set_on_episode(caller.tenant_id, user_id, episode_id, pinned=False)
-    return await _whole(services, caller.tenant_id, user_id, episode_id)
+    await user.services.memory.pins.set_on_episode(*user.named, episode_id, pinned=False)
+    return await _whole(user, episode_id)
 
 
-@router.post("/{episode_id}/restore", response_model=_Whole, responses=documented(HTTPStatus.CONFLICT))
-async def restore(user_id: PathId, episode_id: UUID, services: ServicesOf, caller: MemoryWriter) -> Any:
+@router.post("/{episode_id}/restore", response_model=_Whole, responses=CONFLICT)
+async def restore(user: WrittenUser, episode_id: UUID) -> Any:
     """Bring a memory back that maintenance archived or removed; 409 if it did neither."""
-    await services.upkeep.restore(caller.tenant_id, user_id, episode_id)
-    return await _whole(services, caller.tenant_id, user_id, episode_id)
+    await user.services.upkeep.restore(*user.named, episode_id)
+    return await _whole(user, episode_id)
 
 
 @router.post("/search", response_model=answered(FoundEpisodes))
-async def search(user_id: PathId, body: EpisodeSearchRequest, services: ServicesOf, caller: MemoryReader) -> Any:
+async def search(user: ReadUser, body: EpisodeSearchRequest) -> Any:
     """Search everything said by or to a user, and what was remembered of it; best first."""
-    owner = await services.memory.core.owner(caller.tenant_id, user_id, body.expert, body.space)
-    scope = Scope.of(
-        owner,
-        conversation_id=body.conversation_id,
-        episode_type=body.episode_type,
-        since=body.since,
-        until=body.until,
-        as_of=body.as_of,
-    )
+    narrowed = body.model_dump(include={"conversation_id", "episode_type", "since", "until", "as_of"})
+    scope = Scope.of(await user.owner(body.expert, body.space), **narrowed)
     said = [Utterance(each.role, each.content, each.speaker) for each in body.recent]
     now = body.asked_at or body.as_of or datetime.now(UTC)
-    return await services.memory.archive.search(scope, body.query, top_k=body.top_k, now=now, said=said)
+    return await user.services.memory.archive.search(scope, body.query, top_k=body.top_k, now=now, said=said)
 
 
 @router.post("", response_model=EpisodeView, status_code=HTTPStatus.CREATED)
-async def insert(user_id: PathId, body: NewEpisodeRequest, services: ServicesOf, caller: MemoryWriter) -> Any:
+async def insert(user: WrittenUser, body: NewEpisodeRequest) -> Any:
     """Write a memory; it can be recalled from the next turn on."""
-    owner = await services.memory.core.owner(caller.tenant_id, user_id, body.expert, body.space, make_space=True)
+    owner = await user.owner(body.expert, body.space, make_space=True)
     importance = IMPORTANCE[body.episode_type] if body.importance is None else body.importance
     new = NewEpisode(body.content, body.episode_type, importance, "user_said")
-    episode_id = await services.memory.archive.insert(owner, new, _BY_USER)
-    return {
-        "id": episode_id,
-        "content": new.content.strip(),
-        "episode_type": new.episode_type,
-        "importance": new.importance,
-    }
+    episode_id = await user.services.memory.archive.insert(owner, new, _BY_USER)
+    return {**vars(new), "id": episode_id, "content": new.content.strip()}
 
 
 @router.delete("/{episode_id}", **NO_CONTENT)
-async def remove(
-    user_id: PathId,
-    episode_id: UUID,
-    services: ServicesOf,
-    caller: MemoryWriter,
-    expert: Annotated[Id, Query(description="Name of the expert who remembers it.")] = "default",
-) -> None:
+async def remove(user: WrittenUser, episode_id: UUID, expert: ExpertQuery = "default") -> None:
     """Remove an episode from recall. The messages of a turn stay in their conversation."""
-    owner = await services.memory.core.owner(caller.tenant_id, user_id, expert)
-    await services.memory.archive.remove(owner, episode_id, _BY_USER)
+    await user.services.memory.archive.remove(await user.owner(expert), episode_id, _BY_USER)
 
 
-async def _whole(services: Services, tenant_id: UUID, user_id: str, episode_id: UUID) -> dict[str, Any]:
-    entry, sources = await services.memory.catalog.get(tenant_id, user_id, episode_id)
+async def _whole(user: UserOfPath, episode_id: UUID) -> dict[str, Any]:
+    entry, sources = await user.services.memory.catalog.get(*user.named, episode_id)
     return {**_view(entry), "sources": sources}
 
 

@@ -7,14 +7,15 @@ from fastapi import Body
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, with_config
 from typing_extensions import TypedDict
 
-from api.access import Admin, ServicesOf
-from api.paging import NO_CONTENT, AfterName, Limit, PathId, json_router, page_by_name
-from api.problems import documented
+from api.access import Admin, PathId
+from api.paging import NO_CONTENT, AfterName, Limit, json_router
+from api.problems import CONFLICT, NOT_FOUND
 from api.schemas import Page, StrictModel, answered
 from services.conversations.experts import Budget, Model, PartsOff, SystemPrompt
-from services.conversations.values import Id, Name, no_nul
+from services.conversations.values import Id, Name
 from services.experiments.experiments import Experiment, NewExperiment, Status
 from services.experiments.report import ExperimentReport, report_of
+from services.validation import no_nul
 
 _MOST_VARIANTS = 10
 _MOST_EXPERTS = 100
@@ -88,50 +89,43 @@ class ExperimentChangeRequest(TypedDict, total=False):
 
 router = json_router("/api/v1/experiments", "experiments")
 
-_NOT_FOUND = documented(HTTPStatus.NOT_FOUND)
-_CONFLICT = documented(HTTPStatus.CONFLICT)
-
 
 @router.get("", response_model=Page[Experiment])
-async def experiments(
-    services: ServicesOf,
-    caller: Admin,
-    after: AfterName = None,
-    limit: Limit = 50,
-) -> Any:
+async def experiments(caller: Admin, after: AfterName = None, limit: Limit = 50) -> Any:
     """Experiments of the tenant, by name."""
-    items = await services.experiments.page(caller.tenant_id, after=after, limit=limit)
-    return page_by_name(items, limit)
+    items = await caller.services.experiments.page(caller.tenant_id, after=after, limit=limit)
+    return {"items": items, "next": items[-1].name if len(items) == limit else None}
 
 
-@router.post("", response_model=answered(Experiment), status_code=HTTPStatus.CREATED, responses=_CONFLICT)
-async def create(body: ExperimentRequest, services: ServicesOf, caller: Admin) -> Any:
+@router.post("", response_model=answered(Experiment), status_code=HTTPStatus.CREATED, responses=CONFLICT)
+async def create(body: ExperimentRequest, caller: Admin) -> Any:
     """Draft an experiment; 409 when there is one of this name."""
-    return await services.experiments.create(caller.tenant_id, NewExperiment(**body.model_dump()))
+    return await caller.services.experiments.create(caller.tenant_id, NewExperiment(**body.model_dump()))
 
 
-@router.get("/{name}", response_model=answered(Experiment), responses=_NOT_FOUND)
-async def get(name: PathId, services: ServicesOf, caller: Admin) -> Any:
+@router.get("/{name}", response_model=answered(Experiment), responses=NOT_FOUND)
+async def get(name: PathId, caller: Admin) -> Any:
     """One experiment."""
-    return await services.experiments.get(caller.tenant_id, name)
+    return await caller.services.experiments.get(caller.tenant_id, name)
 
 
-@router.patch("/{name}", response_model=answered(Experiment), responses=_NOT_FOUND | _CONFLICT)
-async def change(
-    name: PathId, changed: Annotated[ExperimentChangeRequest, Body()], services: ServicesOf, caller: Admin
-) -> Any:
+@router.patch("/{name}", response_model=answered(Experiment), responses=NOT_FOUND | CONFLICT)
+async def change(name: PathId, changed: Annotated[ExperimentChangeRequest, Body()], caller: Admin) -> Any:
     """Change, start or stop an experiment; 409 for what cannot change once it was started."""
-    return await services.experiments.change(caller.tenant_id, name, changed)
+    values: dict[str, Any] = {**changed}
+    if "variants" in values:
+        values["variants"] = [each.model_dump() for each in values["variants"]]
+    return await caller.services.experiments.change(caller.tenant_id, name, values)
 
 
-@router.delete("/{name}", **NO_CONTENT, responses=_NOT_FOUND | _CONFLICT)
-async def delete(name: PathId, services: ServicesOf, caller: Admin) -> None:
+@router.delete("/{name}", **NO_CONTENT, responses=NOT_FOUND | CONFLICT)
+async def delete(name: PathId, caller: Admin) -> None:
     """Remove an experiment; 409 while it runs."""
-    await services.experiments.delete(caller.tenant_id, name)
+    await caller.services.experiments.delete(caller.tenant_id, name)
 
 
-@router.get("/{name}/report", response_model=answered(ExperimentReport), responses=_NOT_FOUND)
-async def report(name: PathId, services: ServicesOf, caller: Admin) -> Any:
+@router.get("/{name}/report", response_model=answered(ExperimentReport), responses=NOT_FOUND)
+async def report(name: PathId, caller: Admin) -> Any:
     """Results of each variant so far, and differences from the first, with 95 % confidence intervals."""
-    experiment = await services.experiments.get(caller.tenant_id, name)
-    return await report_of(services.database, caller.tenant_id, experiment)
+    experiment = await caller.services.experiments.get(caller.tenant_id, name)
+    return await report_of(caller.services.database, caller.tenant_id, experiment)

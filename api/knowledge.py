@@ -1,26 +1,25 @@
 """Knowledge bases and their documents, which admins manage, and documents of one conversation."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import Body, Path, Query, Request, Response
-from pydantic import AfterValidator, BaseModel, Field
-from starlette.exceptions import HTTPException
+from pydantic import AfterValidator, Field
 
-from api.access import Admin, Chatter, ServicesOf
-from api.paging import NO_CONTENT, Limit, PathId, json_router
-from api.problems import documented
-from api.schemas import Page, StrictModel, answered
-from services.bootstrap import Services
-from services.conversations.values import Text, no_nul
+from api.access import Admin, Chatter, PathId
+from api.paging import NO_CONTENT, Limit, json_router
+from api.problems import CONFLICT, NOT_FOUND, documented
+from api.request_bodies import whole_body
+from api.schemas import Answer, Page, StrictModel, answered
+from services.conversations.values import Text
 from services.knowledge.bases import Base, BaseChange, NewBase, Prefix
-from services.knowledge.document import Ingested, StoredDocument, UnknownKind
+from services.knowledge.document import Ingested, StoredDocument
 from services.knowledge.documents import MAX_SOURCE_CHARACTERS
 from services.knowledge.encodings import MEDIA_TYPES
-from state.conversation import AgentType
+from services.validation import no_nul
+from state.prompt import Passage
+from state.turn import AgentType
 
 router = json_router("/api/v1/knowledge-bases", "knowledge bases")
 
@@ -41,8 +40,6 @@ _OF_DOCUMENT: dict[str, Any] = {
         },
     }
 }
-_NOT_FOUND = documented(HTTPStatus.NOT_FOUND)
-_CONFLICT = documented(HTTPStatus.CONFLICT)
 
 
 MAX_FOUND = 50
@@ -58,67 +55,51 @@ class KnowledgeQuery(StrictModel):
     )
 
 
-class PassageView(BaseModel):
-    """A passage that was found."""
-
-    document_id: UUID
-    document: str
-    position: int
-    heading: str
-    page: int | None
-    text: str
-    score: float
-
-
-class PassageList(BaseModel):
+class PassageList(Answer):
     """Passages relevant to a question, best first."""
 
-    items: list[PassageView]
+    items: list[Passage]
     degraded: list[str] = Field(description="What did not answer: `milvus`, `embedding`.")
 
 
 @router.get("", response_model=Page[Base])
 async def bases(
-    services: ServicesOf,
     caller: Chatter,
     after: Annotated[Prefix | None, Query(description="The `next` of the page before.")] = None,
     limit: Limit = 50,
 ) -> Any:
     """Knowledge bases of the tenant, by prefix."""
-    items = await services.knowledge.bases.page(caller.tenant_id, after=after, limit=limit)
+    items = await caller.services.knowledge.bases.page(caller.tenant_id, after=after, limit=limit)
     return {"items": items, "next": items[-1].prefix if len(items) == limit else None}
 
 
-@router.post("", response_model=answered(Base), status_code=HTTPStatus.CREATED, responses=_CONFLICT)
-async def create(new: NewBase, services: ServicesOf, caller: Admin) -> Any:
+@router.post("", response_model=answered(Base), status_code=HTTPStatus.CREATED, responses=CONFLICT)
+async def create(new: NewBase, caller: Admin) -> Any:
     """Create a knowledge base; 409 if the prefix is taken."""
-    return await services.knowledge.bases.create(caller.tenant_id, new)
+    return await caller.services.knowledge.bases.create(caller.tenant_id, new)
 
 
-@router.get("/{prefix}", response_model=answered(Base), responses=_NOT_FOUND)
-async def get(prefix: OfBase, services: ServicesOf, caller: Chatter) -> Any:
+@router.get("/{prefix}", response_model=answered(Base), responses=NOT_FOUND)
+async def get(prefix: OfBase, caller: Chatter) -> Any:
     """One knowledge base."""
-    return await services.knowledge.bases.get(caller.tenant_id, prefix)
+    return await caller.services.knowledge.bases.get(caller.tenant_id, prefix)
 
 
-@router.patch("/{prefix}", response_model=answered(Base), responses=_NOT_FOUND)
-async def change(
-    prefix: OfBase, changed: Annotated[BaseChange, Body()], services: ServicesOf, caller: Admin
-) -> Any:
+@router.patch("/{prefix}", response_model=answered(Base), responses=NOT_FOUND)
+async def change(prefix: OfBase, changed: Annotated[BaseChange, Body()], caller: Admin) -> Any:
     """Change the given fields of a knowledge base, for messages sent afterwards."""
-    return await services.knowledge.bases.update(caller.tenant_id, prefix, changed)
+    return await caller.services.knowledge.bases.update(caller.tenant_id, prefix, changed)
 
 
-@router.delete("/{prefix}", **NO_CONTENT, responses=_NOT_FOUND)
-async def delete(prefix: OfBase, services: ServicesOf, caller: Admin) -> None:
+@router.delete("/{prefix}", **NO_CONTENT, responses=NOT_FOUND)
+async def delete(prefix: OfBase, caller: Admin) -> None:
     """Remove a knowledge base with its documents."""
-    await services.knowledge.bases.delete(caller.tenant_id, prefix)
+    await caller.services.knowledge.bases.delete(caller.tenant_id, prefix)
 
 
-@router.get("/{prefix}/documents", response_model=Page[StoredDocument], responses=_NOT_FOUND)
+@router.get("/{prefix}/documents", response_model=Page[StoredDocument], responses=NOT_FOUND)
 async def documents(
     prefix: OfBase,
-    services: ServicesOf,
     caller: Chatter,
     after: Annotated[
         Annotated[str, AfterValidator(no_nul)] | None,
@@ -127,7 +108,7 @@ async def documents(
     limit: Limit = 50,
 ) -> Any:
     """Documents of a knowledge base, by source."""
-    known = services.knowledge.documents
+    known = caller.services.knowledge.documents
     base_id = await known.base_id(caller.tenant_id, prefix)
     items = await known.page(caller.tenant_id, base_id, after=after, limit=limit)
     return {"items": items, "next": items[-1].source if len(items) == limit else None}
@@ -137,87 +118,48 @@ async def documents(
     "/{prefix}/documents",
     response_model=answered(Ingested),
     status_code=HTTPStatus.CREATED,
-    responses=_NOT_FOUND
+    responses=NOT_FOUND
     | documented(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
     | {200: {"model": Ingested, "description": "It is there already, with the same bytes."}},
     openapi_extra=_OF_DOCUMENT,
 )
-async def ingest(
-    prefix: OfBase,
-    source: Source,
-    request: Request,
-    response: Response,
-    services: ServicesOf,
-    caller: Admin,
-) -> Any:
+async def ingest(prefix: OfBase, source: Source, request: Request, response: Response, caller: Admin) -> Any:
     """Add a document, replacing one with the same `source`; it is found by words at once, and indexed later."""
-    known = services.knowledge.documents
+    known = caller.services.knowledge.documents
     base_id = await known.base_id(caller.tenant_id, prefix)
-    data = await _body_of(request, services)
+    data = await whole_body(request, caller.services.knowledge.documents.most_bytes, "document")
     kind = request.headers.get("content-type", "")
-    with _readable():
-        taken = await known.ingest(caller.tenant_id, base_id, source, data, content_type=kind)
+    taken = await known.ingest(caller.tenant_id, base_id, source, data, content_type=kind)
     if taken.status == "unchanged":
         response.status_code = HTTPStatus.OK
     return taken
 
 
-@router.delete("/{prefix}/documents/{document_id}", **NO_CONTENT, responses=_NOT_FOUND)
-async def delete_document(prefix: OfBase, document_id: UUID, services: ServicesOf, caller: Admin) -> None:
+@router.delete("/{prefix}/documents/{document_id}", **NO_CONTENT, responses=NOT_FOUND)
+async def delete_document(prefix: OfBase, document_id: UUID, caller: Admin) -> None:
     """Remove a document."""
-    known = services.knowledge.documents
+    known = caller.services.knowledge.documents
     base_id = await known.base_id(caller.tenant_id, prefix)
     await known.delete(caller.tenant_id, base_id, document_id)
 
 
-@router.post("/{prefix}/search", response_model=PassageList, responses=_NOT_FOUND)
-async def search(prefix: OfBase, asked: KnowledgeQuery, services: ServicesOf, caller: Chatter) -> Any:
+@router.post("/{prefix}/search", response_model=PassageList, responses=NOT_FOUND)
+async def search(prefix: OfBase, asked: KnowledgeQuery, caller: Chatter) -> Any:
     """The passages that an answer to this question would get."""
-    await services.knowledge.documents.base_id(caller.tenant_id, prefix)
-    found = await services.knowledge.search.search(
+    await caller.services.knowledge.documents.base_id(caller.tenant_id, prefix)
+    found = await caller.services.knowledge.search.search(
         caller.tenant_id, prefix, asked.query, agent_type=asked.agent_type, limit=asked.top_k
     )
     return {"items": found.passages, "degraded": found.degraded}
-
-
-@contextmanager
-def _readable() -> Iterator[None]:
-    """Answer 415 to a document of an unsupported type."""
-    try:
-        yield
-    except UnknownKind as error:
-        raise HTTPException(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"The document {error.message}.") from None
-
-
-async def _body_of(request: Request, services: Services) -> bytes:
-    """Read a document that is sent.
-
-    Raises:
-        HTTPException: it is larger than a document may be.
-        ClientDisconnect: the rest does not come.
-    """
-    most = services.knowledge.documents.most_bytes
-    data = bytearray()
-    async for chunk in request.stream():
-        data += chunk
-        if len(data) > most:
-            raise HTTPException(
-                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-                f"The document is larger than {most} bytes.",
-                headers={"Connection": "close"},
-            )
-    return bytes(data)
 
 
 conversation_documents = json_router("/api/v1/users/{user_id}/sessions/{session_id}/documents", "conversations")
 
 
 @conversation_documents.get("", response_model=Page[StoredDocument])
-async def documents_of_conversation(
-    user_id: PathId, session_id: PathId, services: ServicesOf, caller: Chatter
-) -> Any:
+async def documents_of_conversation(user_id: PathId, session_id: PathId, caller: Chatter) -> Any:
     """Documents of a conversation."""
-    return {"items": await services.knowledge.of_conversations.list(caller.tenant_id, user_id, session_id)}
+    return {"items": await caller.services.knowledge.of_conversations.list(caller.tenant_id, user_id, session_id)}
 
 
 @conversation_documents.post(
@@ -230,34 +172,20 @@ async def documents_of_conversation(
     openapi_extra=_OF_DOCUMENT,
 )
 async def add_to_conversation(
-    user_id: PathId,
-    session_id: PathId,
-    source: Source,
-    request: Request,
-    services: ServicesOf,
-    caller: Chatter,
+    user_id: PathId, session_id: PathId, source: Source, request: Request, caller: Chatter
 ) -> Any:
     """Add a document to a conversation, also before its first message; only answers of the conversation use it."""
-    data = await _body_of(request, services)
-    await services.users.make(caller.tenant_id, user_id)
-    with _readable():
-        return await services.knowledge.of_conversations.add(
-            caller.tenant_id,
-            user_id,
-            session_id,
-            source,
-            data,
-            content_type=request.headers.get("content-type", ""),
-        )
+    data = await whole_body(request, caller.services.knowledge.documents.most_bytes, "document")
+    await caller.services.users.make(caller.tenant_id, user_id)
+    kind = request.headers.get("content-type", "")
+    return await caller.services.knowledge.of_conversations.add(
+        caller.tenant_id, user_id, session_id, source, data, content_type=kind
+    )
 
 
-@conversation_documents.delete("/{document_id}", **NO_CONTENT, responses=documented(HTTPStatus.NOT_FOUND))
+@conversation_documents.delete("/{document_id}", **NO_CONTENT, responses=NOT_FOUND)
 async def remove_from_conversation(
-    user_id: PathId,
-    session_id: PathId,
-    document_id: UUID,
-    services: ServicesOf,
-    caller: Chatter,
+    user_id: PathId, session_id: PathId, document_id: UUID, caller: Chatter
 ) -> None:
     """Remove a document of a conversation."""
-    await services.knowledge.of_conversations.remove(caller.tenant_id, user_id, session_id, document_id)
+    await caller.services.knowledge.of_conversations.remove(caller.tenant_id, user_id, session_id, document_id)

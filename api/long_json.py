@@ -3,21 +3,37 @@
 For a client that reads it slowly, or never, memory holds one piece and not the whole.
 """
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
+from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, Literal
+from uuid import UUID
 
 import orjson
 import structlog
+from pydantic import BaseModel, Field
 
 from api.paging import next_of
-from api.turn_schemas import MessageView
 from services.conversations.transcript import Message
 from services.errors import DatabaseUnavailable
 from services.platform.patience import beside_the_loop
 
 PIECE_BYTES = 256 * 1024
+
+
+class MessageView(BaseModel):
+    """One message. `completed` is false for an answer that broke off."""
+
+    id: UUID
+    turn_id: UUID
+    role: Literal["user", "assistant"]
+    content: str
+    parts: list[dict[str, Any]]
+    completed: bool
+    created_at: datetime
+    external_id: str | None = Field(description="The caller's own id of a message that was imported.")
+    speaker: str | None = Field(description="Who said a message that was imported, if known.")
 
 
 async def pieces_of(value: Any, *, size: int) -> AsyncGenerator[bytes]:
@@ -32,6 +48,38 @@ log = structlog.get_logger(__name__)
 _END = b"}"
 
 
+class MessageList:
+    """Messages that come in parts, as the JSON of a list; what was shown is known afterwards."""
+
+    def __init__(self, first: Sequence[Message], others: AsyncGenerator[Sequence[Message]], most: int) -> None:
+        """Take the first part and what yields the others, and how many messages are shown at most."""
+        self._first, self._others, self._most = first, others, most
+        self.received = 0
+        self.shown: list[Message] = []
+        """The first and the last of them."""
+        self.complete = True
+        """False: the database has failed meanwhile, and the list ends early."""
+
+    async def pieces(self, as_json: Callable[[Message], AsyncGenerator[bytes]]) -> AsyncGenerator[bytes]:
+        """Yield the list's elements; a message without a word of JSON is left out."""
+        part = self._first
+        async with aclosing(self._others):
+            while part:
+                for message in part[: max(self._most - self.received, 0)]:
+                    begun = False
+                    async for piece in as_json(message):
+                        yield piece if begun or not self.shown else b"," + piece
+                        begun = True
+                    if begun:
+                        self.shown = [*self.shown[:1], message]
+                self.received += len(part)
+                try:
+                    part = await anext(self._others, [])
+                except DatabaseUnavailable as error:
+                    log.warning("a list of messages ended early", reason=str(error))
+                    part, self.complete = (), False
+
+
 async def message_page(
     first: Sequence[Message], others: AsyncGenerator[Sequence[Message]], limit: int
 ) -> AsyncGenerator[bytes]:
@@ -39,25 +87,12 @@ async def message_page(
 
     If the database fails meanwhile, the page ends early, and its `next` names the place.
     """
-    count, last, complete = len(first), first[-1:], True
+    listed = MessageList(first, others, limit)
     yield b'{"items":['
-    async with aclosing(others):
-        part, begun = first, False
-        while part:
-            for message in part:
-                if begun:
-                    yield b","
-                begun = True
-                async for piece in _pieces(message):
-                    yield piece
-            try:
-                part = await anext(others, [])
-            except DatabaseUnavailable as error:
-                log.warning("a page of messages ended early", reason=str(error))
-                part, complete = (), False
-            count, last = count + len(part), part[-1:] or last
-    is_full = count >= limit or not complete
-    following = next_of(last, 1) if is_full else None
+    async for piece in listed.pieces(_pieces):
+        yield piece
+    is_full = listed.received >= limit or not listed.complete
+    following = next_of(listed.shown[-1:], 1) if is_full else None
     yield b'],"next":' + orjson.dumps(following) + _END
 
 

@@ -6,29 +6,25 @@ from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import Path, Query, Response
+from fastapi import Path, Query
 from pydantic import BaseModel, Field
 
-from api.access import MemoryReader, MemoryWriter, ServicesOf
-from api.chat_schemas import MemoryChangeView
-from api.moments import Validity, validity_fields
-from api.paging import After, Limit, PathId, cursor_of, json_router, next_of
-from api.schemas import Page, StrictModel, answered
-from api.users import SpaceQuery
-from services.bootstrap import Services
+from api.access import ExpertQuery, ReadUser, SpaceQuery, UserOfPath, WrittenUser
+from api.paging import NO_CONTENT, After, Limit, cursor_of, json_router, next_of
+from api.schemas import Page, StrictModel, Validity, answered, validity_fields
 from services.context.sources.core_memory import CONCERNS, NAMES, STYLES, first_of, last_talk, memory_text
 from services.context.sources.time import user_activity
-from services.conversations.values import Id, SpaceName
+from services.conversations.values import SpaceName
 from services.errors import NotFound
-from services.identity.caller import Caller
 from services.memory.known import Statement
 from services.memory.lineage.tracing import Direction, Trace
 from services.memory.model import ChangeRequest, Memory
 from services.memory.operations import Trigger
 from services.memory.planner import LONGEST_ITEM
 from services.text.language import language_of
+from state.memory import MemoryChange
 
-router = json_router("/api/v1/users/{user_id}/memories", "memory", HTTPStatus.NOT_FOUND)
+router = json_router("/api/v1/users/{user_id}", "memory", HTTPStatus.NOT_FOUND)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,19 +32,13 @@ class StatementView(Statement, Validity):
     """A statement about the user and their world, with the days on which it holds."""
 
 
-@router.get("", response_model=Page[StatementView])
-async def memories(
-    user_id: PathId,
-    services: ServicesOf,
-    caller: MemoryReader,
-    after: After = None,
-    limit: Limit = 50,
-) -> Any:
+@router.get("/memories", response_model=Page[StatementView])
+async def memories(user: ReadUser, after: After = None, limit: Limit = 50) -> Any:
     """List what is known of a user: values of core memory and written memories.
 
     What was said is not listed here; `episodes` and their search have it.
     """
-    found = await services.memory.known.list(caller.tenant_id, user_id, after=cursor_of(after, str), limit=limit)
+    found = await user.services.memory.known.list(*user.named, after=cursor_of(after, str), limit=limit)
     items = [{**vars(each), **validity_fields(each.text, each.since)} for each in found]
     return {"items": items, "next": next_of(found, limit, "since")}
 
@@ -72,50 +62,33 @@ class PinRequest(Whose):
     pinned: bool = True
 
 
-@router.post("/{memory_id}/correct", response_model=MemoryChangeView)
+@router.post("/memories/{memory_id}/correct", response_model=MemoryChange)
 async def correct(
-    user_id: PathId,
-    memory_id: Annotated[str, Path(max_length=36)],
-    body: CorrectionRequest,
-    services: ServicesOf,
-    caller: MemoryWriter,
+    user: WrittenUser, memory_id: Annotated[str, Path(max_length=36)], body: CorrectionRequest
 ) -> Any:
     """Replace a memory by a text; what it was made from says it no more, and it can be undone."""
-    request, memory = await _named(services, caller, user_id, memory_id, body)
-    return await services.memory.changes.correct(request, memory.id, body.text, field=memory.field)
+    request, memory = await _named(user, memory_id, body)
+    return await user.services.memory.changes.correct(request, memory.id, body.text, field=memory.field)
 
 
-@router.post("/{memory_id}/pin", status_code=HTTPStatus.NO_CONTENT)
-async def pin(
-    user_id: PathId,
-    memory_id: Annotated[str, Path(max_length=36)],
-    body: PinRequest,
-    services: ServicesOf,
-    caller: MemoryWriter,
-) -> Response:
+@router.post("/memories/{memory_id}/pin", **NO_CONTENT)
+async def pin(user: WrittenUser, memory_id: Annotated[str, Path(max_length=36)], body: PinRequest) -> None:
     """Pin a memory, so that nothing in the background takes it away, or unpin it."""
-    request, memory = await _named(services, caller, user_id, memory_id, body)
-    pins = services.memory.pins
+    request, memory = await _named(user, memory_id, body)
+    pins = user.services.memory.pins
     if memory.kind == "value":
         await pins.set_on_value(request.owner, memory.section, memory.field, memory.text, pinned=body.pinned)
     else:
-        await pins.set_on_episode(caller.tenant_id, user_id, UUID(memory.id), pinned=body.pinned)
-    return Response(status_code=HTTPStatus.NO_CONTENT)
+        await pins.set_on_episode(*user.named, UUID(memory.id), pinned=body.pinned)
 
 
-async def _named(
-    services: Services, caller: Caller, user_id: str, memory_id: str, whose: Whose
-) -> tuple[ChangeRequest, Memory]:
+async def _named(user: UserOfPath, memory_id: str, whose: Whose) -> tuple[ChangeRequest, Memory]:
     """Return for whom a memory is changed, and the memory."""
-    owner = await services.memory.core.owner(caller.tenant_id, user_id, whose.expert, whose.space)
-    request = ChangeRequest.outside_of_turns(owner, Trigger("user"))
-    memory = await services.memory.changes.finder.by_id(request.owner, memory_id)
+    request = ChangeRequest.outside_of_turns(await user.owner(whose.expert, whose.space), Trigger("user"))
+    memory = await user.services.memory.changes.finder.by_id(request.owner, memory_id)
     if memory is None or memory.kind == "said":
         raise NotFound(f"There is no memory {memory_id}.")
     return request, memory
-
-
-lineage_router = json_router("/api/v1/users/{user_id}", "memory", HTTPStatus.NOT_FOUND)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,9 +98,9 @@ class LineageView(Trace):
     direction: Direction
 
 
-@lineage_router.get("/lineage", response_model=answered(LineageView))
+@router.get("/lineage", response_model=answered(LineageView))
 async def lineage(
-    user_id: PathId,
+    user: ReadUser,
     of: Annotated[
         str,
         Query(
@@ -136,15 +109,13 @@ async def lineage(
             examples=["episode:0190a000-0000-7000-8000-000000000001", "core_memory:human", "day:2026-05-01"],
         ),
     ],
-    services: ServicesOf,
-    caller: MemoryReader,
     direction: Direction = "up",
-    expert: Annotated[Id, Query(description="Whose section or day, where it is named.")] = "default",
+    expert: ExpertQuery = "default",
     space: SpaceQuery = None,
 ) -> Any:
     """Trace something `up` to the messages it was made from, or `down` to everything that was made of it."""
-    found, node = await services.lineage.find(caller.tenant_id, user_id, of, expert=expert, space=space)
-    trace = await services.lineage.of_node(caller.tenant_id, found, node, direction)
+    found, node = await user.services.lineage.find(*user.named, of, expert=expert, space=space)
+    trace = await user.services.lineage.of_node(user.caller.tenant_id, found, node, direction)
     return {**vars(trace), "direction": direction}
 
 
@@ -165,21 +136,15 @@ class PersonaView(BaseModel):
 
 
 @persona_router.get("/persona", response_model=PersonaView)
-async def persona(
-    user_id: PathId,
-    services: ServicesOf,
-    caller: MemoryReader,
-    expert: Annotated[Id, Query(description="Name of the expert who knows them.")] = "default",
-    space: SpaceQuery = None,
-) -> Any:
+async def persona(user: ReadUser, expert: ExpertQuery = "default", space: SpaceQuery = None) -> Any:
     """A user in brief, from core memory and their visits."""
-    owner = await services.memory.core.owner(caller.tenant_id, user_id, expert, space)
+    services, owner = user.services, await user.owner(expert, space)
     content = await services.memory.core.known(owner)
     known = await user_activity(services.database, owner)
-    user = await services.users.get(caller.tenant_id, user_id)
+    timezone = (await services.users.get(*user.named)).timezone
     human, self_image = content.get("human", {}), content.get("persona", {})
     language = language_of(str(value) for fields in content.values() for value in fields.values())
-    card = last_talk(known, datetime.now(UTC), user.timezone, language)
+    card = last_talk(known, datetime.now(UTC), timezone, language)
     return {
         "expert": expert,
         "name": first_of(human, NAMES, language),

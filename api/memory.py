@@ -1,64 +1,95 @@
 """Core memory of users: read and change it; the log of memory operations; questions about the user."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import Depends, Path, Query
+from pydantic import BaseModel, ConfigDict, Field
 
-from api.access import MemoryReader, MemoryWriter, ServicesOf
-from api.memory_schemas import (
-    CoreMemoryRequest,
-    CoreMemorySectionView,
-    RollbackRequest,
-    SettledView,
-    SettlementRequest,
-)
-from api.moments import AsOf, validity_fields
-from api.paging import NO_CONTENT, After, Limit, PathId, cursor_of, json_router, page_by_time
-from api.problems import documented
-from api.schemas import Page, answered
-from api.users import SpaceQuery
+from api.access import ExpertQuery, ReadUser, ServicesOf, SpaceQuery, WrittenUser
+from api.paging import NO_CONTENT, Limit, Paged, json_router
+from api.problems import CONFLICT
+from api.schemas import Answer, AsOf, Page, StrictModel, Validity, answered, validity_fields
 from services.bootstrap import Services
-from services.conversations.values import Id
-from services.identity.caller import Caller
 from services.memory.blocks import Block, Change, Owner
-from services.memory.content import SECTION_PATTERN
+from services.memory.content import MAX_SECTION_BYTES, SECTION_PATTERN
 from services.memory.items import values_of
 from services.memory.open_questions import State
 from services.memory.operations import LoggedOperation, Trigger
+from services.memory.pins import PinnedValue
 from services.memory.proposal_list import Proposal
 from services.memory.removal.undo import UndoneOperation
+from state.memory import MemoryChange
 
 _LARGEST_VERSION = 2**31 - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimedValueView(PinnedValue, Validity):
+    """A value of core memory that says when it holds."""
+
+
+class CoreMemorySectionView(Answer):
+    """A section of core memory."""
+
+    section: str
+    content: dict[str, Any]
+    version: int = Field(description="From 1; one more with every change.")
+    updated_at: datetime
+    validity: list[TimedValueView] = Field(description="Values that say when they hold.")
+    pinned: list[PinnedValue] = Field(description="Values that only the user takes away.")
+
+
+class CoreMemoryRequest(BaseModel):
+    """The new content of a section."""
+
+    content: dict[str, Any] = Field(description=f"Its whole content, at most {MAX_SECTION_BYTES} bytes of JSON.")
+    expected_version: int | None = Field(
+        None,
+        ge=0,
+        le=_LARGEST_VERSION,
+        description="Replace it only at this version; 0 = only if there is no such section.",
+    )
+
+
+class RollbackRequest(BaseModel):
+    """The version of a section to restore."""
+
+    version: int = Field(ge=1, le=_LARGEST_VERSION)
+
+
+class SettlementRequest(StrictModel):
+    """What the user decides."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"accept": True}]})
+
+    accept: bool
+
+
+class SettledView(Answer):
+    """A proposal that was settled."""
+
+    accepted: bool
+    change: MemoryChange | None = Field(description="Of one that was accepted and is not about two memories.")
+
 
 router = json_router("/api/v1/users/{user_id}", "memory", HTTPStatus.NOT_FOUND)
 
 Section = Annotated[str, Path(pattern=SECTION_PATTERN, description="1 to 64 letters, digits and underscores.")]
-Expert = Annotated[Id, Query(description="Name of the expert who remembers it.")]
 
 _BY_USER = Trigger("user")
 
 
-async def _to_read(
-    user_id: PathId,
-    services: ServicesOf,
-    caller: MemoryReader,
-    expert: Expert = "default",
-    space: SpaceQuery = None,
-) -> Owner:
-    return await _owner(services, caller, user_id, expert, space)
+async def _to_read(user: ReadUser, expert: ExpertQuery = "default", space: SpaceQuery = None) -> Owner:
+    return await user.owner(expert, space)
 
 
-async def _to_write(
-    user_id: PathId,
-    services: ServicesOf,
-    caller: MemoryWriter,
-    expert: Expert = "default",
-    space: SpaceQuery = None,
-) -> Owner:
-    return await _owner(services, caller, user_id, expert, space)
+async def _to_write(user: WrittenUser, expert: ExpertQuery = "default", space: SpaceQuery = None) -> Owner:
+    return await user.owner(expert, space)
 
 
 ReadOwner = Annotated[Owner, Depends(_to_read)]
@@ -75,24 +106,20 @@ async def core_memory(owner: ReadOwner, services: ServicesOf, as_of: AsOf = None
     return {"items": await _views(services, owner, blocks), "next": None}
 
 
-@router.put(
-    "/core-memory/{section}", response_model=CoreMemorySectionView, responses=documented(HTTPStatus.CONFLICT)
-)
+@router.put("/core-memory/{section}", response_model=CoreMemorySectionView, responses=CONFLICT)
 async def replace(
-    user_id: PathId,
+    user: WrittenUser,
     section: Section,
     body: CoreMemoryRequest,
-    services: ServicesOf,
-    caller: MemoryWriter,
-    expert: Expert = "default",
+    expert: ExpertQuery = "default",
     space: SpaceQuery = None,
 ) -> Any:
     """Replace the whole content of a section; 409 if its version is not the expected one."""
-    owner = await _owner(services, caller, user_id, expert, space, make_space=True)
-    block = await services.memory.core.replace(
+    owner = await user.owner(expert, space, make_space=True)
+    block = await user.services.memory.core.replace(
         owner, section, body.content, _BY_USER, expected_version=body.expected_version
     )
-    return (await _views(services, owner, [block]))[0]
+    return (await _views(user.services, owner, [block]))[0]
 
 
 @router.delete("/core-memory/{section}", **NO_CONTENT)
@@ -124,55 +151,35 @@ async def rollback(owner: WrittenOwner, section: Section, body: RollbackRequest,
 
 
 @router.get("/memory-operations", response_model=Page[LoggedOperation])
-async def operations(
-    user_id: PathId,
-    services: ServicesOf,
-    caller: MemoryReader,
-    space: SpaceQuery = None,
-    after: After = None,
-    limit: Limit = 50,
-) -> Any:
+async def operations(user: ReadUser, page: Paged, space: SpaceQuery = None) -> Any:
     """Memory operations for the user, newest first; with `space`, those in that space and outside of any."""
-    items = await services.memory.operations.list(
-        caller.tenant_id, user_id, space=space, after=cursor_of(after), limit=limit
-    )
-    return page_by_time(items, limit, "at")
+    return page.of(await user.services.memory.operations.list(*user.named, space=space, **vars(page)), "at")
 
 
 @router.post(
     "/memory-operations/{operation_id}/undo",
     response_model=answered(UndoneOperation),
-    responses=documented(HTTPStatus.CONFLICT),
+    responses=CONFLICT,
 )
-async def undo(user_id: PathId, operation_id: UUID, services: ServicesOf, caller: MemoryWriter) -> Any:
+async def undo(user: WrittenUser, operation_id: UUID) -> Any:
     """Undo an operation; repeating it changes nothing. 409 if it cannot be undone, or no longer."""
-    return await services.memory.undo.undo(caller.tenant_id, user_id, operation_id)
+    return await user.services.memory.undo.undo(*user.named, operation_id)
 
 
 @router.get("/memory-proposals", response_model=Page[Proposal])
 async def proposals(
-    user_id: PathId,
-    services: ServicesOf,
-    caller: MemoryReader,
+    user: ReadUser,
+    page: Paged,
     state: Annotated[State, Query(description="Those that wait, or were settled in this way.")] = "waiting",
-    after: After = None,
-    limit: Limit = 50,
 ) -> Any:
     """Changes of memory that wait for the user, or were settled, with their sources; newest first."""
-    items = await services.memory.proposals.list(
-        caller.tenant_id, user_id, state=state, after=cursor_of(after), limit=limit
-    )
-    return page_by_time(items, limit, "at")
+    return page.of(await user.services.memory.proposals.list(*user.named, state=state, **vars(page)), "at")
 
 
-@router.post(
-    "/memory-proposals/{proposal_id}", response_model=SettledView, responses=documented(HTTPStatus.CONFLICT)
-)
-async def settle(
-    user_id: PathId, proposal_id: UUID, body: SettlementRequest, services: ServicesOf, caller: MemoryWriter
-) -> Any:
+@router.post("/memory-proposals/{proposal_id}", response_model=SettledView, responses=CONFLICT)
+async def settle(user: WrittenUser, proposal_id: UUID, body: SettlementRequest) -> Any:
     """Accept or reject a proposal; 409 where it was settled before, or what it is about has changed."""
-    change = await services.memory.proposals.settle(caller.tenant_id, user_id, proposal_id, accept=body.accept)
+    change = await user.services.memory.proposals.settle(*user.named, proposal_id, accept=body.accept)
     return {"accepted": body.accept, "change": change}
 
 
@@ -189,9 +196,3 @@ def _view(block: Block) -> dict[str, Any]:
     ]
     said = [each for each in found if each["valid_from"] or each["valid_to"] or each["is_over"]]
     return {**vars(block), "validity": said}
-
-
-async def _owner(
-    services: Services, caller: Caller, user_id: str, expert: str, space: str | None, *, make_space: bool = False
-) -> Owner:
-    return await services.memory.core.owner(caller.tenant_id, user_id, expert, space, make_space=make_space)

@@ -3,12 +3,13 @@
 import base64
 import binascii
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import APIRouter, Depends, Query, Response
 
 from api.problems import documented
 from api.request_bodies import JsonRoute
@@ -18,19 +19,27 @@ from services.errors import InvalidInput
 
 Limit = Annotated[int, Query(ge=1, le=MAX_PAGE)]
 After = Annotated[str | None, Query(max_length=200, description="The `next` of the page before.")]
-
-
 AfterName = Annotated[Id | None, Query(description="The `next` of the page before.")]
 
 
-def page_by_name(items: Sequence[Any], limit: int) -> dict[str, Any]:
-    """A page of items that have names; `next` is the last name of a full page."""
-    return {"items": items, "next": items[-1].name if len(items) == limit else None}
+@dataclass(frozen=True)
+class Paging:
+    """A page of a list in the order of a time of its items: behind a place, None = from the first on."""
+
+    after: tuple[datetime, UUID] | None
+    limit: int
+
+    def of(self, items: Sequence[Any], time: str = "created_at") -> dict[str, Any]:
+        """The page of these items; `next` is the place of the last one of a full page."""
+        return {"items": items, "next": next_of(items, self.limit, time)}
 
 
-def page_by_time(items: Sequence[Any], limit: int, time: str = "created_at") -> dict[str, Any]:
-    """A page of items in the order of a time of theirs; `next` is the place of the last one of a full page."""
-    return {"items": items, "next": next_of(items, limit, time)}
+async def _paging(after: After = None, limit: Limit = 50) -> Paging:
+    return Paging(cursor_of(after), limit)
+
+
+Paged = Annotated[Paging, Depends(_paging)]
+"""The page that a request asks for."""
 
 
 def next_of(items: Sequence[Any], limit: int, time: str = "created_at") -> str | None:
@@ -63,9 +72,6 @@ def cursor_of(after: str | None, item_id: Callable[[str], Any] = UUID) -> tuple[
         raise InvalidInput("after", "is not the `next` of a page")
     return place
 
-
-PathId = Annotated[Id, Path()]
-"""The name of a user, of an expert or of something else, in a path."""
 
 NO_CONTENT: dict[str, Any] = {"status_code": HTTPStatus.NO_CONTENT, "response_class": Response}
 """Arguments of a route whose answer is empty; the default response would name a content type."""

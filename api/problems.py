@@ -32,7 +32,9 @@ from services.errors import (
     Unauthenticated,
     Unavailable,
 )
+from services.knowledge.document import UnknownKind
 from services.validation import accepted_fields, plain_reason
+from state.events import TurnEvent
 
 log = structlog.get_logger(__name__)
 
@@ -52,6 +54,7 @@ _thrown_away: set[Receive] = set()
 """Of whom the long rest of a body is being thrown away."""
 
 _STATUS: tuple[tuple[type[AnamnesisError], HTTPStatus], ...] = (
+    (UnknownKind, HTTPStatus.UNSUPPORTED_MEDIA_TYPE),
     (InvalidInput, HTTPStatus.UNPROCESSABLE_ENTITY),
     (Unauthenticated, HTTPStatus.UNAUTHORIZED),
     (Forbidden, HTTPStatus.FORBIDDEN),
@@ -75,11 +78,20 @@ class Problem(BaseModel):
     param: str | None = Field(None, exclude=True)
     """The part of the request that is wrong, where one is."""
 
+    @classmethod
+    def of(cls, status: HTTPStatus, code: str, detail: str, param: str | None = None) -> "Problem":
+        """Return a problem of this status."""
+        return cls(title=status.phrase, status=status, detail=detail, code=code, param=param)
+
 
 def documented(*statuses: HTTPStatus) -> dict[int | str, dict[str, Any]]:
     """The OpenAPI document on these error answers."""
     content = {MEDIA_TYPE: {"schema": Problem.model_json_schema()}}
     return {int(status): {"description": status.phrase, "content": content} for status in statuses}
+
+
+CONFLICT = documented(HTTPStatus.CONFLICT)
+NOT_FOUND = documented(HTTPStatus.NOT_FOUND)
 
 
 def problem_of(error: AnamnesisError) -> Problem:
@@ -88,7 +100,7 @@ def problem_of(error: AnamnesisError) -> Problem:
     detail = f"{error.field}: {error.message}" if isinstance(error, InvalidInput) else error.message
     code = getattr(error, "failure", error.code)
     param = error.field if isinstance(error, InvalidInput) else None
-    return Problem(title=status.phrase, status=status, detail=detail, code=code, param=param)
+    return Problem.of(status, code, detail, param)
 
 
 def problem_response(problem: Problem, headers: dict[str, str] | None = None, *, path: str = "") -> JSONResponse:
@@ -98,7 +110,7 @@ def problem_response(problem: Problem, headers: dict[str, str] | None = None, *,
     return JSONResponse(problem.model_dump(), problem.status, headers, media_type=MEDIA_TYPE)
 
 
-def status_of_failure(code: str) -> HTTPStatus:
+def _status_of_failure(code: str) -> HTTPStatus:
     """The HTTP status for a turn that ended with an error of this code."""
     if code in {"llm_parameter_refused", "request_budget_exceeded"}:
         return HTTPStatus.BAD_REQUEST
@@ -107,6 +119,20 @@ def status_of_failure(code: str) -> HTTPStatus:
     if code in {"cancelled", "interrupted_by_message"}:
         return HTTPStatus.CONFLICT
     return HTTPStatus.INTERNAL_SERVER_ERROR if code == "internal" else HTTPStatus.SERVICE_UNAVAILABLE
+
+
+def problem_of_failed(last: TurnEvent) -> Problem:
+    """The problem document for a turn that ended with an error."""
+    code, message = last.content["code"], last.content["message"]
+    return Problem.of(_status_of_failure(code), code, message, last.content.get("param"))
+
+
+def response_of_failed(
+    last: TurnEvent, headers: Mapping[str, str] | None = None, *, path: str = ""
+) -> JSONResponse:
+    """The HTTP response to a request whose turn ended with an error, in the form that the requested path has."""
+    retry = {"Retry-After": "1"} if last.content["retryable"] else {}
+    return problem_response(problem_of_failed(last), {**(headers or {}), **retry}, path=path)
 
 
 def openai_error(problem: Problem) -> dict[str, Any]:
@@ -194,7 +220,7 @@ def invalid_fields(errors: Sequence[Any], schemas: Mapping[str, Mapping[str, Any
         status, code = HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_input"
         detail = "; ".join(f"{_name(error['loc'])}: {_reason(error, schemas)}" for error in errors)
     param = _name(errors[0]["loc"]) if code == "invalid_input" else None
-    return Problem(title=status.phrase, status=status, detail=detail, code=code, param=param)
+    return Problem.of(status, code, detail, param)
 
 
 def _name(location: tuple[int | str, ...]) -> str:
@@ -256,9 +282,8 @@ def add_problem_handlers(app: FastAPI) -> None:
             code, detail = "malformed", _UNREADABLE
         if status in {HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED} and detail == status.phrase:
             detail = f"{request.method} {request.url.path} is not supported here."
-        problem = Problem(title=status.phrase, status=status, detail=detail, code=code)
         headers = dict(error.headers) if error.headers else None
-        return problem_response(problem, headers, path=request.url.path)
+        return problem_response(Problem.of(status, code, detail), headers, path=request.url.path)
 
     @app.exception_handler(ClientDisconnect)
     async def broken_off(request: Request, _: ClientDisconnect) -> Response:
@@ -268,7 +293,6 @@ def add_problem_handlers(app: FastAPI) -> None:
     @app.exception_handler(Exception)
     async def defect(request: Request, error: Exception) -> JSONResponse:
         log.error("request failed", path=request.url.path, exc_info=error)
-        status = HTTPStatus.INTERNAL_SERVER_ERROR
         detail = "Something went wrong on our side."
-        problem = Problem(title=status.phrase, status=status, detail=detail, code="internal")
+        problem = Problem.of(HTTPStatus.INTERNAL_SERVER_ERROR, "internal", detail)
         return problem_response(problem, path=request.url.path)

@@ -32,8 +32,8 @@ from services.validation import strict_json
 
 log = structlog.get_logger(__name__)
 
-STREAMED = {"/api/v1/import": MAX_IMPORT_BYTES}
-"""Limits in bytes, by path, for bodies that are streamed and never held as a whole."""
+_STREAMED = ("/api/v1/import", "/archive-imports")
+"""Ends of the paths whose bodies are streamed and never held as a whole."""
 
 SMALL_BYTES = 64 * 1024
 """Bodies up to this size are not counted: the server buffers as much for every connection, and a caller that
@@ -48,7 +48,7 @@ class Refused(HTTPException):
     """A body that is not taken; carries the answer. FastAPI passes on no other exception from reading a body."""
 
     def __init__(self, status: HTTPStatus, code: str, detail: str) -> None:
-        self.problem = Problem(title=status.phrase, status=status, detail=detail, code=code)
+        self.problem = Problem.of(status, code, detail)
         may_come_back = status in {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}
         super().__init__(status, detail, {"Retry-After": _RETRY_AFTER_S} if may_come_back else None)
 
@@ -108,7 +108,6 @@ class RequestBodies:
     """ASGI middleware: the application gets a body when all of it is there, within the limits."""
 
     def __init__(self, app: ASGIApp, *, settings: Settings) -> None:
-        """Take the limits."""
         self._app = app
         self._budget = BodyBudget(settings)
         self._timeout_s = settings.http_body_timeout_s
@@ -118,12 +117,13 @@ class RequestBodies:
         if scope["type"] != "http" or scope["method"] in {"GET", "HEAD"}:
             await self._app(scope, receive, send)
             return
-        limit = STREAMED.get(scope["path"], MAX_BODY_BYTES)
+        is_streamed = scope["path"].endswith(_STREAMED)
+        limit = MAX_IMPORT_BYTES if is_streamed else MAX_BODY_BYTES
         try:
             declared = declared_bytes(scope)
             if declared > limit:
                 raise _too_large(limit)
-            if scope["path"] in STREAMED:
+            if is_streamed:
                 await self._app(scope, self._limited(receive, limit), send)
             else:
                 await self._pass_whole(scope, receive, send, declared)
@@ -165,10 +165,16 @@ class RequestBodies:
                         counted = size
                     _write(body, piece)
                     if not message.get("more_body", False):
-                        await self._app(scope, _Spooled(receive, body, size), send)
-                        return
+                        break
                     left_s = begun + self._timeout_s + size / _LEAST_BYTES_PER_S - time.monotonic()
                     message = await self._next(receive, min(left_s, self._timeout_s))
+                else:
+                    return  # the client is gone
+                body.seek(0)
+                whole = await beside_the_loop(body.read, characters=size, most=_IN_MEMORY_BYTES)
+            received = Replayed(receive, {"type": "http.request", "body": whole, "more_body": False})
+            del whole  # only until the application has it
+            await self._app(scope, received, send)
         finally:
             self._budget.give_back(caller, counted)
 
@@ -195,20 +201,25 @@ class Replayed:
         return await self._receive()
 
 
-class _Spooled:
-    """Gives a body in one piece when the application asks for it, and then as `Replayed`."""
+async def whole_body(request: Request, most: int, what: str) -> bytes:
+    """Return a whole body.
 
-    def __init__(self, receive: Receive, body: IO[bytes], size: int) -> None:
-        self._receive, self._body, self._size = receive, body, size
-        self._given = False
+    Args:
+        request: whose body it is.
+        most: bytes that are taken.
+        what: the body is.
 
-    async def __call__(self) -> Message:
-        if self._given:
-            return await self._receive()
-        self._given = True
-        self._body.seek(0)
-        whole = await beside_the_loop(self._body.read, characters=self._size, most=_IN_MEMORY_BYTES)
-        return {"type": "http.request", "body": whole, "more_body": False}
+    Raises:
+        HTTPException: it is larger.
+        ClientDisconnect: the rest does not come.
+    """
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > most:
+            detail = f"The {what} is larger than {most} bytes."
+            raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail, {"Connection": "close"})
+    return bytes(body)
 
 
 class _JsonRequest(Request):

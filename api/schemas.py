@@ -1,15 +1,27 @@
-"""Requests and answers, and their limits."""
+"""What many requests and answers have in common: limits, pages of records, and the two times of memory.
 
-from dataclasses import is_dataclass
-from typing import Any, Generic, Literal, TypeVar
+These are `as_of`, the moment whose memory is shown, and the days on which something holds.
+"""
+
+from dataclasses import dataclass, is_dataclass
+from datetime import UTC, date, datetime
+from typing import Annotated, Any, Generic, Literal, TypeVar
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from fastapi import Query
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from services.conversations.values import Moment
 from services.health import Dependency
+from services.time_reference.parse import timed
+from state.budget import BudgetReport, RequestBudget
+from state.memory import MemoryChange
+from state.prompt import Source
 
 Record = TypeVar("Record")
 _SHOWN = ConfigDict(use_attribute_docstrings=True, json_schema_serialization_defaults_required=True)
+_WHERE_GIVEN = ConfigDict(use_attribute_docstrings=True)
+"""Of a dictionary, which may do without some of its keys."""
 
 MAX_BODY_BYTES = 70 * 1024 * 1024
 MAX_IMPORT_BYTES = 1024 * 1024 * 1024
@@ -30,8 +42,13 @@ class Answer(BaseModel):
 
 def answered(record: type[Record]) -> type[Record]:
     """Return a service's record as the model of an answer; attributes' docstrings describe its fields."""
-    setattr(record, "__pydantic_config__", _SHOWN)  # noqa: B010 — mypy knows no such attribute
+    shown = _SHOWN if is_dataclass(record) else _WHERE_GIVEN
+    setattr(record, "__pydantic_config__", shown)  # noqa: B010 — mypy knows no such attribute
     return record
+
+
+for _record in (BudgetReport, MemoryChange, RequestBudget, Source):
+    answered(_record)
 
 
 class Page(Answer, Generic[Record]):
@@ -88,3 +105,39 @@ class ReadinessView(Answer):
         description="`busy`: the process runs its maximum of turns and starts no other for now."
     )
     dependencies: list[Dependency] = Field(description="Empty for callers who may not see them.")
+
+
+def _past(moment: datetime | None) -> datetime | None:
+    if moment is not None and moment > datetime.now(UTC):
+        raise ValueError("is in the future")
+    return moment
+
+
+_MEANING = (
+    "Show what memory knew at this moment, with its time zone (2026-06-30T12:00:00Z). What was removed for good "
+    "is not shown; unset = what it knows now."
+)
+
+PastMoment = Annotated[Moment | None, AfterValidator(_past), Field(description=_MEANING)]
+"""A field of a request."""
+AsOf = Annotated[Moment | None, AfterValidator(_past), Query(description=_MEANING)]
+"""A parameter of a path."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Validity:
+    """The days on which something holds, as far as its text says."""
+
+    valid_from: date | None
+    """The first day; null = not said."""
+    valid_to: date | None
+    """The last day; null = not said, or it goes on."""
+    is_over: bool
+    """Whether it no longer holds today."""
+
+
+def validity_fields(text: str, at: datetime) -> dict[str, Any]:
+    """The days on which a text holds, as it was written at a moment."""
+    found = timed(text, at)
+    over = found.is_over(datetime.now(at.tzinfo).date())
+    return {"valid_from": found.valid_from, "valid_to": found.valid_to, "is_over": over}

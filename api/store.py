@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import Response
 from pydantic import Field
 
-from api.access import KnownCaller, ServicesOf
+from api.access import KnownCaller
 from api.paging import json_router
 from api.schemas import Answer, StrictModel
 from services.conversations.values import Id, SpaceName
@@ -36,7 +36,7 @@ class BatchResponse(Answer):
 
 
 @router.post("/batch", response_model=BatchResponse)
-async def batch(body: BatchRequest, services: ServicesOf, caller: KnownCaller) -> Any:
+async def batch(body: BatchRequest, caller: KnownCaller) -> Any:
     """Read, write, search and list items in one round trip.
 
     Reads see what was there before the writes of the same batch; of several writes to a key the last one counts.
@@ -48,7 +48,7 @@ async def batch(body: BatchRequest, services: ServicesOf, caller: KnownCaller) -
         caller.require("memory:write" if is_write else "memory:read")
     caller.act_for(body.user_id)
     owner = model.StoreOwner(caller.tenant_id, body.user_id, body.space)
-    results = await services.store.batch(owner, body.operations)
+    results = await caller.services.store.batch(owner, body.operations)
     # By the standard library, which keeps every number as it is.
     content = json.dumps({"results": [_shown(each) for each in results]}, separators=(",", ":"), default=_moment)
     return Response(content, media_type="application/json")

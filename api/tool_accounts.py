@@ -40,28 +40,28 @@ class ConnectView(BaseModel):
 
 
 @router.get("", response_model=Page[AccountView])
-async def accounts(user_id: User, services: ServicesOf, caller: Chatter) -> Any:
+async def accounts(user_id: User, caller: Chatter) -> Any:
     """The servers at which users have accounts of their own, and whether this user has connected theirs."""
     caller.act_for(user_id)
-    found = await services.mcp_servers.connected(caller.tenant_id, user_id)
+    found = await caller.services.mcp_servers.connected(caller.tenant_id, user_id)
     return {"items": [{"server": name, "connected": connected} for name, connected in found.items()]}
 
 
 @router.get("/{server}/connect", response_model=ConnectView)
-async def connect(server: Server, user_id: User, services: ServicesOf, caller: Chatter) -> Any:
+async def connect(server: Server, user_id: User, caller: Chatter) -> Any:
     """Begin to connect the user's account: the authorization code flow of OAuth 2.1 with PKCE."""
     caller.act_for(user_id)
-    services.mcp_servers.check(server)
-    await services.users.make(caller.tenant_id, user_id)
-    address = await services.mcp_servers.address(caller.tenant_id, user_id, server)
+    caller.services.mcp_servers.check(server)
+    await caller.services.users.make(caller.tenant_id, user_id)
+    address = await caller.services.mcp_servers.address(caller.tenant_id, user_id, server)
     return {"server": server, "authorization_url": address}
 
 
 @router.delete("/{server}", status_code=HTTPStatus.NO_CONTENT)
-async def disconnect(server: Server, user_id: User, services: ServicesOf, caller: Chatter) -> None:
+async def disconnect(server: Server, user_id: User, caller: Chatter) -> None:
     """Forget the user's tokens; end what was granted at the server itself as well."""
     caller.act_for(user_id)
-    await services.mcp_servers.disconnect(caller.tenant_id, user_id, server)
+    await caller.services.mcp_servers.disconnect(caller.tenant_id, user_id, server)
 
 
 callback_router = APIRouter(prefix="/api/v1/mcp", include_in_schema=False)

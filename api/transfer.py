@@ -1,7 +1,7 @@
 """Import and export of users' data as JSON Lines, and import of another product's archive, with its progress."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import asdict
 from http import HTTPStatus
 from pathlib import Path as FilePath
@@ -14,15 +14,12 @@ from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
-from api.access import MemoryReader, MemoryWriter, ServicesOf
-from api.paging import PathId, json_router
-from api.problems import documented
+from api.access import MemoryWriter, ReadUser, UserOfPath, WrittenUser
+from api.paging import json_router
+from api.problems import NOT_FOUND, documented
 from api.schemas import answered
-from services.bootstrap import Services
 from services.conversations.values import SpaceName
 from services.errors import AnamnesisError, InvalidInput
-from services.identity.caller import Caller
-from services.transfer.exporter import Row
 from services.transfer.lines import MessageLine
 from services.transfer.report import ImportReport
 from services.transfer.vendors.conversion import Conversion, Vendor, VendorExport, in_chunks
@@ -61,12 +58,12 @@ router = json_router("/api/v1", "import and export")
         }
     },
 )
-async def import_lines(request: Request, services: ServicesOf, caller: MemoryWriter) -> Any:
+async def import_lines(request: Request, caller: MemoryWriter) -> Any:
     """Store messages and the other lines of an export; valid lines are stored, invalid ones reported."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in _ACCEPTED:
         raise HTTPException(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"Send JSON Lines as {LINES}.")
-    return await services.importer.run(caller.tenant_id, request.stream(), only_user=caller.user_id)
+    return await caller.services.importer.run(caller.tenant_id, request.stream(), only_user=caller.user_id)
 
 
 @router.get(
@@ -74,30 +71,27 @@ async def import_lines(request: Request, services: ServicesOf, caller: MemoryWri
     response_class=Response,
     responses={
         200: {"description": "JSON Lines.", "content": {LINES: {"schema": {"type": "string"}}}},
-        **documented(HTTPStatus.NOT_FOUND),
+        **NOT_FOUND,
     },
 )
 async def export(
-    user_id: PathId,
-    services: ServicesOf,
-    caller: MemoryReader,
+    user: ReadUser,
     space: Annotated[
         SpaceName | None, Query(description="Only what belongs to this space; unset = everything.")
     ] = None,
 ) -> Response:
     """Everything stored for a user, or for one space, as lines that the import accepts."""
-    user = await services.exporter.user(caller.tenant_id, user_id, space)
-    return StreamingResponse(_lines(services, caller, user, space), media_type=LINES)
+    exporter = user.services.exporter
+    row = await exporter.user(*user.named, space)  # what can be refused is refused before the answer begins
+    return StreamingResponse(_lines(exporter.lines(user.caller.tenant_id, row, space)), media_type=LINES)
 
 
-async def _lines(services: Services, caller: Caller, user: Row, space: str | None) -> AsyncIterator[str]:
-    async for lines in services.exporter.lines(caller.tenant_id, user, space):
+async def _lines(parts: AsyncIterator[Sequence[str]]) -> AsyncIterator[str]:
+    async for lines in parts:
         if lines:
             yield "".join(lines)
 
 
-MOST_BYTES = 1024**3
-"""Of an archive that is sent over HTTP; the command line reads larger ones."""
 _MOST_ERRORS = 20
 _TOLD_EVERY_S = 0.5
 
@@ -137,19 +131,17 @@ class ArchiveImportView(BaseModel):
     },
 )
 async def import_archive(
-    user_id: PathId,
-    vendor: Annotated[Vendor, Query(description="Whose export it is.")],
-    request: Request,
-    services: ServicesOf,
-    caller: MemoryWriter,
+    user: WrittenUser, vendor: Annotated[Vendor, Query(description="Whose export it is.")], request: Request
 ) -> Response:
     """Import an export of ChatGPT, Claude, Open WebUI, LibreChat or mem0 as the user's; sent again, it adds only
     what is new."""
     folder = TemporaryDirectory(prefix="anamnesis-import-")
     path = FilePath(folder.name) / "archive"
     try:
-        await _keep(request, path)
-        export = VendorExport(vendor, path, user=user_id)
+        with path.open("wb") as file:
+            async for chunk in request.stream():
+                await asyncio.to_thread(file.write, chunk)
+        export = VendorExport(vendor, path, user=user.user_id)
         size = await asyncio.to_thread(export.archive.size)
     except InvalidInput as error:
         folder.cleanup()
@@ -157,25 +149,11 @@ async def import_archive(
     except BaseException:
         folder.cleanup()
         raise
-    return StreamingResponse(_progress(services, caller, export, size, folder), media_type="application/x-ndjson")
-
-
-async def _keep(request: Request, path: FilePath) -> None:
-    size = 0
-    with path.open("wb") as file:
-        async for chunk in request.stream():
-            size += len(chunk)
-            if size > MOST_BYTES:
-                raise HTTPException(
-                    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-                    f"The archive is larger than {MOST_BYTES} bytes; import it with `anamnesis import`.",
-                    headers={"Connection": "close"},
-                )
-            await asyncio.to_thread(file.write, chunk)
+    return StreamingResponse(_progress(user, export, size, folder), media_type="application/x-ndjson")
 
 
 async def _progress(
-    services: Services, caller: Caller, export: VendorExport, size: int, folder: "TemporaryDirectory[str]"
+    user: UserOfPath, export: VendorExport, size: int, folder: "TemporaryDirectory[str]"
 ) -> AsyncIterator[bytes]:
     read, found = 0, Conversion()
 
@@ -189,7 +167,9 @@ async def _progress(
         return orjson.dumps(shown.model_dump()) + b"\n"
 
     chunks = in_chunks(export.lines(found, advance))
-    running = asyncio.create_task(services.importer.run(caller.tenant_id, chunks, only_user=caller.user_id))
+    running = asyncio.create_task(
+        user.services.importer.run(user.caller.tenant_id, chunks, only_user=user.caller.user_id)
+    )
     try:
         while not running.done():
             await asyncio.wait({running}, timeout=_TOLD_EVERY_S)

@@ -1,81 +1,202 @@
 """Turns: their state, their events, cancelling, replaying, and feedback."""
 
+from datetime import datetime
 from http import HTTPStatus
-from typing import Any
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from fastapi.responses import StreamingResponse
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
-from api.access import Chatter, MemoryReader, RunnerOf, ServicesOf
-from api.paging import NO_CONTENT, After, Limit, cursor_of, json_router, page_by_time
-from api.problems import documented
-from api.schemas import Page, answered
+from api.access import Chatter, MemoryReader, ServedCaller
+from api.paging import NO_CONTENT, Paged, json_router
+from api.problems import CONFLICT
+from api.schemas import Answer, Page, StrictModel, answered
 from api.streams import EventStream, LastSeen, sse_events
-from api.turn_schemas import ApprovalRequest, ExplanationView, FeedbackRequest, TurnView
-from graph.turns.replay import Asked, Replay, Replays
-from graph.turns.requests import ReplayRequest
-from services.conversations.feedback import Feedback
-from services.conversations.turn import TurnOfAny, TurnStatus
-from services.conversations.values import Id
+from graph.turns.replay import Asked, Replay, ReplayRequest, Replays
+from services.conversations.feedback import MAX_COMMENT_CHARACTERS, MAX_TAGS, Feedback, Rating
+from services.conversations.turn import StoredTurn, TurnOfAny, TurnStatus
+from services.conversations.values import Id, not_blank
 from services.errors import Conflict
+from services.memory.episodes.episode import Source
+from services.memory.lineage.prompt import ShownItem
+from services.validation import no_nul
+from state.memory import MemoryChange
+from state.prompt import Source as PassageSource
 
 answered(Asked)
 _Replayed = answered(Replay)
+
+Comment = Annotated[
+    str, StringConstraints(max_length=MAX_COMMENT_CHARACTERS), AfterValidator(no_nul), AfterValidator(not_blank)
+]
+Tag = Annotated[str, StringConstraints(max_length=64), AfterValidator(no_nul), AfterValidator(not_blank)]
+
+
+class ApprovalRequest(StrictModel):
+    """A user's answer to the question whether a tool may be called."""
+
+    approval_id: UUID = Field(description="Of the event `approval`.")
+    approved: bool
+
+
+class FeedbackRequest(StrictModel):
+    """A user's opinion of an answer."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"rating": "up"}]})
+
+    rating: Rating
+    comment: Comment | None = Field(None, description=f"1 to {MAX_COMMENT_CHARACTERS} characters.")
+    tags: list[Tag] = Field(
+        default_factory=list, max_length=MAX_TAGS, description="Words of your own, each of 1 to 64 characters."
+    )
+
+
+class SectionView(BaseModel):
+    """A section of the prompt."""
+
+    name: str
+    tokens: int = Field(description="Estimated.")
+    text: str | None = Field(description="The text as the model read it; null if there is none, or none is kept.")
+
+
+class RecalledView(BaseModel):
+    """A unit that recall found: a message, or a written memory."""
+
+    unit_id: UUID
+    episode_id: UUID
+    text: str | None = Field(description="null = memory no longer has it.")
+    episode_type: str | None
+    created_at: datetime | None
+    conversation_id: UUID | None
+    expert: str | None
+    shown: bool = Field(description="Whether the prompt showed it.")
+    reason: str | None = Field(description="Why it was left out.")
+    score: float
+    relevance: float
+    likelihood: float = Field(description="Probability that it is relevant to the message, 0 to 1.")
+    cosine: float | None = Field(description="Similarity in meaning; null = not known.")
+    ranks: dict[str, int] = Field(description="Its position, from 1, in each list that found it.")
+    sources: list[Source] = Field(description="The messages that it comes from.")
+
+
+class RecallView(BaseModel):
+    """What was searched for and found in earlier conversations."""
+
+    queries: list[str | dict[str, Any]]  # of turns answered by earlier versions with the kind of each
+    found: int
+    ms: float | None
+    items: list[RecalledView] = Field(description="Most likely first.")
+
+
+class ShownSource(PassageSource):
+    """A passage that the prompt showed."""
+
+    text: str | None
+    """Null = the document is no longer there."""
+
+
+class NodeTimeView(BaseModel):
+    """Total running time of a node."""
+
+    name: str
+    ms: float
+
+
+class TurnOperationView(BaseModel):
+    """A memory operation that the turn caused."""
+
+    id: UUID
+    type: str
+    field: str | None
+    old_value: Any
+    new_value: Any
+    query: str | None
+    at: datetime
+    undone_at: datetime | None
+
+
+class ExplanationView(Answer):
+    """Why the answer of a turn is as it is."""
+
+    turn_id: UUID
+    conversation_id: UUID
+    user_id: str
+    expert: str
+    status: TurnStatus
+    route: dict[str, Any] | None
+    usage: dict[str, int] | None
+    degraded: list[str]
+    budget: int = Field(description="Tokens allowed for the prompt, not counting the message; 0 = not known.")
+    strategy: str | None
+    epoch: int | None
+    epoch_reason: str | None
+    prefix: dict[str, float] = Field(description="`tokens` and `share` equal to the previous prompt.")
+    features: list[str] = Field(description="Features that were on in the turn.")
+    texts: Literal["kept", "withdrawn", "none"] = Field(
+        description="`withdrawn`: something the prompt may show has since been removed from memory."
+    )
+    sections: list[SectionView]
+    dropped: list[dict[str, Any]]
+    recall: RecallView
+    lineage: list[ShownItem] = Field(
+        description="Where what the prompt showed comes from, as memory has it now: for each section its derived "
+        "items, with their origin (the least trusted one of the words in them), maker and sources."
+    )
+    sources: list[ShownSource]
+    nodes: list[NodeTimeView]
+    first_token_ms: float | None
+    total_ms: float | None
+    memory_changes: list[MemoryChange]
+    operations: list[TurnOperationView]
+    finished_at: datetime | None
+
 
 router = json_router("/api/v1/turns", "turns", HTTPStatus.NOT_FOUND)
 
 
 @router.get("", response_model=Page[TurnOfAny])
 async def turns(
-    services: ServicesOf,
-    caller: MemoryReader,
-    user_id: Id | None = None,
-    status: TurnStatus | None = None,
-    after: After = None,
-    limit: Limit = 50,
+    caller: MemoryReader, page: Paged, user_id: Id | None = None, status: TurnStatus | None = None
 ) -> Any:
     """Turns of the tenant or of one user, newest first, in every conversation."""
     if user_id is not None:
         caller.act_for(user_id)
-    items = await services.turns.all(
-        caller.tenant_id,
-        user=user_id or caller.user_id,
-        status=status,
-        after=cursor_of(after),
-        limit=limit,
+    user = user_id or caller.user_id
+    return page.of(
+        await caller.services.turns.all(caller.tenant_id, user=user, status=status, **vars(page)), "accepted_at"
     )
-    return page_by_time(items, limit, "accepted_at")
 
 
-@router.get("/{turn_id}", response_model=TurnView)
-async def turn(turn_id: UUID, services: ServicesOf, caller: Chatter) -> Any:
+@router.get("/{turn_id}", response_model=answered(StoredTurn))
+async def turn(turn_id: UUID, caller: Chatter) -> Any:
     """A turn's current state."""
-    return await services.turns.get(caller.tenant_id, turn_id, user_id=caller.user_id)
+    return await caller.services.turns.get(caller.tenant_id, turn_id, user_id=caller.user_id)
 
 
 @router.get("/{turn_id}/why", response_model=ExplanationView)
-async def why(turn_id: UUID, services: ServicesOf, caller: MemoryReader) -> Any:
+async def why(turn_id: UUID, caller: MemoryReader) -> Any:
     """Why the answer is as it is: the prompt by section, what was recalled and why it was shown or not, where each
     of it comes from, and times.
 
     Texts are those that memory has now: what has been forgotten since is not shown.
     """
-    explained = await services.explanations.of_turn(caller.tenant_id, turn_id, user_id=caller.user_id)
-    lineage = await services.prompt_lineage.of_turn(caller.tenant_id, explained)
+    explained = await caller.services.explanations.of_turn(caller.tenant_id, turn_id, user_id=caller.user_id)
+    lineage = await caller.services.prompt_lineage.of_turn(caller.tenant_id, explained)
     return {**explained, "lineage": lineage}
 
 
-@router.post("/{turn_id}/replay", response_model=_Replayed, responses=documented(HTTPStatus.CONFLICT))
-async def replay(
-    turn_id: UUID, body: ReplayRequest, services: ServicesOf, runner: RunnerOf, caller: MemoryReader
-) -> Any:
+@router.post("/{turn_id}/replay", response_model=_Replayed, responses=CONFLICT)
+async def replay(turn_id: UUID, body: ReplayRequest, caller: MemoryReader) -> Any:
     """Ask a past turn again: with the prompt as it was, or with today's memory, another expert or model.
 
     Nothing is stored. The prompt as it was is checked against its digest; it is no longer kept once memory has
     lost something that it may show.
     """
     caller.require("chat")
-    return await Replays(services, runner).replay(caller.tenant_id, turn_id, body, user_id=caller.user_id)
+    return await Replays(caller.services, caller.runner).replay(
+        caller.tenant_id, turn_id, body, user_id=caller.user_id
+    )
 
 
 @router.get(
@@ -83,53 +204,42 @@ async def replay(
     response_class=StreamingResponse,
     responses={200: {"content": {"text/event-stream": {}}, "description": "The turn's events."}},
 )
-async def turn_stream(
-    turn_id: UUID,
-    services: ServicesOf,
-    caller: Chatter,
-    runner: RunnerOf,
-    last_seen: LastSeen,
-) -> EventStream:
+async def turn_stream(turn_id: UUID, caller: Chatter, last_seen: LastSeen) -> EventStream:
     """The events that a reader has missed, and the rest as they come; any process of the service can answer.
 
     If events have expired or were lost, one `done` or `error` follows, with the whole `answer`.
     """
-    if runner.unstored(caller.tenant_id, turn_id, user_id=caller.user_id) is None:
-        await services.turns.get(caller.tenant_id, turn_id, user_id=caller.user_id)
-    return EventStream(sse_events(runner.follow(caller.tenant_id, turn_id, last_seen)))
+    await _stored(caller, turn_id)
+    return EventStream(sse_events(caller.runner.follow(caller.tenant_id, turn_id, last_seen)))
 
 
-@router.post("/{turn_id}/cancel", response_model=TurnView)
-async def cancel(turn_id: UUID, services: ServicesOf, runner: RunnerOf, caller: Chatter) -> Any:
+@router.post("/{turn_id}/cancel", response_model=answered(StoredTurn))
+async def cancel(turn_id: UUID, caller: Chatter) -> Any:
     """Stop a running or waiting turn; its answer so far is kept.
 
     An ended turn stays as it is. Only the process that runs a temporary turn knows it.
     """
-    if runner.unstored(caller.tenant_id, turn_id, user_id=caller.user_id) is None:
-        await services.turns.get(caller.tenant_id, turn_id, user_id=caller.user_id)
-    return await runner.stop(caller.tenant_id, turn_id)
+    await _stored(caller, turn_id)
+    return await caller.runner.stop(caller.tenant_id, turn_id)
 
 
-@router.post("/{turn_id}/approve", response_model=ApprovalRequest, responses=documented(HTTPStatus.CONFLICT))
-async def approve(
-    turn_id: UUID, body: ApprovalRequest, services: ServicesOf, runner: RunnerOf, caller: Chatter
-) -> Any:
+@router.post("/{turn_id}/approve", response_model=ApprovalRequest, responses=CONFLICT)
+async def approve(turn_id: UUID, body: ApprovalRequest, caller: Chatter) -> Any:
     """Say whether a tool may be called that asked for it by an event `approval`; the first answer counts.
 
     409 if the turn has ended.
     """
-    if runner.unstored(caller.tenant_id, turn_id, user_id=caller.user_id) is None:
-        stored = await services.turns.get(caller.tenant_id, turn_id, user_id=caller.user_id)
-        if stored.finished_at is not None:
-            raise Conflict("The turn has ended.")
-    await services.approvals.answer(caller.tenant_id, turn_id, body.approval_id, approved=body.approved)
+    stored = await _stored(caller, turn_id)
+    if stored is not None and stored.finished_at is not None:
+        raise Conflict("The turn has ended.")
+    await caller.services.approvals.answer(caller.tenant_id, turn_id, body.approval_id, approved=body.approved)
     return body
 
 
-@router.post("/{turn_id}/feedback", response_model=answered(Feedback), responses=documented(HTTPStatus.CONFLICT))
-async def give_feedback(turn_id: UUID, body: FeedbackRequest, services: ServicesOf, caller: Chatter) -> Any:
+@router.post("/{turn_id}/feedback", response_model=answered(Feedback), responses=CONFLICT)
+async def give_feedback(turn_id: UUID, body: FeedbackRequest, caller: Chatter) -> Any:
     """Rate a turn's answer, replacing earlier feedback; 409 while the turn has not ended."""
-    return await services.feedback.put(
+    return await caller.services.feedback.put(
         caller.tenant_id,
         turn_id,
         body.rating,
@@ -140,6 +250,13 @@ async def give_feedback(turn_id: UUID, body: FeedbackRequest, services: Services
 
 
 @router.delete("/{turn_id}/feedback", **NO_CONTENT)
-async def withdraw_feedback(turn_id: UUID, services: ServicesOf, caller: Chatter) -> None:
+async def withdraw_feedback(turn_id: UUID, caller: Chatter) -> None:
     """Withdraw the feedback on a turn."""
-    await services.feedback.delete(caller.tenant_id, turn_id, user=caller.user_id)
+    await caller.services.feedback.delete(caller.tenant_id, turn_id, user=caller.user_id)
+
+
+async def _stored(caller: ServedCaller, turn_id: UUID) -> StoredTurn | None:
+    """Return a turn of the caller's as it is stored; None = it is a temporary one, which this process runs."""
+    if caller.runner.unstored(caller.tenant_id, turn_id, user_id=caller.user_id) is not None:
+        return None
+    return await caller.services.turns.get(caller.tenant_id, turn_id, user_id=caller.user_id)

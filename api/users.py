@@ -4,15 +4,16 @@ from http import HTTPStatus
 from typing import Annotated, Any
 
 from fastapi import Path, Query
-from pydantic import AfterValidator, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, StringConstraints
 
-from api.access import Admin, MemoryReader, MemoryWriter, ServicesOf
-from api.paging import Limit, PathId, json_router
-from api.problems import documented
+from api.access import Admin, MemoryReader, PathId, ReadUser, WrittenUser
+from api.paging import AfterName, Limit, json_router
+from api.problems import CONFLICT
 from api.schemas import ErasureView, Page, StrictModel, answered
 from services.conversations.users import ListedSpace, ListedUser, User
-from services.conversations.values import Id, Locale, SpaceName, TimeZone, no_nul
+from services.conversations.values import Locale, SpaceName, TimeZone
 from services.errors import Forbidden
+from services.validation import no_nul
 
 router = json_router("/api/v1/users", "users", HTTPStatus.NOT_FOUND)
 
@@ -24,7 +25,7 @@ Name = Annotated[
 class UserRequest(StrictModel):
     """A change of a user; fields that are not given stay."""
 
-    timezone: TimeZone | None = Field(None, description="IANA name or offset: in which their days are.")
+    timezone: TimeZone = Field("UTC", description="IANA name or offset: in which their days are.")
     locale: Locale | None = Field(None, description="BCP 47 tag such as zh-CN; null = none.")
     display_name: Name | None = Field(None, description="1 to 200 characters; null = none.")
     memory: bool = Field(
@@ -33,54 +34,40 @@ class UserRequest(StrictModel):
         "conversations, stay.",
     )
 
-    @model_validator(mode="after")
-    def _zone_is_one(self) -> "UserRequest":
-        if "timezone" in self.model_fields_set and self.timezone is None:
-            raise ValueError("timezone: a user always has one")
-        return self
-
 
 @router.get("", response_model=Page[ListedUser])
 async def users(
-    services: ServicesOf,
     caller: MemoryReader,
     prefix: Annotated[
         str | None, Query(min_length=1, max_length=128, description="How the name, or the display name, begins.")
     ] = None,
-    after: Annotated[Id | None, Query(description="The `next` of the page before.")] = None,
+    after: AfterName = None,
     limit: Limit = 50,
 ) -> Any:
     """Users of the tenant, by name; 403 for a caller who is one user."""
     if caller.user_id is not None:
         raise Forbidden("This is for callers who may act for every user of the tenant.")
     prefix = prefix.replace("\x00", "") if prefix else None
-    items = await services.users.page(caller.tenant_id, prefix=prefix, after=after, limit=limit)
+    items = await caller.services.users.page(caller.tenant_id, prefix=prefix, after=after, limit=limit)
     return {"items": items, "next": items[-1].user_id if len(items) == limit else None}
 
 
 @router.get("/{user_id}", response_model=answered(User))
-async def user(user_id: PathId, services: ServicesOf, caller: MemoryReader) -> Any:
+async def user(user: ReadUser) -> Any:
     """One user."""
-    return await services.users.get(caller.tenant_id, user_id)
+    return await user.services.users.get(*user.named)
 
 
 @router.patch("/{user_id}", response_model=answered(User))
-async def change(user_id: PathId, body: UserRequest, services: ServicesOf, caller: MemoryWriter) -> Any:
+async def change(user: WrittenUser, body: UserRequest) -> Any:
     """Change a user's time zone, locale or display name. Past days then follow the new zone."""
-    return await services.users.change(caller.tenant_id, user_id, body.model_dump(exclude_unset=True))
+    return await user.services.users.change(*user.named, body.model_dump(exclude_unset=True))
 
 
 @router.delete("/{user_id}", response_model=ErasureView)
-async def erase(user_id: PathId, services: ServicesOf, caller: Admin) -> Any:
+async def erase(user_id: PathId, caller: Admin) -> Any:
     """Remove a user with everything stored for them, and report what was removed from where."""
-    return {"user_id": user_id, **vars(await services.erasure.user(caller.tenant_id, user_id))}
-
-
-SpaceQuery = Annotated[
-    SpaceName | None,
-    Query(description="Name of the space in question; unset = what was said outside of any, which all share."),
-]
-"""Whose memory is read or changed: that of a space, or what all spaces of the user share."""
+    return {"user_id": user_id, **vars(await caller.services.erasure.user(caller.tenant_id, user_id))}
 
 
 class SpaceChange(StrictModel):
@@ -99,27 +86,19 @@ spaces_router = json_router("/api/v1/users/{user_id}/spaces", "spaces", HTTPStat
 
 
 @spaces_router.get("", response_model=Page[ListedSpace])
-async def spaces(user_id: PathId, services: ServicesOf, caller: MemoryReader) -> Any:
+async def spaces(user: ReadUser) -> Any:
     """Every space of a user, by name, with the size of its content."""
-    return {"items": await services.spaces.of_user(caller.tenant_id, user_id)}
+    return {"items": await user.services.spaces.of_user(*user.named)}
 
 
-@spaces_router.patch("/{space:path}", status_code=HTTPStatus.NO_CONTENT, responses=documented(HTTPStatus.CONFLICT))
-async def rename(
-    user_id: PathId,
-    space: Annotated[SpaceName, Path()],
-    change: SpaceChange,
-    services: ServicesOf,
-    caller: MemoryWriter,
-) -> None:
+@spaces_router.patch("/{space:path}", status_code=HTTPStatus.NO_CONTENT, responses=CONFLICT)
+async def rename(user: WrittenUser, space: Annotated[SpaceName, Path()], change: SpaceChange) -> None:
     """Rename a space; its conversations and memories stay in it."""
-    await services.spaces.rename(caller.tenant_id, user_id, space, change.name)
+    await user.services.spaces.rename(*user.named, space, change.name)
 
 
 @spaces_router.delete("/{space:path}", response_model=ErasedSpaceView)
-async def erase_space(
-    user_id: PathId, space: Annotated[SpaceName, Path()], services: ServicesOf, caller: MemoryWriter
-) -> Any:
+async def erase_space(user: WrittenUser, space: Annotated[SpaceName, Path()]) -> Any:
     """Remove a space with everything said and remembered in it; shared memory stays."""
-    erased = await services.erasure.space(caller.tenant_id, user_id, space)
-    return {"user_id": user_id, "space": space, **vars(erased)}
+    erased = await user.services.erasure.space(*user.named, space)
+    return {"user_id": user.user_id, "space": space, **vars(erased)}

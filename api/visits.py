@@ -1,21 +1,20 @@
 """Visits and daily summaries; closing a visit."""
 
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import Query
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from api.access import Chatter, MemoryReader, ServicesOf
-from api.moments import AsOf
-from api.paging import After, Limit, PathId, cursor_of, json_router, page_by_time
-from api.schemas import Page, answered
-from api.users import SpaceQuery
-from services.conversations.values import Id
+from api.access import Chatter, ExpertQuery, ReadUser, SpaceQuery
+from api.paging import Limit, Paged, json_router
+from api.schemas import Answer, AsOf, Page, answered
 from services.errors import InvalidInput
 from services.summaries.daily_summaries import Day
+from services.summaries.day_store import StoredDay
 from services.time_reference.local_days import local_day
 from services.visits.visit import Visit
 from services.visits.visits import Closed
@@ -26,23 +25,16 @@ _MOST_DAYS = 366
 router = json_router("/api/v1", "visits", HTTPStatus.NOT_FOUND)
 
 
-class DailySummaryView(BaseModel):
+@dataclass(frozen=True, kw_only=True)
+class DailySummaryView(StoredDay):
     """What a user talked about with an expert on one local day."""
 
-    date: date
-    timezone: str = Field(description="In which it is that day.")
     expert: str
-    summary: str
-    key_topics: list[str]
-    session_count: int = Field(description="Visits that began on it.")
-    message_count: int
-    stale: bool | None = Field(
-        description="Whether something was said since that it does not cover; null with `as_of`."
-    )
-    updated_at: datetime
+    stale: bool | None
+    """Whether something was said since that it does not cover; null with `as_of`."""
 
 
-class DailySummaryPage(BaseModel):
+class DailySummaryPage(Answer):
     """Days, newest first. `next` is the `after` of the next page, or null."""
 
     items: list[DailySummaryView]
@@ -53,32 +45,26 @@ class DailySummaryPage(BaseModel):
 
 
 @router.post("/conversations/{conversation_id}/close", response_model=answered(Closed))
-async def close(conversation_id: UUID, services: ServicesOf, caller: Chatter) -> Any:
+async def close(conversation_id: UUID, caller: Chatter) -> Any:
     """End the conversation's open visit; its next message begins another."""
-    return await services.visits.close(caller.tenant_id, conversation_id, user=caller.user_id)
+    return await caller.services.visits.close(caller.tenant_id, conversation_id, user=caller.user_id)
 
 
 @router.get("/users/{user_id}/visits", response_model=Page[Visit])
-async def visits(
-    user_id: PathId, services: ServicesOf, caller: MemoryReader, after: After = None, limit: Limit = 50
-) -> Any:
+async def visits(user: ReadUser, page: Paged) -> Any:
     """Visits of a user, newest first."""
-    place = cursor_of(after)
-    await services.users.get(caller.tenant_id, user_id)
-    items = await services.visits.of_user(caller.tenant_id, user_id, after=place, limit=limit)
-    return page_by_time(items, limit, "started_at")
+    await user.services.users.get(*user.named)
+    return page.of(await user.services.visits.of_user(*user.named, **vars(page)), "started_at")
 
 
 @router.get("/users/{user_id}/daily-summaries", response_model=DailySummaryPage)
 async def daily_summaries(
-    user_id: PathId,
-    services: ServicesOf,
-    caller: MemoryReader,
+    user: ReadUser,
     since: Annotated[
         date | None, Query(alias="from", description="First day; unset = 31 days up to `to`.")
     ] = None,
     until: Annotated[date | None, Query(alias="to", description="Last day; unset = the user's today.")] = None,
-    expert: Annotated[Id, Query(description="Name of the expert they talked with.")] = "default",
+    expert: ExpertQuery = "default",
     space: SpaceQuery = None,
     as_of: AsOf = None,
     after: Annotated[date | None, Query(description="The `next` of the page before.")] = None,
@@ -89,9 +75,9 @@ async def daily_summaries(
     Missing or stale summaries of the newest days are made before the response, as far as that is quick; the others
     in the background. With `as_of`, the summaries that were stored at that moment; none is made.
     """
-    user = await services.users.get(caller.tenant_id, user_id)
-    owner = await services.memory.core.owner(caller.tenant_id, user_id, expert, space)
-    end = until or local_day(datetime.now(UTC), user.timezone)
+    services, timezone = user.services, (await user.services.users.get(*user.named)).timezone
+    owner = await user.owner(expert, space)
+    end = until or local_day(datetime.now(UTC), timezone)
     begin = since or _days_before(end, _USUAL_DAYS - 1)
     if begin > end:
         raise InvalidInput("from", "is after `to`")
@@ -109,9 +95,9 @@ async def daily_summaries(
         }
     days: list[Day] = []
     if begin <= end:
-        days = await services.daily_scheduler.up_to_date(owner, begin, end, user.timezone, newest=limit)
+        days = await services.daily_scheduler.up_to_date(owner, begin, end, timezone, newest=limit)
     return {
-        "items": [_view(day, user.timezone, expert) for day in reversed(days) if day.stored],
+        "items": [_view(day, timezone, expert) for day in reversed(days) if day.stored],
         "pending": [day.date for day in reversed(days) if day.fresh is None],
         "next": str(days[0].date) if len(days) == limit else None,
     }

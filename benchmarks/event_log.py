@@ -18,16 +18,16 @@ from uuid import UUID, uuid4
 
 from benchmarks.processes import child, environment_without_settings
 from graph.builder import build_graph
-from graph.turns.requests import TurnRequest
 from graph.turns.runner import TurnRunner
 from services.bootstrap import open_services
 from services.conversations.event_log import EventLog
+from services.conversations.turn import TurnRequest
 from services.engines import migrate_if_owner, open_engines
 from services.identity.tenants import DEFAULT_TENANT
 from services.platform.logs import configure_logs
 from services.platform.settings import Settings, load_settings
-from state.conversation import TurnInput
 from state.events import TurnEvent
+from state.turn import TurnInput
 
 _ROUNDS = 15
 

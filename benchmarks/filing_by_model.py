@@ -11,10 +11,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Literal
+from uuid import uuid4
 
 import httpx
 
 from services.errors import BadModelOutput
+from services.memory.blocks import Owner
 from services.memory.filing_checks import Evidence, losing_nothing, verdict_on
 from services.memory.filing_prompt import Answer, Batch, FilingOperation, Said, filing_of_answer, filing_prompt
 from services.memory.model import Memory
@@ -94,10 +97,10 @@ def _play(http: httpx.Client, model: str, talk: Talk) -> Counter[str]:
         f"m{number}": Memory("value", f"v{number}", text, _NOW, "human", field)
         for number, (field, text) in enumerate(_KNOWN[talk.language], 1)
     }
-    messages = {f"u{number}": Said("user", text, _NOW) for number, text in enumerate(talk.said, 1)}
-    answer = {"a1": Said("assistant", talk.answer, _NOW)} if talk.answer == "OK." else {}
-    earlier = [] if answer else [Said("assistant", talk.answer, _NOW)]
-    batch = Batch("Europe/Brussels", {**messages, **answer}, earlier, memories=memories)
+    messages = {f"u{number}": _said("user", text) for number, text in enumerate(talk.said, 1)}
+    answer = {"a1": _said("assistant", talk.answer)} if talk.answer == "OK." else {}
+    earlier = [] if answer else [_said("assistant", talk.answer)]
+    batch = Batch(Owner(uuid4(), uuid4(), uuid4()), [], [], {**messages, **answer}, earlier, memories=memories)
     foreign = [text for text in map(foreign_text, talk.said) if text]
     evidence = Evidence(batch.said, [own_text(each) for each in talk.said], [talk.answer], (), foreign, memories)
     said: list[dict[str, str]] = []
@@ -126,6 +129,10 @@ def _play(http: httpx.Client, model: str, talk: Talk) -> Counter[str]:
     found["harm"] = sum(each.memory not in {"", *talk.touches} for each in done)
     found["needless"] = sum(_is_needless(each, talk) for each in done)
     return +found
+
+
+def _said(role: Literal["user", "assistant"], text: str) -> Said:
+    return Said(uuid4(), None, uuid4(), role, text, _NOW, timezone="Europe/Brussels")
 
 
 def _is_needless(operation: FilingOperation, talk: Talk) -> bool:

@@ -17,7 +17,7 @@ from uuid import UUID, uuid4
 import numpy as np
 import psutil
 
-from services.memory.episodes.index_row import collection_name, shard_of
+from services.memory.episodes.index import collection_name, shard_of
 from services.platform.embedded_milvus import EmbeddedMilvus
 from services.platform.milvus import pymilvus
 from services.search.collection import make_collection

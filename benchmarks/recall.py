@@ -14,6 +14,7 @@ import itertools
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, get_args
@@ -26,14 +27,13 @@ from rich.table import Table
 from benchmarks.report import p95
 from benchmarks.turn_messages import Language, Messages
 from services.bootstrap import Services, open_services
-from services.conversations.turn import NewTurn
+from services.conversations.turn import TurnRequest
 from services.engines import migrate_if_owner, open_engines
 from services.identity.tenants import DEFAULT_TENANT
-from services.memory.episodes.episode import Scope
-from services.memory.recall.recall import TurnQuery
 from services.platform.heap import calm_garbage_collection
 from services.platform.settings import load_settings
 from services.transfer.importer import Importer
+from state.turn import TurnInput
 
 _BEGUN = datetime(2024, 1, 1, tzinfo=UTC)
 _TURNS_OF_A_SESSION = 20
@@ -58,21 +58,14 @@ async def _lines(user: str, said: Iterable[str]) -> AsyncIterator[bytes]:
 async def _measure(
     services: Services, user: str, language: Language, messages: Messages, searches: int
 ) -> dict[str, float]:
-    opened = await services.turns.open(NewTurn(DEFAULT_TENANT, user, "asks", "What did we talk about?"))
-    scope = Scope(opened.tenant_id, opened.user_id, opened.expert_id)
+    said = TurnInput(user_id=user, session_id="asks", message="What did we talk about?")
+    opened = await services.turns.open(TurnRequest(DEFAULT_TENANT, said))
 
     async def recall() -> float:
-        asked = TurnQuery(
-            scope,
-            opened.conversation_id,
-            opened.user_message_id,
-            messages.some(language, "question", 1)[0],
-            datetime.now(UTC),
-            "UTC",
-            generation=opened.memory_generation,
-        )
+        asked = TurnInput(message=messages.some(language, "question", 1)[0])
+        turn = replace(opened, input=asked, now=datetime.now(UTC))
         begun = time.perf_counter()
-        found = await services.memory.recall.for_turn(asked)
+        found = await services.memory.recall.for_turn(turn)
         if found.degraded:
             raise RuntimeError(f"not everything was searched: {found.degraded}")
         return (time.perf_counter() - begun) * 1000

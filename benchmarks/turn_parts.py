@@ -37,7 +37,6 @@ from benchmarks.rig import Client, floor, fresh_lanes, stand_in
 from benchmarks.scripted_stores import scripted_stores
 from benchmarks.stand_in_llm import TOKENS
 from services.llm.lean_openai import LeanChatOpenAI
-from state.context import TurnContext
 from state.conversation import ConversationState
 
 _AT_ONCE = 20
@@ -62,12 +61,12 @@ def _graph() -> Part:
     async def node(state: ConversationState) -> ConversationState:
         return ConversationState(features=state.get("features", []), timings={})
 
-    async def generate(state: ConversationState, runtime: Runtime[TurnContext]) -> Command[str]:
+    async def generate(state: ConversationState, runtime: Runtime[None]) -> Command[str]:
         for _token in range(TOKENS):
             runtime.stream_writer({"status": "token", "content": "tok"})
-        return Command(update=ConversationState(answer=state["message"]), goto="persist")
+        return Command(update=ConversationState(answer=state["kb_instructions"]), goto="persist")
 
-    graph = StateGraph(ConversationState, context_schema=TurnContext)
+    graph = StateGraph(ConversationState, context_schema=None)
     for name in ("route", "history", "persist"):
         graph.add_node(name, node)
     graph.add_node("generate", generate, destinations=("persist",))
@@ -76,8 +75,8 @@ def _graph() -> Part:
     compiled = graph.compile()
 
     async def turn() -> None:
-        state = ConversationState(message="Tell me about it.", user_id="u", session_id="s")
-        async for _ in compiled.astream(state, context=TurnContext(), stream_mode=["updates", "custom"]):
+        state = ConversationState(kb_instructions="Tell me about it.")
+        async for _ in compiled.astream(state, stream_mode=["updates", "custom"]):
             pass
 
     return turn

@@ -26,8 +26,8 @@ from services.context.sources.knowledge import HANDLERS
 from services.context.wiring import features_on
 from services.errors import DatabaseUnavailable
 from services.platform.metrics import NODE_SECONDS
-from state.context import TurnContext
 from state.conversation import ConversationState, GraphState, with_update
+from state.turn import OpenTurn
 
 EVENTS: ContextVar[Callable[[dict[str, Any]], None] | None] = ContextVar("turn_events", default=None)
 """Takes the events of the turn that runs when a node writes them; None = they go into LangGraph's stream, which
@@ -38,9 +38,7 @@ event wakes the loop: a twentieth of a served turn's CPU."""
 class Node(Protocol):
     """A node with its services bound. LangGraph passes the runtime by the name of the parameter."""
 
-    def __call__(
-        self, state: ConversationState, runtime: Runtime[TurnContext]
-    ) -> Awaitable[ConversationState]: ...
+    def __call__(self, state: ConversationState, runtime: Runtime[OpenTurn]) -> Awaitable[ConversationState]: ...
 
 
 NodeResult = GraphState | Command[str]
@@ -49,14 +47,14 @@ NodeResult = GraphState | Command[str]
 class MeasuredNode(Protocol):
     """A node as LangGraph calls it."""
 
-    def __call__(self, state: GraphState, runtime: Runtime[TurnContext]) -> Awaitable[NodeResult]: ...
+    def __call__(self, state: GraphState, runtime: Runtime[OpenTurn]) -> Awaitable[NodeResult]: ...
 
 
 Choice = Callable[[ConversationState], str]
 """Names the next node; its return type names all that it may choose."""
 
 
-TurnGraph = StateGraph[GraphState, TurnContext, GraphState, GraphState]
+TurnGraph = StateGraph[GraphState, OpenTurn, GraphState, GraphState]
 
 
 # The database may restart during a turn: reading and storing are retried for some seconds. Both may run
@@ -116,7 +114,7 @@ def build_graph(services: Services) -> TurnGraph:
         "generate_kb": after_generate,
         "tools": generation,
     }
-    graph = TurnGraph(GraphState, context_schema=TurnContext)
+    graph = TurnGraph(GraphState, context_schema=OpenTurn)
     for name, node in nodes.items():
         choice = choices.get(name)
         graph.add_node(
@@ -140,7 +138,7 @@ def _measured(name: str, node: Node, choice: Choice | None) -> MeasuredNode:
     timed = "generate" if name in {"generate_kb", "generate_rag"} else name
     seconds = NODE_SECONDS.labels(timed)
 
-    async def measured(state: GraphState, runtime: Runtime[TurnContext]) -> NodeResult:
+    async def measured(state: GraphState, runtime: Runtime[OpenTurn]) -> NodeResult:
         before = state["turn"]
         if write := EVENTS.get():
             runtime = runtime.override(stream_writer=write)
@@ -151,7 +149,7 @@ def _measured(name: str, node: Node, choice: Choice | None) -> MeasuredNode:
         milliseconds = round(taken * 1000, 2)
         earlier = before.get("timings", {}).get(f"{timed}_ms", 0.0)  # rounds of tools
         update["timings"] = {**update.get("timings", {}), f"{timed}_ms": round(earlier + milliseconds, 2)}
-        if runtime.context.debug:
+        if runtime.context.input.get("debug"):
             entry = {"node": name, "duration_ms": milliseconds, "wrote": sorted(update)}
             runtime.stream_writer({"status": "execution_log", "content": entry})
             update["execution_logs"] = [entry]

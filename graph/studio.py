@@ -8,21 +8,19 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import timedelta
+from typing import Any, cast
 from uuid import UUID
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, Overwrite
 from pydantic import TypeAdapter, ValidationError
-from uuid_utils.compat import uuid7
+from typing_extensions import TypedDict
 
 from graph.builder import build_graph
-from graph.turns.requests import LONGEST_TURN_S, TurnRequest, initial_state, new_turn, turn_context
 from graph.turns.run import CompiledTurnGraph
 from services.bootstrap import Services, open_services
-from services.conversations.turn import TurnOutcome
+from services.conversations.turn import TurnOutcome, TurnRequest
 from services.conversations.turns import Turns
 from services.conversations.values import MAX_MESSAGE_CHARACTERS
 from services.engines import migrate_if_owner, open_engines
@@ -32,12 +30,22 @@ from services.platform.proxies import prepare_proxies
 from services.platform.settings import Settings, load_settings
 from services.validation import RULE, is_id
 from services.warm_up import warm_up
-from state.context import TurnContext
-from state.conversation import GraphState, TurnInput
+from state.budget import LONGEST_S
+from state.conversation import ConversationState, GraphState
+from state.turn import OpenTurn, TurnInput
 
 STUDIO_USER = "studio"
-_INPUT = TypeAdapter(TurnInput)
 _EXAMPLE = 'an input is an object such as {"message": "Hello"}'
+
+
+class StudioContext(TypedDict, total=False):
+    """What Studio gives a run besides its input."""
+
+    tenant_id: str
+    """UUID of the tenant; none = the default one."""
+
+
+_INPUT, _CONTEXT = TypeAdapter(TurnInput), TypeAdapter(StudioContext)
 
 
 class StudioGraph(CompiledTurnGraph):
@@ -51,51 +59,51 @@ class StudioGraph(CompiledTurnGraph):
         """The form that Studio shows: what a caller sends, not the whole state."""
         return _INPUT.json_schema()
 
+    def get_context_jsonschema(self) -> dict[str, Any]:
+        """The form of what holds for a run: the turn itself is opened here."""
+        return _CONTEXT.json_schema()
+
     async def astream(
         self,
         input: GraphState | TurnInput | Command[Any] | None,
         config: RunnableConfig | None = None,
         *,
-        context: TurnContext | dict[str, Any] | None = None,
+        context: OpenTurn | StudioContext | None = None,
         **options: Any,
     ) -> AsyncIterator[Any]:
         """Store the message, open the turn, and stream the graph; a resumed run is passed on."""
-        given = TurnContext(**context) if isinstance(context, dict) else context or TurnContext()
-        if input is not None and not isinstance(input, Command) and not given.turn_id:
-            thread = (config or {}).get("configurable", {}).get("thread_id") or "studio"
-            asked = TurnInput(user_id=STUDIO_USER, session_id=thread)
-            asked.update(_checked(input))
-            tenant_id = UUID(given.tenant_id) if given.tenant_id else DEFAULT_TENANT
-            # Nobody renews a lease here, and no turn waits.
-            request = TurnRequest(tenant_id, asked, on_conflict="reject", lease=timedelta(seconds=LONGEST_TURN_S))
-            turn = await self.turns.open(new_turn(request))
-            opened = turn_context(turn, debug=given.debug)
-            given = replace(opened, locale=given.locale or opened.locale)
-            # A Studio thread keeps its state from run to run; a turn starts from a fresh one.
-            state: Any = {"turn": Overwrite(initial_state(turn, request.input, datetime.now(UTC)))}
-        else:
-            state = input
+        turn = context if isinstance(context, OpenTurn) else None
+        if input is None or isinstance(input, Command) or turn is not None:
+            async for part in super().astream(cast("Any", input), config, context=turn, **options):
+                yield part
+            return
+        thread = (config or {}).get("configurable", {}).get("thread_id") or "studio"
+        turn = await self._opened(input, cast("StudioContext", context or {}), thread)
+        # A Studio thread keeps its state from run to run; a turn starts from a fresh one.
+        state: Any = {"turn": Overwrite(ConversationState())}
         try:
-            async for part in super().astream(state, config, context=given, **options):
+            async for part in super().astream(state, config, context=turn, **options):
                 yield part
         except AnamnesisError as error:
-            await self._end_as_failed(given)
+            await self._end_as_failed(turn)
             raise RuntimeError(error.message) from error  # Studio shows the words of no exception of our own
         except Exception:
-            await self._end_as_failed(given)
+            await self._end_as_failed(turn)
             raise
 
-    async def _end_as_failed(self, context: TurnContext) -> None:
-        if not context.turn_id:
-            return
+    async def _opened(self, given: object, context: StudioContext, thread: str) -> OpenTurn:
+        asked = TurnInput(user_id=STUDIO_USER, session_id=thread)
+        asked.update(_checked(given))
+        asked["approvals"] = False  # nobody is asked here
+        tenant_id = UUID(context["tenant_id"]) if context.get("tenant_id") else DEFAULT_TENANT
+        # Nobody renews a lease here, and no turn waits.
+        lease = timedelta(seconds=LONGEST_S)
+        return await self.turns.open(TurnRequest(tenant_id, asked, on_conflict="reject", lease=lease))
+
+    async def _end_as_failed(self, turn: OpenTurn) -> None:
         error = {"code": "failed_in_studio", "message": "The run failed in Studio.", "retryable": True}
         with contextlib.suppress(Conflict, DatabaseUnavailable):
-            await self.turns.end(
-                UUID(context.tenant_id),
-                UUID(context.turn_id),
-                uuid7(),
-                TurnOutcome(status="failed", error=error),
-            )
+            await self.turns.end(turn, TurnOutcome(status="failed", error=error))
 
 
 def _checked(given: object) -> TurnInput:

@@ -19,9 +19,9 @@ from services.llm.token_estimates import TokenEstimators
 from services.platform.patience import beside_the_loop
 from services.tools.registry import ToolRegistry
 from state.budget import BudgetMeasure
-from state.context import TurnContext
 from state.conversation import ConversationState, TokenUsage
 from state.section import Section
+from state.turn import OpenTurn
 
 MOST_TOOL_ROUNDS = 5
 """Tool rounds after which the model is offered no tools, so that it answers."""
@@ -35,7 +35,7 @@ Write = Callable[[dict[str, Any]], None]
 
 async def generate(
     state: ConversationState,
-    runtime: Runtime[TurnContext],
+    runtime: Runtime[OpenTurn],
     *,
     models: ChatModels,
     tools: ToolRegistry,
@@ -47,19 +47,17 @@ async def generate(
     The graph has it twice: as `generate_rag`, and with `handlers` as `generate_kb`, which uses the prompt strategy
     of the routed knowledge base.
     """
+    turn = runtime.context
     strategy = handlers.get(state.get("handler") or "", USUAL)
     offers = (
-        strategy.offers_tools
-        and state.get("tool_rounds", 0) < MOST_TOOL_ROUNDS
-        and models.takes_tools(state.get("model"))
+        strategy.offers_tools and state.get("tool_rounds", 0) < MOST_TOOL_ROUNDS and models.takes_tools(turn.model)
     )
     return await answer(
+        turn,
         state,
         runtime.stream_writer,
         models=models,
-        tools=tools.with_features(
-            state["features"], temporary=state.get("unstored", False), expert=runtime.context.expert
-        )
+        tools=tools.with_features(state["features"], temporary=not turn.stored, expert=turn.expert)
         if offers
         else None,
         estimators=estimators,
@@ -68,6 +66,7 @@ async def generate(
 
 
 async def answer(
+    turn: OpenTurn,
     state: ConversationState,
     write: Write,
     *,
@@ -85,7 +84,7 @@ async def answer(
         ModelFailed: no model answered, or the answer broke off.
         RequestBudgetExceeded: the request's budget ended before any text of the answer.
     """
-    tokens = estimators.of(state.get("model") or "")
+    tokens = estimators.of(turn.model or "")
     after = state.get("messages", [])
     so_far = state.get("answer", "")
 
@@ -96,23 +95,23 @@ async def answer(
             budget=budget,
             epoch=state["epoch"],
             features=state["features"],
-            message=state["message"],
-            images=state.get("images", []),
+            message=turn.message,
+            images=turn.images,
             tools=tools.described if tools and with_tools else "",
             after=after,
         )
 
-    left = allowance(state)
+    left = allowance(turn, state)
     fitted = await beside_the_loop(
         partial(fit, assembled, left, tokens, after, budget=state["context_budget"], tools=bool(tools)),
-        characters=_characters_of_images(state),
+        characters=_characters_of_images(turn, state),
         most=_MOST_ON_THE_LOOP,
     )
     prompt = fitted.prompt
     if (limit := left.spent or (None if fitted.fits else "tokens")) is not None:
         if not so_far.strip():
             raise left.exceeded(limit, needed=None if fitted.fits else fitted.size + LEAST_ANSWER)
-        return _update(state, prompt, AIMessage("", response_metadata=_CUT_OFF), "", measures=["cut_off"])
+        return _update(turn, state, prompt, AIMessage("", response_metadata=_CUT_OFF), "", measures=["cut_off"])
     timings: dict[str, float] = {}
 
     def on_text(piece: str) -> None:
@@ -120,7 +119,7 @@ async def answer(
             write({"status": "reasoning" if isinstance(piece, Reasoning) else "retraction", "content": str(piece)})
             return
         if not so_far:
-            timings.setdefault("first_token_ms", round((perf_counter() - state["begun"]) * 1000, 1))
+            timings.setdefault("first_token_ms", round((perf_counter() - turn.begun) * 1000, 1))
         write({"status": "token", "content": piece})
 
     offered = tools if fitted.with_tools else None
@@ -129,24 +128,30 @@ async def answer(
         Bounds(left.seconds, fitted.answer_tokens, fitted.size),
         tokens,
         on_text=on_text,
-        model=state.get("model") or models.default_model,
-        sampling=state.get("sampling"),
+        model=turn.model or models.default_model,
+        sampling=turn.input.get("sampling"),
     )
     reply, text = bounded.message, bounded.text
     if bounded.ended_by != "model" and not reply.tool_calls and not (so_far + text).strip():
         raise left.exceeded(bounded.ended_by)
-    if offered and not models.takes_tools(state.get("model")):  # the model has just refused them
+    if offered and not models.takes_tools(turn.model):  # the model has just refused them
         prompt = without_tools(prompt, tokens)
     used = ModelUsage.of(reply)
     # The tokens of images and tool calls differ between providers; those of an answer cut short may be estimates.
     if not prompt.images and not after and bounded.ended_by == "model" and not used.estimated:
         tokens.learn(prompt.texts, prompt.overhead, used.input_tokens, tools=prompt.tools)
-    update = _update(state, prompt, reply, text, measures=[*fitted.measures, *_ENDED_BY[bounded.ended_by]])
+    update = _update(turn, state, prompt, reply, text, measures=[*fitted.measures, *_ENDED_BY[bounded.ended_by]])
     return {**update, "usage": _add(state.get("usage"), used), "timings": timings}
 
 
 def _update(
-    state: ConversationState, prompt: Prompt, reply: AIMessage, text: str, *, measures: Sequence[BudgetMeasure]
+    turn: OpenTurn,
+    state: ConversationState,
+    prompt: Prompt,
+    reply: AIMessage,
+    text: str,
+    *,
+    measures: Sequence[BudgetMeasure],
 ) -> ConversationState:
     """Return what a message of the model adds to the turn; `measures` kept it within the request's budget."""
     report = prompt.report
@@ -158,7 +163,7 @@ def _update(
         prompt_sections=prompt.sections,
         epoch=prompt.epoch,
     )
-    if limits := state.get("budget"):
+    if limits := turn.input.get("budget"):
         before = state.get("context_report", {}).get("request_budget")
         budget = with_measures(limits, before, measures)
         report = {**report, "request_budget": budget}
@@ -168,12 +173,12 @@ def _update(
     return update
 
 
-def _characters_of_images(state: ConversationState) -> int:
+def _characters_of_images(turn: OpenTurn, state: ConversationState) -> int:
     """Count the characters of the message's images, and of those in what the prompt shows of the conversation."""
     shown = (item.message.content for section in state["sections"] for item in section.items if item.message)
     parts = (part for content in shown if isinstance(content, list) for part in content if isinstance(part, dict))
     earlier = sum(len(part["image_url"]["url"]) for part in parts if part.get("type") == "image_url")
-    return earlier + sum(map(len, state.get("images", [])))
+    return earlier + sum(map(len, turn.images))
 
 
 def _sections(state: ConversationState, strategy: PromptStrategy) -> list[Section]:

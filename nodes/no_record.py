@@ -8,17 +8,18 @@ from services.context.assemble import empty_report
 from services.context.sources.days import no_record as told
 from services.text.language import language_of
 from services.time_reference.local_days import local_day
-from state.context import TurnContext
 from state.conversation import ConversationState, TokenUsage
+from state.turn import OpenTurn
 
 
-async def no_record(state: ConversationState, runtime: Runtime[TurnContext]) -> ConversationState:
+async def no_record(state: ConversationState, runtime: Runtime[OpenTurn]) -> ConversationState:
     """Say that there is no record of that time and which days have one, in the message's language."""
+    turn = runtime.context
     reference, asked = state["time_reference"], state["asked_days"]
     assert reference is not None and asked is not None  # noqa: S101, PT018 — the edge leads here with both
-    today = local_day(state["now"], runtime.context.timezone)
-    answer = told(reference, asked, today, language_of([state["message"]]))
-    first_token_ms = round((perf_counter() - state["begun"]) * 1000, 1)
+    today = local_day(turn.now, turn.timezone)
+    answer = told(reference, asked, today, language_of([turn.message]))
+    first_token_ms = round((perf_counter() - turn.begun) * 1000, 1)
     runtime.stream_writer({"status": "token", "content": answer})
     return {
         "answer": answer,

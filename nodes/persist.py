@@ -1,5 +1,7 @@
 """persist: stores the answer and everything that belongs to it, in one transaction."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from time import perf_counter
 from uuid import UUID
@@ -8,17 +10,18 @@ from langchain_core.messages import AIMessage
 from langgraph.runtime import Runtime
 
 from nodes.history import change_request, planned_forms
-from services.conversations.turn import TurnOutcome
+from services.conversations.turn import TurnOutcome, TurnStatus
 from services.conversations.turns import Turns
+from services.memory.blocks import Owner
 from services.memory.changes import Changes
 from services.memory.episodes.episode import Scope
-from services.memory.plans import Exchange, repetition_of_forgotten, repetition_off_record
+from services.memory.plans import repetition
 from services.memory.recall.working_sets import WorkingSets
 from services.platform.patience import beside_the_loop
-from services.tools.actor import MEMORY_TOOLS, foreign_origin, owner_of, reads_days, reads_note
-from state.context import TurnContext
+from services.tools.actor import MEMORY_TOOLS, foreign_origin, reads_days, reads_note
 from state.conversation import ConversationState, section_named
 from state.memory import MemoryChange, PlainForm, PlannedChange
+from state.turn import OpenTurn
 
 _LONG = 2_000
 """Characters of a turn from which a thread computes what becomes of it."""
@@ -26,7 +29,7 @@ _LONG = 2_000
 
 async def persist(
     state: ConversationState,
-    runtime: Runtime[TurnContext],
+    runtime: Runtime[OpenTurn],
     *,
     turns: Turns,
     episodes: bool,
@@ -39,46 +42,65 @@ async def persist(
     filed in the background. The `working_sets` take in what the turn adds. Plain forms of the message are carried
     out if a model with tools has answered and called no memory tool.
     """
-    context = runtime.context
+    turn = runtime.context
     # An answer that there is no record is not worth remembering.
     asks_model = not state.get("told_without_model")
     asked_days = state.get("asked_days")
-    total_ms = round((perf_counter() - state["begun"]) * 1000, 1)
-    if state.get("unstored"):
-        return {"assistant_message_id": state["answer_message_id"], "timings": {"total_ms": total_ms}}
-    answer_message_id = state["answer_message_id"]
-    made, planned = await changes_of_turn(state, context, changes, state["answer"], answer_message_id)
-    outcome = TurnOutcome(
-        status="completed",
-        answer=state["answer"],
-        route_decision=state["route_decision"],
-        usage=state["usage"],
-        timings={**state.get("timings", {}), "total_ms": total_ms},
-        degraded=state.get("degraded", []),
-        context_report=state["context_report"],
+    total_ms = round((perf_counter() - turn.begun) * 1000, 1)
+    if not turn.stored:
+        return {"timings": {"total_ms": total_ms}}
+    made, planned = await changes_of_turn(turn, state, changes, state["answer"])
+    timed: ConversationState = {**state, "timings": {**state.get("timings", {}), "total_ms": total_ms}}
+    outcome = await beside_the_loop(
+        partial(outcome_of, turn, timed, "completed", state["answer"], made, planned),
+        characters=len(turn.message) + len(state["answer"]),
+        most=_LONG,
+    )
+    outcome = replace(
+        outcome,
         prompt=state.get("prompt_sections"),
         epoch=state.get("epoch"),
         episode=episodes and asks_model,
-        recalled=state["context_report"].get("recall", {}).get("shown", []),
-        origin=await beside_the_loop(partial(foreign_origin, state), characters=_said(state), most=_LONG),
-        reads_days=reads_days(state),
-        reads_note=reads_note(state),
-        jobs=state.get("after_turn", []),
-        memory=planned,
-        made=made,
+        summary_due=state.get("summary_due", False),
+        context_filled=state.get("context_filled", 0.0),
         files=asks_model and "memory_filing" in state["features"],
         asked=_asked(state),
-        reflects=state.get("reflects", False),
         visits_to_summarise=[UUID(each) for each in asked_days["to_summarise"]] if asked_days else [],
     )
-    await turns.end(UUID(context.tenant_id), UUID(context.turn_id), UUID(answer_message_id), outcome)
+    await turns.end(turn, outcome)
     if working_sets is not None:
-        working_sets.follow(Scope.of(owner_of(context)))
+        working_sets.follow(Scope.of(Owner.of_turn(turn)))
     return {
-        "assistant_message_id": answer_message_id,
         "memory_changes": [*made, *(each["change"] for each in planned)],
         "timings": {"total_ms": total_ms},
     }
+
+
+def outcome_of(
+    turn: OpenTurn,
+    state: ConversationState,
+    status: TurnStatus,
+    answer: str,
+    made: Sequence[MemoryChange],
+    planned: Sequence[PlannedChange],
+) -> TurnOutcome:
+    """Return how a turn ended, complete or not, as far as its nodes have written it."""
+    report = state.get("context_report")
+    return TurnOutcome(
+        status=status,
+        answer=answer,
+        route_decision=state.get("route_decision"),
+        usage=state.get("usage"),
+        timings=state.get("timings"),
+        degraded=state.get("degraded", []),
+        context_report=report,
+        recalled=report.get("recall", {}).get("shown", []) if report else [],
+        origin=foreign_origin(turn, state),
+        reads_days=reads_days(state),
+        reads_note=reads_note(state),
+        memory=planned,
+        made=made,
+    )
 
 
 def _asked(state: ConversationState) -> UUID | None:
@@ -88,23 +110,23 @@ def _asked(state: ConversationState) -> UUID | None:
 
 
 async def changes_of_turn(
-    state: ConversationState, context: TurnContext, changes: Changes, answer: str, answer_id: str
+    turn: OpenTurn, state: ConversationState, changes: Changes, answer: str
 ) -> tuple[list[MemoryChange], list[PlannedChange]]:
     """Return what tools have changed in memory, and what the turn changes when it ends.
 
     `answer` is what there is of it.
     """
-    made = await changes.made(change_request(state, context)) if _called(state) & MEMORY_TOOLS else []
+    made = await changes.made(change_request(turn)) if _called(state) & MEMORY_TOOLS else []
     planned = list(state.get("memory_plan", []))
     if not planned:
-        planned = await planned_forms(_forms_left(state), state, context, changes)
+        planned = await planned_forms(_forms_left(state), turn, changes)
     if any(each["own"] != "keep" and each["change"]["operation_id"] for each in planned):
         return made, planned  # the answer is left out already
     history, language = state.get("history", []), state.get("prompt_language", "en")
-    exchange = Exchange(context.user_message_id, state["message"], answer_id, answer)
     removed = [text for change in made if change["kind"] == "forget" for text in change["items"]]
-    planned += repetition_of_forgotten(removed, exchange, language)
-    return made, [*planned, *repetition_off_record(history, exchange, language)]
+    said = [each["content"] for each in history if each["role"] == "user" and each.get("off_record")]
+    planned += repetition(turn, answer, removed, language, off_record=False)
+    return made, [*planned, *repetition(turn, answer, said, language, off_record=True)]
 
 
 def _forms_left(state: ConversationState) -> list[PlainForm]:
@@ -122,8 +144,3 @@ def _called(state: ConversationState) -> set[str]:
     """Return the names of the tools that the model called."""
     answers = [each for each in state.get("messages", []) if isinstance(each, AIMessage)]
     return {call["name"] for each in answers for call in each.tool_calls}
-
-
-def _said(state: ConversationState) -> int:
-    """Count the characters of a turn."""
-    return len(state["message"]) + len(state["answer"])

@@ -12,8 +12,8 @@ from services.llm.token_estimates import TokenEstimators
 from services.text.language import language_of
 from services.tools.executor import ToolExecutor
 from services.tools.executor import compose as compose_answer
-from state.context import TurnContext
-from state.conversation import Compose, ConversationState
+from state.conversation import ConversationState
+from state.turn import Compose, OpenTurn
 
 _FILLER = {"en": "Let me check…", "zh": "好的，让我查一下…"}
 _BETWEEN_PARTS = "\n\n"
@@ -21,7 +21,7 @@ _BETWEEN_PARTS = "\n\n"
 
 async def quick(
     state: ConversationState,
-    runtime: Runtime[TurnContext],
+    runtime: Runtime[OpenTurn],
     *,
     models: ChatModels,
     executor: ToolExecutor,
@@ -34,10 +34,10 @@ async def quick(
     Composed progressively, the answer begins with the first of several results, or with the days that the message
     also asks about. `generate` completes it. A request with a budget is answered in one part.
     """
-    write = runtime.stream_writer
-    language = language_of([state["message"]])
+    turn, write = runtime.context, runtime.stream_writer
+    language = language_of([turn.message])
     calls = [ToolCall(name=call["name"], args=call["arguments"], id=call["id"]) for call in state["quick_tools"]]
-    asked_filler, asked_compose = state.get("filler"), state.get("compose")
+    asked_filler, asked_compose = turn.input.get("filler"), turn.input.get("compose")
     if filler if asked_filler is None else asked_filler:
         write({"status": "filler", "content": _FILLER[language]})
 
@@ -47,15 +47,15 @@ async def quick(
     update = ConversationState(tool_rounds=state.get("tool_rounds", 0) + 1)
     days = state.get("asked_days")
     tells_days = days is not None and bool(days["summaries"] or days["said"])
-    in_one_part = (asked_compose or compose) == "single" or bool(state.get("budget"))
+    in_one_part = (asked_compose or compose) == "single" or bool(turn.input.get("budget"))
     if in_one_part or (len(calls) == 1 and not tells_days):
-        within_s = allowance(state).besides_answer_s
-        results = await executor.run(calls, runtime.context, on_event, within_s=within_s)
+        within_s = allowance(turn, state).besides_answer_s
+        results = await executor.run(calls, turn, on_event, within_s=within_s)
         return {**update, "messages": [AIMessage("", tool_calls=calls), *results]}
 
     async def say(messages: list[AnyMessage]) -> str:
         so_far = ConversationState({**state, **update, "messages": messages})
-        spoken = await answer(so_far, write, models=models, tools=None, estimators=estimators)
+        spoken = await answer(turn, so_far, write, models=models, tools=None, estimators=estimators)
         write({"status": "token", "content": _BETWEEN_PARTS})
         update["answer"] = spoken["answer"] + _BETWEEN_PARTS
         update["usage"] = spoken["usage"]
@@ -63,6 +63,6 @@ async def quick(
         return spoken["messages"][-1].text
 
     messages = await compose_answer(
-        executor, calls, runtime.context, on_event, say=say, language=language, begin_at_once=tells_days
+        executor, calls, turn, on_event, say=say, language=language, begin_at_once=tells_days
     )
     return {**update, "messages": messages}

@@ -1,7 +1,6 @@
 """retrieve: finds passages in the knowledge bases, and says which base answers."""
 
 from collections.abc import Sequence
-from uuid import UUID
 
 import structlog
 from langgraph.runtime import Runtime
@@ -10,9 +9,9 @@ from nodes.route import explicit, general
 from services.errors import Unavailable
 from services.knowledge.search import Found, KnowledgeSearch
 from services.search.queries import Utterance, make_query
-from state.context import TurnContext
 from state.conversation import ConversationState, RouteDecision
 from state.prompt import Passage
+from state.turn import OpenTurn
 
 _MOST_PASSAGES = 8
 
@@ -20,23 +19,24 @@ log = structlog.get_logger(__name__)
 
 
 async def retrieve(
-    state: ConversationState, runtime: Runtime[TurnContext], *, knowledge: KnowledgeSearch
+    state: ConversationState, runtime: Runtime[OpenTurn], *, knowledge: KnowledgeSearch
 ) -> ConversationState:
     """Search the base that the caller named, or all of them, with the user's message.
 
     A question that leaves its subject open is searched together with the message before it. The base of the best
     passage is the one that answers: its operator's instructions hold.
     """
-    requested = state.get("requested_kb_prefix")
-    query, alone = _sought(state)
+    turn = runtime.context
+    requested = turn.input.get("requested_kb_prefix")
+    query, alone = _sought(turn.message, state)
     try:
         found = await knowledge.search(
-            UUID(runtime.context.tenant_id),
+            turn.tenant_id,
             requested,
             query,
-            conversation_id=UUID(runtime.context.conversation_id) if runtime.context.conversation_id else None,
+            conversation_id=turn.conversation_id,
             vector=state.get("message_vector") if alone else None,
-            agent_type=state.get("agent_type", "hybrid_agent"),
+            agent_type=turn.input.get("agent_type", "hybrid_agent"),
             limit=_MOST_PASSAGES,
         )
     except Unavailable as error:
@@ -46,7 +46,6 @@ async def retrieve(
     runtime.stream_writer({"status": "route_decision", "content": decision})
     return {
         "route_decision": decision,
-        "kb_prefix": decision["kb_prefix"],
         "handler": found.base.handler if found.base else None,
         "kb_instructions": found.base.system_prompt if found.base else "",
         "retrieval_results": found.passages,
@@ -54,9 +53,8 @@ async def retrieve(
     }
 
 
-def _sought(state: ConversationState) -> tuple[str, bool]:
+def _sought(message: str, state: ConversationState) -> tuple[str, bool]:
     """The text to search for, and whether it is the message alone."""
-    message = state["message"]
     said = [
         Utterance(each["role"], each["content"]) for each in state.get("history", []) if each["role"] == "user"
     ]

@@ -10,17 +10,17 @@ from services.platform.patience import beside_the_loop
 from services.text.questions import is_small_talk
 from services.time_reference.detect import detect
 from services.tools.registry import ToolRegistry
-from state.context import TurnContext
 from state.conversation import ConversationState, RouteDecision
 from state.prompt import Feature
+from state.turn import OpenTurn
 
 _LONG = 1_000
 """Characters of a message."""
 
 
 async def route(
-    state: ConversationState,
-    runtime: Runtime[TurnContext],
+    state: ConversationState,  # noqa: ARG001 — as every node
+    runtime: Runtime[OpenTurn],
     *,
     tools: ToolRegistry,
     features: Sequence[Feature],
@@ -31,9 +31,9 @@ async def route(
     plain. `features` are those that the settings switch on; the expert may switch some off. Which of all bases
     answers is decided by their passages, in `retrieve`.
     """
-    message, timezone, now = state["message"], runtime.context.timezone, state["now"]
-    switched_off = state.get("features_off", ())
-    on = [feature for feature in features if feature not in switched_off]
+    turn = runtime.context
+    message, timezone, now = turn.message, turn.timezone, turn.now
+    on = [feature for feature in features if feature not in turn.parts_off]
     reference = (
         await beside_the_loop(partial(detect, message, timezone, now), characters=len(message), most=_LONG)
         if "days" in on
@@ -46,21 +46,18 @@ async def route(
         return asked is not None and asked["plain"]
 
     calls = (
-        tools.with_features(on).quick_calls(message, besides)
-        if "quick_tools" in on and not state.get("images")
-        else []
+        tools.with_features(on).quick_calls(message, besides) if "quick_tools" in on and not turn.images else []
     )
-    requested = state.get("requested_kb_prefix")
+    requested = turn.input.get("requested_kb_prefix")
     is_open = (
         "knowledge" in on and not calls and not (reference and reference["plain"]) and not is_small_talk(message)
     )
-    searches = requested is not None or (is_open and state.get("has_knowledge") is not False)
+    searches = requested is not None or (is_open and turn.has_knowledge is not False)
     decision = explicit(requested) if requested is not None else general("no knowledge base is asked")
     if not searches:  # otherwise `retrieve` tells it
         runtime.stream_writer({"status": "route_decision", "content": decision})
     update: ConversationState = {
         "route_decision": decision,
-        "kb_prefix": requested,
         "use_retrieval": searches,
         "handler": None,
         "kb_instructions": "",
@@ -68,7 +65,7 @@ async def route(
         "time_reference": reference,
         "quick_tools": calls,
     }
-    if not state.get("unstored"):
+    if turn.stored:
         update["plain_forms"] = plain_forms(message)
     return update
 

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from typing import Any
-from uuid import UUID
 
 from langchain_core.messages import AIMessage
 from langgraph.runtime import Runtime
@@ -14,15 +13,15 @@ from services.memory.trust import ForeignItems, ForeignOrigins
 from services.platform.patience import beside_the_loop
 from services.tools.actor import foreign_texts, remembered_texts
 from services.tools.executor import ToolExecutor
-from state.context import TurnContext
 from state.conversation import ConversationState, section_named
+from state.turn import OpenTurn, Read
 
 _LONG = 2_000
 """Characters of what the user said from which a thread reads it."""
 
 
 async def tools(
-    state: ConversationState, runtime: Runtime[TurnContext], *, executor: ToolExecutor, origins: ForeignOrigins
+    state: ConversationState, runtime: Runtime[OpenTurn], *, executor: ToolExecutor, origins: ForeignOrigins
 ) -> ConversationState:
     """Run the tool calls of the model's last message."""
     asked = state["messages"][-1]
@@ -31,16 +30,16 @@ async def tools(
     def on_event(status: str, content: dict[str, Any]) -> None:
         runtime.stream_writer({"status": status, "content": content})
 
-    context = replace(runtime.context, not_recalled=tuple(state.get("not_recalled", ())))
+    turn = replace(runtime.context, not_recalled=frozenset(state.get("not_recalled", ())))
     if executor.changes_memory(calls):
-        context = await _with_words(state, context, origins)
-    results = await executor.run(calls, context, on_event, within_s=allowance(state).besides_answer_s)
+        turn = await _with_words(state, turn, origins)
+    results = await executor.run(calls, turn, on_event, within_s=allowance(turn, state).besides_answer_s)
     return {"messages": list(results), "tool_rounds": state.get("tool_rounds", 0) + 1}
 
 
-async def _with_words(state: ConversationState, context: TurnContext, origins: ForeignOrigins) -> TurnContext:
-    """Return the context with what the user said, and what the model read of others."""
-    said = [*(each["content"] for each in state.get("history", []) if each["role"] == "user"), state["message"]]
+async def _with_words(state: ConversationState, turn: OpenTurn, origins: ForeignOrigins) -> OpenTurn:
+    """Return the turn with what the user said, and what the model read of others."""
+    said = [*(each["content"] for each in state.get("history", []) if each["role"] == "user"), turn.message]
     sections = state.get("sections", [])
     history, recall = section_named(sections, "history"), section_named(sections, "recall")
     shown = history.items if history else ()
@@ -48,21 +47,21 @@ async def _with_words(state: ConversationState, context: TurnContext, origins: F
     episodes = [each.about["episode_id"] for each in recall.items] if recall else []
     try:
         found = await origins.among(
-            UUID(context.tenant_id),
-            UUID(context.user_id),
-            conversation_id=UUID(context.conversation_id),
+            turn.tenant_id,
+            turn.user_id,
+            conversation_id=turn.conversation_id,
             messages=messages,
             episodes=episodes,
         )
     except DatabaseUnavailable:  # what is not known to be the user's waits
         found = ForeignItems(messages, episodes, of_conversation=True, of_user=True, in_core_memory=True)
 
-    def with_texts() -> TurnContext:
-        return replace(
-            context,
-            said=tuple(own_text(each) for each in said),
-            foreign=foreign_texts(state),
+    def with_texts() -> OpenTurn:
+        read = Read(
+            said=[own_text(each) for each in said],
+            foreign=foreign_texts(turn, state),
             remembered=remembered_texts(sections, shown, state["messages"], found),
         )
+        return replace(turn, read=read)
 
     return await beside_the_loop(with_texts, characters=sum(map(len, said)), most=_LONG)

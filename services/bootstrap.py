@@ -7,7 +7,6 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Any, Self
 
-from services.background import BackgroundServices, RemovalServices
 from services.context.wiring import make_conversation, make_sources
 from services.conversations.branches import Branches
 from services.conversations.event_log import EventLog
@@ -31,10 +30,22 @@ from services.knowledge.wiring import Knowledge
 from services.llm.chat_models import ChatModels
 from services.llm.embeddings import Embedder
 from services.llm.token_estimates import TokenEstimators
+from services.memory.filing import Filing
+from services.memory.filing_checks import FilingEvidence
+from services.memory.filing_store import FilingStore
 from services.memory.lineage.audit import LineageAudit
 from services.memory.lineage.prompt import PromptLineage
 from services.memory.lineage.tracing import Lineage
-from services.memory.removal.hiding import RebuildTasks
+from services.memory.removal.erasures import Erasures
+from services.memory.removal.expiry import Retention
+from services.memory.removal.key_renewal import KeyRenewal
+from services.memory.removal.receipts import ReceiptKey, Receipts
+from services.memory.removal.stores import RemovalStores
+from services.memory.removal.targets import TargetPlanner
+from services.memory.removal.wholes import WholeErasure
+from services.memory.upkeep.pairs import PairFinder
+from services.memory.upkeep.scheduler import UpkeepScheduler
+from services.memory.upkeep.upkeep import Upkeep
 from services.memory.wiring import Memory
 from services.platform import redis
 from services.platform.embedded_milvus import Standby
@@ -44,10 +55,17 @@ from services.platform.patience import CircuitBreaker
 from services.platform.postgres import Database
 from services.platform.redis import RedisClient
 from services.platform.settings import Settings
+from services.reflection.reflection import Reflection
 from services.store.store import Store
+from services.summaries.daily_scheduler import DailyScheduler
+from services.summaries.daily_summaries import DailySummaries
+from services.summaries.day_store import DayStore
 from services.summaries.past_days import PastDays
-from services.summaries.schedule import ARCHIVE, SUMMARISE
-from services.summaries.wiring import Summaries
+from services.summaries.rolling_summaries import RollingSummaries
+from services.summaries.store import SummaryStore
+from services.summaries.topic_store import TopicStore
+from services.summaries.topics import TopicArchive
+from services.summaries.writer import SummaryWriter
 from services.text.secrets import Secrets
 from services.tools.wiring import Tools
 from services.transfer.exporter import Exporter
@@ -58,12 +76,13 @@ from services.visits.visit import visit_schedule
 from services.visits.visits import Visits
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Connected:
     """Connections to stores and models, closed at the end."""
 
+    settings: Settings
     database: Database
-    cache: RedisClient
+    redis: RedisClient
     milvus: Milvus
     models: ChatModels
     embedder: Embedder
@@ -73,11 +92,7 @@ class Connected:
 
 
 async def connect(stack: AsyncExitStack, settings: Settings, engines: Engines) -> Connected:
-    """Connect to the stores and the models; `stack` closes the connections.
-
-    Raises:
-        ConfigurationError: the database's role or schema is not what the service needs.
-    """
+    """Connect to the stores and the models; `stack` closes the connections."""
     database = make_database(settings, engines.database_url, engines.direct_url)
     stack.push_async_callback(database.close)
     await database.open()
@@ -98,30 +113,16 @@ async def connect(stack: AsyncExitStack, settings: Settings, engines: Engines) -
     jobs = JobQueue(database, timings=timings, meter=usage.meter, at_once=settings.worker_jobs)
     stack.push_async_callback(jobs.close)
     await jobs.open()
-    return Connected(database, cache, milvus, models, embedder, authenticator, jobs, usage)
+    return Connected(settings, database, cache, milvus, models, embedder, authenticator, jobs, usage)
 
 
-class Services:
+class Services(Connected):
     """All services; each node and route takes the few that it names."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        connected: Connected,
-        memory: Memory,
-        tools: Tools,
-        standby: Standby | None,
-    ) -> None:
+    def __init__(self, connected: Connected, memory: Memory, tools: Tools, standby: Standby | None) -> None:
         """Make those that are not given, and register their jobs in the queue."""
-        self.settings = settings
-        self.database = connected.database
-        self.redis = connected.cache
-        self.milvus = connected.milvus
-        self.models = connected.models
-        self.embedder = connected.embedder
-        self.jobs = connected.jobs
-        self.usage = connected.usage
-        self.authenticator = connected.authenticator
+        super().__init__(**vars(connected))
+        settings = self.settings
         self.memory = memory
         self.tools, self.tool_executor = tools.registry, tools.executor
         self.approvals, self.mcp_servers = tools.approvals, tools.servers
@@ -171,7 +172,7 @@ class Services:
         self.feedback = TurnFeedback(database)
         self.transcript = Transcript(database)
         self.conversation_names = ConversationNames(database, self.transcript, self.models)
-        self.branches = Branches(database, memory.branching)
+        self.branches = Branches(database, memory.undo)
         self.known_conversations = KnownConversations(database)
         self.explanations = Explanations(database)
         self.experts = Experts(database)
@@ -183,22 +184,70 @@ class Services:
         self.store = Store(database, self.embedder, self.jobs, default_timezone=zone, default_locale=locale)
 
     def _make_work_on_memory(self) -> None:
-        """Make what traces memory, summarises, removes, and works on it in the background."""
+        """Make what traces memory, summarises, and works on memory in the background."""
         settings, database, memory, jobs = self.settings, self.database, self.memory, self.jobs
         self.lineage = Lineage(database)
         self.prompt_lineage = PromptLineage(database, self.lineage)
         self.lineage_audit = LineageAudit(database, jobs)
-        summaries = Summaries(settings, database, self.models, jobs)
-        self.summaries, self.topics = summaries.rolling, summaries.topics
-        self.daily, self.daily_scheduler = summaries.daily, summaries.daily_scheduler
+        writer = SummaryWriter(
+            self.models,
+            most_tokens=settings.memory_summary_max_tokens,
+            chunk_tokens=settings.memory_summary_chunk_tokens,
+        )
+        self.summaries = RollingSummaries(SummaryStore(database), writer, settings, jobs)
+        keep_newest, topics_on = settings.memory_summary_window_size, settings.memory_topics
+        self.topics = TopicArchive(TopicStore(database), self.models, jobs, on=topics_on, keep_newest=keep_newest)
+        schedule = visit_schedule(settings)
+        self.daily = DailySummaries(DayStore(database), writer, schedule, jobs)
+        self.daily_scheduler = DailyScheduler(database, self.daily, jobs, on=schedule.summaries)
         self.past_days = PastDays(self.daily, database, most_tokens=settings.memory_days_tokens)
-        removal = RemovalServices(settings, database, memory, self.leases, self.events, jobs)
-        self.forgetting, self.erasure = removal.forgetting, removal.erasure
-        self.retention = removal.retention
-        find_days = self.daily_scheduler.find if self.daily_scheduler.is_on else None
-        background = BackgroundServices(settings, database, memory, self.models, self.embedder, jobs, find_days)
-        self.upkeep, self.upkeep_scheduler = background.upkeep, background.scheduler
-        self.filing, self.reflection = background.filing, background.reflection
+        self._make_removal()
+        self.filing = Filing(
+            FilingStore(database, memory.operations),
+            FilingEvidence(memory.changes.finder, memory.values, memory.foreign_origins),
+            self.models,
+            memory.changes.planner,
+            memory.hiding,
+            memory.proposals,
+            jobs,
+            on=settings.memory_filing and (settings.memory_core or settings.memory_episodes),
+            quiet_s=settings.memory_filing_quiet_s,
+            pause_s=settings.memory_filing_pause_s,
+        )
+        pairs = PairFinder(self.models, self.embedder)
+        self.upkeep = Upkeep(database, memory.values, pairs, memory.proposals.pairs, memory.operations)
+        self.upkeep_scheduler = UpkeepScheduler(
+            database,
+            self.upkeep,
+            jobs,
+            find_days=self.daily_scheduler.find if self.daily_scheduler.is_on else None,
+            on=settings.memory_upkeep and settings.memory_episodes,
+        )
+        self.reflection = Reflection(database, self.models, jobs, on=settings.memory_reflection)
+
+    def _make_removal(self) -> None:
+        """Make what removes what users said."""
+        settings, database, memory, jobs = self.settings, self.database, self.memory, self.jobs
+        stores = RemovalStores(
+            database,
+            self.leases.stop_all,
+            self.events.delete,
+            memory.index,
+            memory.operations,
+            jobs,
+            events_keep_s=settings.turn_events_keep_s,
+            on_removed=memory.drop_cached,
+        )
+        self.erasure = WholeErasure(stores)
+        self.retention = Retention(database, self.erasure, jobs)
+        self.forgetting = Erasures(
+            stores,
+            self.lineage,
+            TargetPlanner(database, memory.values, memory.changes.planner),
+            memory.hiding,
+            Receipts(database, ReceiptKey(settings.data_dir, settings.receipt_key_file)),
+            KeyRenewal(database, jobs),
+        )
 
 
 @asynccontextmanager
@@ -210,14 +259,13 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
     """
     async with AsyncExitStack() as stack:
         connected = await connect(stack, settings, engines)
-        database, cache, milvus = connected.database, connected.cache, connected.milvus
-        rebuilding = RebuildTasks(summarise=SUMMARISE, archive=ARCHIVE)
-        memory = Memory(settings, database, cache, milvus, connected.embedder, connected.jobs, rebuilding)
+        database, jobs = connected.database, connected.jobs
+        memory = Memory(settings, database, connected.milvus, connected.embedder, jobs)
         stack.push_async_callback(memory.working_sets.close)
         http = OutgoingHttp()
         stack.push_async_callback(http.close)
         tools = await asyncio.to_thread(Tools, settings, database, memory, http)
         stack.push_async_callback(tools.servers.close)
-        services = Services(settings, connected, memory, tools, engines.standby)
+        services = Services(connected, memory, tools, engines.standby)
         stack.push_async_callback(services.knowledge.search.close)
         yield services

@@ -44,7 +44,6 @@ async def open_engines(
     """Start what is embedded; stop it at the end.
 
     Args:
-        settings: where the stores are.
         alone: hold the data folder, so that no other service starts on it.
         processes: that will use them.
         shared_in: start a Redis for several processes too, with its socket in this folder.
@@ -55,7 +54,9 @@ async def open_engines(
     async with AsyncExitStack() as stack:
         if alone and (settings.milvus_uri is None or settings.database_url is None):
             stack.enter_context(held(settings.data_dir))
-        milvus = await _embedded_milvus(settings, stack) if settings.milvus_uri is None else None
+        milvus = EmbeddedMilvus(settings.data_dir) if settings.milvus_uri is None else None
+        if milvus is not None:
+            await stack.enter_async_context(milvus.running(_launched(milvus, settings)))
         database_url, owner_url = await stack.enter_async_context(open_postgres(settings, processes=processes))
         redis_url = None
         if settings.redis_url is None and shared_in is not None:
@@ -87,24 +88,15 @@ async def open_postgres(settings: Settings, *, processes: int = 1) -> AsyncItera
         return
     connections = max(_LEAST_CONNECTIONS, processes * _CONNECTIONS_OF_A_PROCESS)
     postgres = EmbeddedPostgres(settings.data_dir, options=(f"max_connections={connections}",))
-    async with AsyncExitStack() as stack:
-        stack.push_async_callback(postgres.stop)
-        await postgres.start()
-        supervising = asyncio.create_task(postgres.supervise(), name="supervision of PostgreSQL")
-        stack.callback(supervising.cancel)
+    async with postgres.running(postgres.start()):
         yield postgres.url(SERVICE_ROLE), postgres.url(OWNER_ROLE)
 
 
-async def _embedded_milvus(settings: Settings, stack: AsyncExitStack) -> EmbeddedMilvus:
-    milvus = EmbeddedMilvus(settings.data_dir)
+async def _launched(milvus: EmbeddedMilvus, settings: Settings) -> None:
     try:
         await asyncio.to_thread(milvus.launch)
     except OSError as error:
         raise unusable(settings.data_dir, error) from None
-    stack.push_async_callback(milvus.stop)
-    supervising = asyncio.create_task(milvus.supervise(), name="supervision of Milvus")
-    stack.callback(supervising.cancel)
-    return milvus
 
 
 async def migrate_if_owner(engines: Engines) -> None:
@@ -119,11 +111,7 @@ async def migrate_if_owner(engines: Engines) -> None:
 
 @asynccontextmanager
 async def open_database(settings: Settings) -> AsyncIterator[Database]:
-    """The database alone, for what needs nothing else; migrated where the owner's address is known.
-
-    Raises:
-        ConfigurationError: the database's role or schema is not what the service needs.
-    """
+    """The database alone, for what needs nothing else; migrated where the owner's address is known."""
     async with open_postgres(settings) as (database_url, owner_url):
         if owner_url:
             await asyncio.to_thread(migrate, owner_url, role_of(database_url))

@@ -1,26 +1,9 @@
 """Every error that the service raises on purpose.
 
-    AnamnesisError
-    ├── CallerError             the caller can fix it
-    │   ├── InvalidInput        a value is wrong; names the field
-    │   ├── Unauthenticated     who calls is not known
-    │   ├── Forbidden           the caller may not do this
-    │   ├── RequestBudgetExceeded what the request may use is no answer's worth
-    │   ├── NotFound            it is not there, or it belongs to somebody else
-    │   ├── RateLimited         too many requests; carries when to come back
-    │   │   └── BudgetExhausted the tokens of the day are used up
-    │   └── Conflict            it does not fit what is there
-    │       └── ConversationExists  the message was to be its first
-    ├── Unavailable             it may work later
-    │   ├── Busy                as many turns run as may
-    │   ├── DatabaseUnavailable
-    │   ├── EmbeddingFailed     the embedding endpoint; carries what it said
-    │   └── ModelFailed         the language model's endpoint; carries how it failed
-    ├── BadModelOutput          a model answered, but not what it was asked for
-    └── ConfigurationError      the operator can fix it; stops the start
-
-Anything else that is raised is a defect of ours. `api/problems.py` maps these to HTTP. Whatever reads or writes
-the database may raise `DatabaseUnavailable`: docstrings name it only where there is more to say about it.
+What the caller can fix is a `CallerError`, what may work later `Unavailable`, and what the operator can fix a
+`ConfigurationError`, which stops the start. Anything else that is raised is a defect of ours. `api/problems.py`
+maps these to HTTP. Whatever reads or writes the database may raise `DatabaseUnavailable`: docstrings name it only
+where there is more to say about it.
 """
 
 from typing import ClassVar, Literal
@@ -174,22 +157,6 @@ ModelFailure = Literal[
     "llm_parameter_refused",
 ]
 
-SamplingParameter = Literal[
-    "temperature",
-    "top_p",
-    "presence_penalty",
-    "frequency_penalty",
-    "max_tokens",
-    "max_completion_tokens",
-    "stop",
-    "seed",
-    "logit_bias",
-    "reasoning_effort",
-    "verbosity",
-    "response_format",
-]
-"""Parameters of the model that a caller may set for a turn."""
-
 RefusalTopic = Literal[
     "context",
     "tools",
@@ -270,11 +237,10 @@ class ModelFailed(Unavailable):
         """Take how the model failed.
 
         Args:
-            failure: The code that callers see.
             detail: The endpoint's own message, without secrets; for logs and administrators.
             begun: Whether text of the answer had arrived before.
             topic: What of the request was refused, if that is known.
-            parameter: The caller's own parameter that was refused, with `llm_parameter_refused`.
+            parameter: The caller's own, which was refused.
         """
         self.failure = failure
         self.detail = detail

@@ -39,7 +39,7 @@ async def check_dependencies(services: "Services") -> list[Dependency]:
     """Ask every dependency, all at once; models are not asked: their state is that of their last requests."""
     settings = services.settings
     *stores, worker = await asyncio.gather(
-        _ask("postgres", services.database.ping(), _database(services), needed=True),
+        _ask("postgres", services.database.ping(), _where(settings.database_url), needed=True),
         _ask_milvus(services),
         _ask("redis", redis.ping(services.redis), _where(settings.redis_url, embedded="in-process"), needed=False),
         _worker(settings, services.jobs),
@@ -113,26 +113,16 @@ def _where(url: object, *, embedded: str = "embedded") -> str:
     return "server" if url else embedded
 
 
-def _database(services: "Services") -> str:
-    return _where(services.settings.database_url)
-
-
-def _milvus(services: "Services") -> str:
-    where = _where(services.settings.milvus_uri)
-    if (progress := services.index_rebuild.progress) is not None:
-        return f"{where}; its indexes are being rebuilt: {progress.done} of {progress.total} done"
-    return (
-        f"{where}; its indexes are of another model or version, and will be rebuilt"
-        if services.index_rebuild.is_due
-        else where
-    )
-
-
 async def _ask_milvus(services: "Services") -> Dependency:
     standby = services.milvus.standby
     if standby is not None and not standby.is_running:
         return Dependency("milvus", "not_asked", None, "embedded; is started when it is needed")
-    return await _ask("milvus", services.milvus.ping(), _milvus(services), needed=False)
+    where = _where(services.settings.milvus_uri)
+    if (progress := services.index_rebuild.progress) is not None:
+        where += f"; its indexes are being rebuilt: {progress.done} of {progress.total} done"
+    elif services.index_rebuild.is_due:
+        where += "; its indexes are of another model or version, and will be rebuilt"
+    return await _ask("milvus", services.milvus.ping(), where, needed=False)
 
 
 async def _ask(name: str, ping: Awaitable[float], where: str, *, needed: bool) -> Dependency:

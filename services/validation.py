@@ -1,6 +1,7 @@
 """What callers give: why a value fits no schema, in plain words; their ids, and their JSON read strictly."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -8,6 +9,8 @@ from typing import Any
 from services.errors import InvalidInput
 
 Location = tuple[int | str, ...]
+
+_HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 
 _NUMBER = "must be a number"
 _TEXT = "must be a text"
@@ -60,12 +63,7 @@ _REASONS: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
 
 
 def plain_reason(error: Mapping[str, Any], accepted: Sequence[str] = ()) -> str:
-    """Say what is wrong with the field of one of pydantic's errors.
-
-    Args:
-        error: as `ValidationError.errors()` lists it.
-        accepted: names of the fields that are accepted in the place of one that is not known.
-    """
+    """Say what is wrong with the field of pydantic's error; `accepted` are the fields known in its place."""
     if error["type"] == "extra_forbidden":
         return f"is not known here; accepted: {', '.join(accepted)}" if accepted else "is not known here"
     reason = _REASONS.get(error["type"])
@@ -145,3 +143,17 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         key, _ = Counter(key for key, _ in pairs).most_common(1)[0]
         raise InvalidInput(key[:_LONGEST_KEY_SHOWN], "is given more than once in one object")
     return found
+
+
+def no_nul(text: str) -> str:
+    """Validate a text to be stored: PostgreSQL accepts neither NUL characters nor lone surrogates."""
+    if "\x00" in text:
+        raise ValueError("holds a NUL character")
+    if _HALF_CHARACTER.search(text):
+        raise ValueError("holds half of a character (a lone surrogate)")
+    return text
+
+
+def without_nul(text: str) -> str:
+    """Remove NUL characters: models emit them and PostgreSQL cannot store them."""
+    return text.replace("\x00", "")

@@ -33,7 +33,6 @@ class HistoryMessage(TypedDict):
     content: str
     parts: list[dict[str, Any]]
     """Images of the message, as OpenAI content parts; empty for most."""
-    token_count: int
     created_at: datetime
     off_record: NotRequired[bool]
     """Whether it is shown in its conversation and remembered nowhere; False if not given."""
@@ -73,11 +72,9 @@ class RecalledEpisode(TypedDict):
     """An episode that was recalled, as the prompt shows it."""
 
     episode_id: str
-    episode_type: str
     date: str
     """The user's local day of the episode."""
     text: str
-    score: float
 
 
 class TimeReference(TypedDict):

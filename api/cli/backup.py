@@ -14,7 +14,6 @@ from api.cli.stores import rebuild_indexes
 from services.backup.archive import Archive, Manifest
 from services.backup.snapshot import write_backup
 from services.engines import direct_url, open_postgres
-from services.errors import AnamnesisError, DatabaseUnavailable, InvalidInput, Unavailable
 from services.platform.migrate import role_of
 from services.platform.settings import Settings
 
@@ -33,11 +32,7 @@ def backup(
     """
     settings = shell.quiet_settings()
     file = target / f"anamnesis-{datetime.now(UTC):%Y%m%d-%H%M%S}.zip" if target.is_dir() else target
-    with (
-        _one_line_errors(f"there is no {file}"),
-        _postgres(settings) as (database_url, _),
-        shell.progress_bar() as progress,
-    ):
+    with _postgres(settings) as (database_url, _), shell.progress_bar() as progress:
         bar = progress.add_task("backup", total=None)
         manifest = write_backup(
             direct_url(settings) or database_url,
@@ -67,19 +62,15 @@ def restore(
     Example: `anamnesis restore backups/anamnesis-20260301-040000.zip`
     """
     settings = shell.quiet_settings()
-    with _one_line_errors("nothing was changed"):
+    with shell.one_line_errors("Nothing was changed."):
         manifest = _restore(settings, file, replace=replace, yes=yes)
-    try:
-        episodes, passages = asyncio.run(_rebuild(settings))
-    except Unavailable as error:
-        shell.fail(f"{error.message} Everything is restored, but the index is not rebuilt. Run: anamnesis reindex")
-    except KeyboardInterrupt:
-        shell.fail("stopped; everything is restored, but the index is not rebuilt. Run: anamnesis reindex")
+    with shell.one_line_errors("Everything is restored, but the index is not rebuilt. Run: anamnesis reindex"):
+        indexed = asyncio.run(_rebuild(settings))
     if as_json:
-        shell.print_json({**_summary(manifest), "indexed": {"episodes": episodes, "passages": passages}})
+        shell.print_json({**_summary(manifest), "indexed": indexed})
         return
     typer.echo(f"Restored the backup of {manifest.made_at}: {shell.as_counts(_rows(manifest))}.")
-    typer.echo(f"Indexed {shell.as_counts({'episodes': episodes, 'passages of knowledge bases': passages})}.")
+    typer.echo(f"Indexed {shell.as_counts(indexed)}.")
 
 
 def _restore(settings: Settings, file: Path, *, replace: bool, yes: bool) -> Manifest:
@@ -108,9 +99,9 @@ def _restore(settings: Settings, file: Path, *, replace: bool, yes: bool) -> Man
     return manifest
 
 
-async def _rebuild(settings: Settings) -> tuple[int, int]:
+async def _rebuild(settings: Settings) -> dict[str, int]:
     # A fifth of a second.
-    from services.backup.restore import forget_core_memory, users_without_their_words  # noqa: PLC0415
+    from services.backup.restore import users_without_their_words  # noqa: PLC0415
 
     async with shell.open_all_services(settings) as services:
         if lost := await users_without_their_words(services.database):
@@ -119,14 +110,7 @@ async def _rebuild(settings: Settings) -> tuple[int, int]:
                 "something of theirs was deleted for good. What they say from now on is kept as usual.",
                 err=True,
             )
-        try:
-            await forget_core_memory(services.database, services.memory.core_cache)
-        except DatabaseUnavailable:
-            raise
-        except Unavailable:
-            typer.echo("Redis does not answer; its copies of core memory expire within an hour.", err=True)
-        with shell.progress_bar() as progress:
-            return await rebuild_indexes(services, progress)
+        return await rebuild_indexes(services)
 
 
 @contextmanager
@@ -139,18 +123,6 @@ def _postgres(settings: Settings) -> Iterator[tuple[str, str | None]]:
             yield database_url, owner_url
         finally:
             runner.run(stack.aclose())
-
-
-@contextmanager
-def _one_line_errors(when_stopped: str) -> Iterator[None]:
-    try:
-        yield
-    except AnamnesisError as error:
-        shell.fail(shell.told(error), shell.WRONG_USE if isinstance(error, InvalidInput) else 1)
-    except OSError as error:
-        shell.fail(f"{error.filename or 'the file'} cannot be written: {error.strerror}")
-    except KeyboardInterrupt:
-        shell.fail(f"stopped; {when_stopped}")
 
 
 def _rows(manifest: Manifest) -> dict[str, int]:

@@ -12,8 +12,9 @@ from rich.markup import escape
 
 from anamnesis_client import Anamnesis, ClientError, ServiceError
 from api.cli.chat_answer import show_answer, show_why
-from api.cli.service import AtUrl, Refused, WithKey, connected, told
+from api.cli.service import AtUrl, WithKey, connected, told
 from api.cli.shell import WRONG_USE, InSpace, fail
+from services.errors import InvalidInput
 from services.validation import RULE, is_id
 from state.budget import WRITTEN, RequestBudget, parse_budget
 
@@ -85,7 +86,7 @@ def _enter(talk: _Talk) -> None:
     """Show the last messages of a conversation, or that it is new.
 
     Raises:
-        Refused: it belongs to an expert other than the requested one, or there is no such expert.
+        InvalidInput: it belongs to an expert or a space other than the requested one, or there is no such expert.
     """
     if talk.temporary:
         console.print("[dim]Temporary conversation: nothing of it is kept. /help lists commands.[/]")
@@ -100,19 +101,13 @@ def _enter(talk: _Talk) -> None:
             f"[dim]New conversation “{escape(talk.session)}”{with_expert}{in_space}. /help lists commands.[/]"
         )
         return
-    if talk.expert is not None and found["expert"] != talk.expert:
-        raise Refused(
-            f"The conversation “{talk.session}” belongs to the expert {found['expert']}. "
-            f"To talk to {talk.expert}, name another conversation with --session.",
-            wrong_use=True,
-        )
-    if talk.space is not None and found["space"] != talk.space:
-        belongs = f"to the space {found['space']}" if found["space"] else "to no space"
-        raise Refused(
-            f"The conversation “{talk.session}” belongs {belongs}. "
-            f"To talk in {talk.space}, name another conversation with --session.",
-            wrong_use=True,
-        )
+    for name, wanted in (("expert", talk.expert), ("space", talk.space)):
+        if wanted is not None and found[name] != wanted:
+            belongs = f"to the {name} {found[name]}" if found[name] else f"to no {name}"
+            raise InvalidInput(
+                f"--{name}",
+                f"the conversation “{talk.session}” belongs {belongs}; name another one with --session",
+            )
     talk.expert, talk.space = found["expert"], found["space"]
     console.print(f"[dim]Conversation “{escape(talk.session)}” with {escape(found['expert'])}, continued.[/]")
     for message in deque(talk.service.items("conversations", found["id"], "messages"), _SHOWN_ON_RETURN):
@@ -131,7 +126,7 @@ def _require_expert(service: Anamnesis, name: str) -> None:
         service.request("GET", "experts", name)
     except ServiceError as error:
         if error.status == HTTPStatus.NOT_FOUND:
-            raise Refused(f"There is no expert {name}; see: anamnesis api GET experts", wrong_use=True) from None
+            raise InvalidInput("--expert", f"there is no {name}; see: anamnesis api GET experts") from None
         raise
 
 
@@ -164,7 +159,7 @@ def _send(talk: _Talk, message: str) -> None:
     if talk.temporary:
         options |= {"temporary": True, "earlier": talk.said[-_MOST_EARLIER:]}
     shown = show_answer(console, talk.service, message, options)
-    if shown is None:
+    if not shown.turn_id:
         return
     talk.turn_id = shown.turn_id
     if talk.temporary and shown.text.strip():
@@ -188,7 +183,7 @@ def _obey(talk: _Talk, command: str, rest: str) -> _Talk:
             case _:
                 console.print(f"[yellow]There is no command {escape(command)}; nothing was sent.[/]")
                 _show_help()
-    except Refused as error:
+    except InvalidInput as error:
         console.print(f"[red]{escape(error.message)}[/]")
     except ClientError as error:
         console.print(f"[red]{escape(told(error))}[/]")
@@ -203,7 +198,7 @@ def _unused_name(talk: _Talk) -> str:
 
 def _begin(talk: _Talk, session: str) -> _Talk:
     if not is_id(session):
-        raise Refused(f"The name of a conversation {RULE}.")
+        raise InvalidInput("/new", f"The name of a conversation {RULE}.")
     begun = replace(talk, session=session, temporary=False, turn_id=None, said=[])
     _enter(begun)
     return begun

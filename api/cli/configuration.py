@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from api.cli.shell import AsJson, fail, print_json, settings_or_exit
+from api.cli.shell import AsJson, fail, print_json, read_settings
 from services.platform.settings_reference import (
     effective_settings,
     env_file,
@@ -33,11 +33,8 @@ def init(
     path = Path(".env")
     if path.exists():
         fail("There is a .env already; it was left as it is. Print the settings with: anamnesis init --stdout")
-    try:
-        path.touch(_OWNER_ALONE, exist_ok=False)  # it will hold keys
-        path.write_text(env_file(), encoding="utf-8")
-    except OSError as error:
-        fail(f".env cannot be written ({error.strerror}).")
+    path.touch(_OWNER_ALONE, exist_ok=False)  # it will hold keys
+    path.write_text(env_file(), encoding="utf-8")
     typer.echo("Wrote .env. Uncomment what you change, then run: anamnesis serve")
 
 
@@ -54,7 +51,7 @@ def config(
     if as_markdown:
         typer.echo(settings_page(), nl=False)
         return
-    found = effective_settings(settings_or_exit())
+    found = effective_settings(read_settings())
     if as_json:
         print_json({"settings": [asdict(each) for each in found], "unknown": unknown_variables()})
         return

@@ -14,8 +14,7 @@ import uvloop
 
 from anamnesis_client import Anamnesis
 from api.cli.service import over_http
-from api.cli.shell import fail, settings_or_exit
-from services.errors import AnamnesisError
+from api.cli.shell import fail, read_settings
 from services.platform.metrics import SHARED_FOLDER
 from services.platform.settings import Settings
 
@@ -30,7 +29,7 @@ def serve(
 
     Example: `anamnesis serve --port 8080`
     """
-    settings = settings_or_exit(host=host, port=port)
+    settings = read_settings(host=host, port=port)
     gc.disable()  # until everything is imported: collections take a fifth of that time and find nothing
     try:
         if workers > 1:
@@ -43,8 +42,6 @@ def serve(
         if again:
             sys.stdout.flush()
             os.execv(sys.executable, [each for each in sys.orig_argv if each != "--open"])  # noqa: S606
-    except AnamnesisError as error:
-        fail(error.message)
     except KeyboardInterrupt:
         raise typer.Exit(0) from None
 
@@ -78,11 +75,7 @@ def worker() -> None:
     """
     from api.cli.working import work  # noqa: PLC0415 — half a second, which other commands do without
 
-    settings = settings_or_exit()
-    try:
-        asyncio.run(work(settings))
-    except AnamnesisError as error:
-        fail(error.message)
+    asyncio.run(work(read_settings()))
 
 
 @over_http

@@ -11,9 +11,8 @@ import typer
 
 from anamnesis_client import Anamnesis, ClientError, ServiceError, Unreachable
 from anamnesis_client.calls import NOT_OURS, is_loopback
-from api.cli.shell import FAILED, WRONG_USE, fail, quiet_settings
-from api.cli.shell import told as said
-from services.errors import AnamnesisError, InvalidInput
+from api.cli.shell import FAILED, WRONG_USE, fail, one_line_errors, quiet_settings, then
+from services.errors import Unavailable
 from services.platform.settings import KEY_VARIABLE, URL_VARIABLE
 
 AtUrl = Annotated[
@@ -27,15 +26,6 @@ WithKey = Annotated[
 Rest = ParamSpec("Rest")
 
 _PATIENCE_S = 10.0
-
-
-class Refused(Exception):
-    """The program refuses something; the message is for the person at the terminal."""
-
-    def __init__(self, message: str, *, wrong_use: bool = False) -> None:
-        super().__init__(message)
-        self.message = message
-        self.wrong_use = wrong_use
 
 
 def over_http(command: Callable[Concatenate[Anamnesis, Rest], None]) -> Callable[..., None]:
@@ -63,7 +53,7 @@ def connected(url: str | None, key: str | None, *, after_failure: str = "") -> I
     Args:
         url: its address; None = as the settings of this machine say.
         key: an API key or token, if the service requires one.
-        after_failure: text after the reason, such as what to do next.
+        after_failure: a sentence after the reason, such as what to do next.
     """
     settings = quiet_settings()
     address = (url or f"http://{settings.host}:{settings.port}").rstrip("/")
@@ -71,36 +61,27 @@ def connected(url: str | None, key: str | None, *, after_failure: str = "") -> I
         fail(f"--url must begin with http:// or https://; this is {address!r}", WRONG_USE)
     headers = {"Authorization": f"Bearer {key}"} if key else None
     patience = httpx.Timeout(None, connect=_PATIENCE_S)
-    try:
-        with httpx.Client(
-            base_url=address,
-            headers=headers,
-            timeout=patience,
-            trust_env=not is_loopback(address),
-            verify=address.startswith("https://"),  # to load certificates takes longer than most commands
-        ) as http:
-            http.get("/healthz", timeout=_PATIENCE_S)
-            yield Anamnesis(address, user="me", http=http)
-    except httpx.ConnectError:
-        fail(f"No service is running at {address}; start one with: anamnesis serve")
-    except (httpx.TransportError, httpx.InvalidURL, Unreachable) as error:
-        reason = str(error) or type(error).__name__
-        fail(_then(f"The service at {address} does not answer ({reason}).", after_failure))
-    except ServiceError as error:
-        wrong_use = error.status == HTTPStatus.UNPROCESSABLE_ENTITY
-        fail(_then(told(error), after_failure), WRONG_USE if wrong_use else FAILED)
-    except Refused as error:
-        fail(error.message, WRONG_USE if error.wrong_use else FAILED)
-    except AnamnesisError as error:
-        fail(_then(said(error), after_failure), WRONG_USE if isinstance(error, InvalidInput) else FAILED)
-    except UnicodeEncodeError:
-        fail("what is given is not UTF-8", WRONG_USE)
-    except KeyboardInterrupt:
-        fail(_then("stopped.", after_failure))
-
-
-def _then(reason: str, after_failure: str) -> str:
-    return f"{reason.removesuffix('.')}. {after_failure}" if after_failure else reason
+    with one_line_errors(after_failure):
+        try:
+            with httpx.Client(
+                base_url=address,
+                headers=headers,
+                timeout=patience,
+                trust_env=not is_loopback(address),
+                verify=address.startswith("https://"),  # to load certificates takes longer than most commands
+            ) as http:
+                http.get("/healthz", timeout=_PATIENCE_S)
+                yield Anamnesis(address, user="me", http=http)
+        except httpx.ConnectError:
+            fail(f"No service is running at {address}; start one with: anamnesis serve")
+        except (httpx.TransportError, httpx.InvalidURL, Unreachable) as error:
+            reason = str(error) or type(error).__name__
+            raise Unavailable(f"The service at {address} does not answer ({reason}).") from None
+        except ServiceError as error:
+            wrong_use = error.status == HTTPStatus.UNPROCESSABLE_ENTITY
+            fail(then(told(error), after_failure), WRONG_USE if wrong_use else FAILED)
+        except UnicodeEncodeError:
+            fail("what is given is not UTF-8", WRONG_USE)
 
 
 def told(error: ClientError) -> str:

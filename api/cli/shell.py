@@ -1,9 +1,9 @@
-"""Shared parts of commands: the Typer application, settings, stores, tables, and errors in one line."""
+"""Shared parts of commands: the Typer application, errors in one line, settings, stores, and tables."""
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import asdict, is_dataclass
 from datetime import datetime
 from importlib import metadata
@@ -14,10 +14,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from typer.core import TyperGroup
 
 from services.conversations.values import space_name
 from services.engines import Engines, direct_url, migrate_if_owner, open_engines, open_postgres
-from services.errors import AnamnesisError, InvalidInput, Unavailable
+from services.errors import AnamnesisError, ConfigurationError, InvalidInput, Unavailable
 from services.platform.logs import configure_logs
 from services.platform.proxies import prepare_proxies
 from services.platform.settings import Settings, load_settings
@@ -37,7 +38,6 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for a program t
 Named = Annotated[str | None, typer.Option("--tenant", help="Name or id of a tenant.")]
 OfTenant = Annotated[str, typer.Option("--tenant", help="Name or id of the tenant.")]
 OfUser = Annotated[str, typer.Argument(metavar="USER", help="The caller's name for the user.")]
-OfExpert = Annotated[str, typer.Option("--expert", help="Name of the expert whose memory it is.")]
 
 
 def _space(name: str | None) -> str | None:
@@ -50,21 +50,19 @@ def _space(name: str | None) -> str | None:
 
 
 InSpace = Annotated[str | None, typer.Option("--space", help="Name of a space of the user.", callback=_space)]
-AsOf = Annotated[
-    datetime | None,
-    typer.Option(
-        "--as-of",
-        formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%z"],
-        help="Show what memory knew at this moment; without an offset, in this machine's time zone.",
-    ),
-]
-Limit = Annotated[int, typer.Option("--limit", min=1, max=10_000, help="Rows to show at most.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 
 
+class _Commands(TyperGroup):
+    def invoke(self, ctx: Any) -> Any:
+        with one_line_errors():
+            return super().invoke(ctx)
+
+
 def make_shell() -> typer.Typer:
-    """Make the application that commands are added to."""
+    """Make the application that commands are added to; an error of any ends the program with one line."""
     shell = typer.Typer(
+        cls=_Commands,
         name="anamnesis",
         help="A self-hosted conversational agent service that remembers.",
         no_args_is_help=True,
@@ -87,11 +85,11 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-def settings_or_exit(**overrides: Any) -> Settings:
+def read_settings(**overrides: Any) -> Settings:
     """Read the settings; a wrong one ends the program with one line."""
     try:
         settings = load_settings(**{name: value for name, value in overrides.items() if value is not None})
-    except AnamnesisError as error:
+    except ConfigurationError as error:
         fail(error.message, WRONG_USE)
     configure_logs(settings.log_format, settings.log_level)
     for line in unknown_variables():
@@ -101,26 +99,15 @@ def settings_or_exit(**overrides: Any) -> Settings:
 
 def quiet_settings() -> Settings:
     """Read the settings for a command whose output log lines would interrupt: only warnings are logged."""
-    settings = settings_or_exit()
+    settings = read_settings()
     if settings.log_level == "info":
         configure_logs(settings.log_format, "warning")
     return settings
 
 
-def run(work: Callable[[Settings], Coroutine[Any, Any, Result]], *, after_failure: str = "") -> Result:
-    """Run a command's work and return its result; an error ends the program with one line.
-
-    Args:
-        work: takes the settings.
-        after_failure: text after the reason, such as what to do next; begins with a space.
-    """
-    settings = quiet_settings()
-    try:
-        return asyncio.run(work(settings))
-    except AnamnesisError as error:
-        fail(f"{told(error)}{after_failure}", WRONG_USE if isinstance(error, InvalidInput) else FAILED)
-    except KeyboardInterrupt:
-        fail(f"stopped.{after_failure}")
+def run(work: Callable[[Settings], Coroutine[Any, Any, Result]]) -> Result:
+    """Run a command's work, which takes the settings, and return its result."""
+    return asyncio.run(work(quiet_settings()))
 
 
 def open_services_on(settings: Settings, engines: Engines) -> AbstractAsyncContextManager["Services"]:
@@ -160,11 +147,6 @@ async def wait_for_milvus(services: "Services") -> None:
             return
         except Unavailable:
             await asyncio.sleep(_BETWEEN_LOOKS_S)
-
-
-def given(**values: Any) -> dict[str, Any]:
-    """Return the values that are given: all but None."""
-    return {name: value for name, value in values.items() if value is not None}
 
 
 def progress_bar(*, in_bytes: bool = False) -> Progress:
@@ -253,6 +235,31 @@ def fail(message: str, code: int = FAILED) -> NoReturn:
     raise typer.Exit(code)
 
 
+@contextmanager
+def one_line_errors(after_failure: str = "") -> Iterator[None]:
+    """End the program with one line where what is within fails or is stopped.
+
+    Args:
+        after_failure: a sentence after the reason, such as what to do next.
+    """
+    try:
+        yield
+    except AnamnesisError as error:
+        code = WRONG_USE if isinstance(error, InvalidInput) else FAILED
+        fail(then(told(error), after_failure), code)
+    except OSError as error:
+        if isinstance(error, ConnectionError | TimeoutError):  # of a defect, or the reader of a pipe has gone
+            raise
+        fail(then(f"{error.filename or 'the output'}: {error.strerror}", after_failure))
+    except KeyboardInterrupt:
+        fail(then("stopped", after_failure))
+
+
+def then(reason: str, after_failure: str) -> str:
+    """Return a reason with the sentence after it, if there is one."""
+    return f"{reason.removesuffix('.')}. {after_failure}" if after_failure else reason
+
+
 def told(error: AnamnesisError) -> str:
     """Return an error's message, with the field that is wrong."""
     return f"{error.field}: {error.message}" if isinstance(error, InvalidInput) else error.message
@@ -266,7 +273,7 @@ def _anamnesis(
     """A self-hosted conversational agent service that remembers."""
     try:
         prepare_proxies()
-    except AnamnesisError as error:
+    except ConfigurationError as error:
         fail(error.message, WRONG_USE)
 
 

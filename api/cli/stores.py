@@ -1,14 +1,14 @@
 """Commands on the stores: `migrate`, `reindex`, and `encryption`, of the keys of users."""
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 import typer
-from rich.progress import Progress
 
 from api.cli import shell
 from services.engines import open_database, open_postgres
-from services.errors import AnamnesisError, ConfigurationError
+from services.errors import ConfigurationError
 from services.platform import migrate as migration
 from services.platform.postgres import Database
 from services.platform.settings import Settings
@@ -23,11 +23,7 @@ def migrate() -> None:
     Example: `ANAMNESIS_DATABASE_URL=postgresql://anamnesis:…@db/anamnesis
     ANAMNESIS_MIGRATION_DATABASE_URL=postgresql://owner:…@db/anamnesis anamnesis migrate`
     """
-    settings = shell.settings_or_exit()
-    try:
-        before, after = asyncio.run(_migrate(settings))
-    except AnamnesisError as error:
-        shell.fail(error.message)
+    before, after = asyncio.run(_migrate(shell.read_settings()))
     done = f"The schema is at {after}" if before == after else f"Upgraded the schema from {before} to {after}"
     typer.echo(f"{done}.")
 
@@ -46,35 +42,31 @@ def reindex() -> None:
 
     Example: `anamnesis reindex`
     """
-    settings = shell.quiet_settings()
-    try:
-        episodes, passages = asyncio.run(_reindex(settings))
-    except AnamnesisError as error:
-        shell.fail(f"{error.message} The previous index is still in use; run the command again.")
-    except KeyboardInterrupt:
-        shell.fail("stopped; the previous index is still in use, run the command again")
-    typer.echo(f"Indexed {shell.as_counts({'episodes': episodes, 'passages of knowledge bases': passages})}.")
+
+    async def work(settings: Settings) -> dict[str, int]:
+        async with shell.open_all_services(settings) as services:
+            return await rebuild_indexes(services)
+
+    with shell.one_line_errors("The previous index is still in use; run the command again."):
+        typer.echo(f"Indexed {shell.as_counts(shell.run(work))}.")
 
 
-async def _reindex(settings: Settings) -> tuple[int, int]:
-    async with shell.open_all_services(settings) as services:
-        with shell.progress_bar() as progress:
-            return await rebuild_indexes(services, progress)
-
-
-async def rebuild_indexes(services: "Services", progress: Progress) -> tuple[int, int]:
-    """Rebuild both indexes, with a progress bar for each; return the numbers of episodes and passages.
+async def rebuild_indexes(services: "Services") -> dict[str, int]:
+    """Rebuild both indexes, with a progress bar for each; return how many episodes and passages there are.
 
     Raises:
         Unavailable: a store or the embedding endpoint does not answer; the previous index is still in use.
     """
     counts = await services.index_rebuild.count()
-    episodes, passages = (
-        progress.add_task(name, total=count) for name, count in zip(("episodes", "passages"), counts, strict=True)
-    )
-    return await services.index_rebuild.rebuild(
-        lambda more: progress.advance(episodes, more), lambda more: progress.advance(passages, more)
-    )
+    with shell.progress_bar() as progress:
+        bars = [
+            progress.add_task(name, total=count)
+            for name, count in zip(("episodes", "passages"), counts, strict=True)
+        ]
+        episodes, passages = await services.index_rebuild.rebuild(
+            *(partial(progress.advance, each) for each in bars)
+        )
+    return {"episodes": episodes, "passages": passages}
 
 
 encryption_app = shell.command_group("Look after the keys of encrypted data.")

@@ -12,7 +12,7 @@ from services.bootstrap import Services, open_services
 from services.engines import migrate_if_owner, open_engines
 from services.errors import Unavailable
 from services.platform import redis
-from services.platform.machine_zone import zone_doubt
+from services.platform.machine import zone_doubt
 from services.platform.settings import Settings
 from services.platform.tracing import TRACING
 from services.warm_up import warm_up

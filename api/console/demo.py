@@ -16,21 +16,19 @@ from zoneinfo import ZoneInfo
 
 from fastapi import APIRouter
 from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.tools import BaseTool
 from pydantic import BaseModel, Field
 
-from api.access import Admin, ServicesOf
+from api.access import Admin
 from api.paging import NO_CONTENT
-from api.problems import documented
+from api.problems import CONFLICT, NOT_FOUND, documented
 from api.request_bodies import JsonRoute
 from graph.builder import build_graph
 from graph.turns.log import TurnLog
-from graph.turns.requests import TurnRequest, new_turn
 from graph.turns.run import TurnDriver, TurnRun
 from graph.turns.turn_queue import TurnQueue
 from services.bootstrap import Services
 from services.conversations.experts import NewExpert
-from services.conversations.turn import OpenTurn
+from services.conversations.turn import TurnRequest
 from services.errors import Conflict, NotFound, Unavailable
 from services.experiments.experiments import NewExperiment
 from services.knowledge.bases import NewBase
@@ -38,10 +36,10 @@ from services.llm.chat_models import ChatModels
 from services.llm.request_form import OnText
 from services.memory.blocks import Owner
 from services.memory.episodes.episode import NewEpisode
-from services.memory.items import ItemChange
 from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
-from state.conversation import Sampling, TurnInput
+from state.memory import ItemChange
+from state.turn import OpenTurn, TurnInput
 
 DEMO_USER = "demo:lin"
 """User of the demo."""
@@ -82,16 +80,7 @@ class RecordedModels(ChatModels):
 
     answers: Mapping[str, str]
 
-    async def answer(
-        self,
-        messages: Sequence[BaseMessage],
-        *,
-        on_text: OnText,
-        model: str | None = None,
-        tools: Sequence[BaseTool] = (),
-        sampling: Sampling | None = None,
-        most_tokens: int | None = None,
-    ) -> AIMessage:
+    async def answer(self, messages: Sequence[BaseMessage], *, on_text: OnText, **_: Any) -> AIMessage:
         """Stream the answer of the message that the prompt ends with."""
         asked = messages[-1].text
         text = next(answer for said, answer in self.answers.items() if asked.endswith(said))
@@ -237,10 +226,10 @@ class _Player:
             expert=conversation.get("expert"),
             requested_kb_prefix=conversation.get("base"),
         )
-        turn = await self._services.turns.open_or_find(new_turn(TurnRequest(self._tenant_id, asked)))
+        turn = await self._services.turns.open_or_find(TurnRequest(self._tenant_id, asked))
         if not isinstance(turn, OpenTurn):
             raise Conflict("The demo is being loaded already.")
-        run = TurnRun(turn, asked, TurnLog(), now=moment.astimezone(UTC))
+        run = TurnRun(turn, TurnLog(), now=moment.astimezone(UTC))
         await self._driver.run(run)
         if run.log.last.status != "done":
             raise Unavailable(f"A turn of the demo did not end: {run.log.last.content}")
@@ -282,16 +271,14 @@ class DemoView(BaseModel):
     turns: int = Field(description="That were played.")
 
 
-@router.post(
-    "", response_model=DemoView, status_code=HTTPStatus.CREATED, responses=documented(HTTPStatus.CONFLICT)
-)
-async def load(services: ServicesOf, caller: Admin) -> Any:
+@router.post("", response_model=DemoView, status_code=HTTPStatus.CREATED, responses=CONFLICT)
+async def load(caller: Admin) -> Any:
     """Load a month of made-up conversations for a separate demo user, without a model. 409 if they are loaded."""
-    turns = await Demo(services).load(caller.tenant_id, datetime.now(UTC))
+    turns = await Demo(caller.services).load(caller.tenant_id, datetime.now(UTC))
     return {"user_id": DEMO_USER, "turns": turns}
 
 
-@router.delete("", **NO_CONTENT, responses=documented(HTTPStatus.NOT_FOUND))
-async def remove(services: ServicesOf, caller: Admin) -> None:
+@router.delete("", **NO_CONTENT, responses=NOT_FOUND)
+async def remove(caller: Admin) -> None:
     """Remove the demo with all that came with it."""
-    await Demo(services).remove(caller.tenant_id)
+    await Demo(caller.services).remove(caller.tenant_id)

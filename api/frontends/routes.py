@@ -1,28 +1,159 @@
 """`/api/v1/ui`: front-end protocols; turns are started as for OpenAI's clients."""
 
-from collections.abc import Awaitable, Callable
-from functools import partial
+from collections.abc import Sequence
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic.alias_generators import to_camel
 
-from api.access import Chatter, RunnerOf, ServicesOf, TurnStarter
+from api.access import Chatter, PathId, StartsTurns, TurnStarter
 from api.end_user import end_user_of
 from api.frontends.mapping import HEADERS, AgUiMapper, UiMessageMapper, mapped
-from api.frontends.schemas import AgUiRequest, UiChatRequest
-from api.openai.messages import read_messages
+from api.openai.messages import ClientMessage, read_messages
 from api.openai.sessions import ClientIds
-from api.openai.turn_request import ReadRequest, RequestStarter, StartedTurn, budget_of
-from api.paging import PathId
+from api.openai.turn_request import ReadRequest, StartedTurn, budget_of, start_turn
 from api.problems import documented
 from api.request_bodies import JsonRoute
 from api.streams import EventStream, LastSeen
-from graph.turns.runner import TurnRunner
-from services.conversations.values import Id
+from services.conversations.values import Id, SpaceName
 from services.errors import InvalidInput
 from services.validation import RULE, is_id
+
+_MOST_MESSAGES = 10_000
+
+
+class _Camel(BaseModel):
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
+
+
+class UiMessage(BaseModel):
+    """A message of the AI SDK; of its parts, text and images are read."""
+
+    id: str | None = Field(None, max_length=256)
+    role: Literal["system", "user", "assistant"]
+    parts: list[dict[str, Any]] = Field(max_length=1000)
+
+    def as_client_message(self) -> ClientMessage:
+        """The message as `/v1` reads it."""
+        content: list[dict[str, Any]] = []
+        for part in self.parts:
+            if part.get("type") == "text":
+                content.append({"type": "text", "text": part.get("text")})
+            elif part.get("type") == "file" and str(part.get("mediaType", "")).startswith("image/"):
+                content.append({"type": "image_url", "image_url": part.get("url")})
+        return ClientMessage(role=self.role, content=content)
+
+
+class UiChatRequest(_Camel):
+    """What the AI SDK's chat sends; `user` and `expert` are added in its `body`."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "id": "chat-1",
+                    "user": "u-1",
+                    "messages": [{"id": "m-1", "role": "user", "parts": [{"type": "text", "text": "Hello!"}]}],
+                }
+            ]
+        },
+    )
+
+    id: str = Field(min_length=1, max_length=128, description="The chat: the name of the conversation.")
+    messages: list[UiMessage] = Field(min_length=1, max_length=_MOST_MESSAGES)
+    trigger: Literal["submit-message", "regenerate-message"] = "submit-message"
+    message_id: str | None = Field(None, max_length=256, description="The message that was edited, or the answer.")
+    user: str | None = Field(None, description="For whom the request is.")
+    expert: str = Field("default", description="Name of an expert, or an alias of one.")
+
+    space: SpaceName | None = Field(None, description="The space of a new conversation.")
+    temporary: bool = Field(False, description="Store nothing of it.")
+
+    @property
+    def edits_first(self) -> bool:
+        """Whether the message replaces the first one of the conversation."""
+        return self.trigger == "submit-message" and self.message_id is not None and len(self.messages) == 1
+
+    def said(self) -> list[ClientMessage]:
+        """The messages as `/v1` reads them."""
+        return [each.as_client_message() for each in self.messages]
+
+
+class AgUiMessage(_Camel):
+    """A message of AG-UI; those of tools, of activities and of reasoning are not read."""
+
+    id: str | None = Field(None, max_length=256)
+    role: str = Field(max_length=64)
+    content: str | list[dict[str, Any]] | dict[str, Any] | None = None
+
+
+class ForwardedProps(BaseModel):
+    """What a front end adds to a run; other properties are not read."""
+
+    model_config = ConfigDict(strict=True)
+
+    user: str | None = Field(None, description="For whom the request is.")
+    expert: str | None = Field(None, description="Name of an expert, or an alias of one.")
+    space: Annotated[SpaceName | None, BeforeValidator(lambda name: name or None)] = Field(
+        None, description="The space of a new conversation."
+    )
+    temporary: bool = Field(False, description="Store nothing of it.")
+
+
+class AgUiRequest(_Camel):
+    """What AG-UI calls `RunAgentInput`; `user` and `expert` are read from `forwardedProps`."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "threadId": "thread-1",
+                    "runId": "run-1",
+                    "messages": [{"id": "m-1", "role": "user", "content": "Hello!"}],
+                    "forwardedProps": {"user": "u-1"},
+                }
+            ]
+        }
+    )
+
+    thread_id: str = Field(min_length=1, max_length=128, description="The name of the conversation.")
+    run_id: str = Field(
+        pattern=r"^[\x21-\x7e]{1,255}$", description="Sent again, it is the same turn and nothing happens twice."
+    )
+    messages: list[AgUiMessage] = Field(min_length=1, max_length=_MOST_MESSAGES)
+    forwarded_props: ForwardedProps | None = None
+
+    def said(self) -> list[ClientMessage]:
+        """The messages as `/v1` reads them.
+
+        Raises:
+            InvalidInput: a message has a content that is none.
+        """
+        said = []
+        for place, each in enumerate(self.messages):
+            if each.role not in {"system", "developer", "user", "assistant"}:
+                continue
+            if isinstance(each.content, dict):
+                raise InvalidInput(f"messages.{place}.content", "is neither a text nor a list of parts")
+            content = each.content
+            if isinstance(content, list):
+                content = [_part(part) for part in content]
+            said.append(ClientMessage(role=each.role, content=content))
+        return said
+
+
+def _part(part: dict[str, Any]) -> dict[str, Any]:
+    """A part of a message's content; an image as `/v1` reads it, whatever names its source."""
+    if part.get("type") != "image":
+        return part
+    source = part.get("source") or {}
+    if source.get("type") == "data":
+        return {"type": "image_url", "image_url": f"data:{source.get('mimeType')};base64,{source.get('value')}"}
+    return {"type": "image_url", "image_url": source.get("value")}
+
 
 CHAT_PATH = "/api/v1/ui/chat"
 AG_UI_PATH = "/api/v1/ui/ag-ui"
@@ -44,29 +175,18 @@ router = APIRouter(
 
 
 @router.post(CHAT_PATH, response_class=StreamingResponse, responses=_STREAM)
-async def ui_chat(
-    body: UiChatRequest, connection: Request, services: ServicesOf, starter: TurnStarter, runner: RunnerOf
-) -> EventStream:
+async def ui_chat(body: UiChatRequest, starter: TurnStarter) -> EventStream:
     """Answer the last message of an AI SDK chat; the messages before it show what is new."""
     ids = ClientIds(
         session=_session("id", body.id),
         space=body.space,
         parent="" if body.edits_first else None,
-        idempotency_key=connection.headers.get("Idempotency-Key", "").strip() or None,
+        idempotency_key=starter.headers.get("Idempotency-Key", "").strip() or None,
     )
-    person = end_user_of(starter.caller, connection.headers, services.settings, ("user", body.user))
-    request = ReadRequest(
-        body.expert,
-        read_messages(body.said()),
-        ids,
-        person,
-        keeps=not body.temporary,
-        budget=budget_of(connection.headers),
-    )
-    started = await RequestStarter(services, runner, starter).start(request)
-    events = runner.follow(started.tenant_id, started.turn_id)
-    stream = mapped(events, UiMessageMapper(started.turn_id))
-    return EventStream(stream, _stop_of(runner, started), {**HEADERS, **started.headers})
+    named = ("user", body.user)
+    started = await _start(starter, body.said(), body.expert, ids, named, temporary=body.temporary)
+    stream = mapped(started.events, UiMessageMapper(started.turn_id))
+    return EventStream(stream, started.abandon, {**HEADERS, **started.headers})
 
 
 @router.get(
@@ -77,52 +197,45 @@ async def ui_chat(
 async def ui_chat_stream(
     chat_id: PathId,
     connection: Request,
-    services: ServicesOf,
     caller: Chatter,
-    runner: RunnerOf,
     user: Annotated[Id | None, Query(description="Whose chat it is, where nothing else says so.")] = None,
 ) -> Response:
     """Resume the answer that an AI SDK chat is waiting for, from its beginning; 204 if there is none."""
-    person = end_user_of(caller, connection.headers, services.settings, ("user", user))
+    person = end_user_of(caller, connection.headers, caller.services.settings, ("user", user))
     if person.user_id is None:
         raise InvalidInput("user", "names nobody; send `user`, or use a key or a token that does")
-    running = await services.turns.under_way(caller.tenant_id, person.user_id, chat_id)
+    running = await caller.services.turns.under_way(caller.tenant_id, person.user_id, chat_id)
     if running is None:
         return Response(status_code=HTTPStatus.NO_CONTENT)
-    return EventStream(mapped(runner.follow(caller.tenant_id, running), UiMessageMapper(running)), None, HEADERS)
+    return EventStream(
+        mapped(caller.runner.follow(caller.tenant_id, running), UiMessageMapper(running)), None, HEADERS
+    )
 
 
 @router.post(AG_UI_PATH, response_class=StreamingResponse, responses=_STREAM)
-async def ag_ui(
-    body: AgUiRequest,
-    connection: Request,
-    services: ServicesOf,
-    starter: TurnStarter,
-    runner: RunnerOf,
-    last_seen: LastSeen,
-) -> EventStream:
+async def ag_ui(body: AgUiRequest, starter: TurnStarter, last_seen: LastSeen) -> EventStream:
     """Run AG-UI's agent; the same run sent again, with `Last-Event-ID`, resumes where it broke."""
-    named = ("forwardedProps.user", body.prop("user"))
-    expert = body.prop("expert") or "default"
-    ids = ClientIds(session=_session("threadId", body.thread_id), space=body.space, idempotency_key=body.run_id)
-    person = end_user_of(starter.caller, connection.headers, services.settings, named)
-    request = ReadRequest(
-        expert,
-        read_messages(body.said()),
-        ids,
-        person,
-        keeps=not body.temporary,
-        budget=budget_of(connection.headers),
-    )
-    started = await RequestStarter(services, runner, starter).start(request)
+    props = body.forwarded_props or ForwardedProps()
+    ids = ClientIds(session=_session("threadId", body.thread_id), space=props.space, idempotency_key=body.run_id)
+    named = ("forwardedProps.user", props.user)
+    started = await _start(starter, body.said(), props.expert or "default", ids, named, temporary=props.temporary)
     mapper = AgUiMapper(started.turn_id, thread_id=body.thread_id, run_id=body.run_id)
-    events = runner.follow(started.tenant_id, started.turn_id)
-    return EventStream(mapped(events, mapper, last_seen), _stop_of(runner, started), started.headers)
+    return EventStream(mapped(started.events, mapper, last_seen), started.abandon, started.headers)
 
 
-def _stop_of(runner: TurnRunner, started: StartedTurn) -> Callable[[], Awaitable[object]] | None:
-    """Return what ends a temporary turn when its reader disconnects."""
-    return None if started.stored else partial(runner.abandon, started.tenant_id, started.turn_id)
+async def _start(
+    starter: StartsTurns,
+    said: Sequence[ClientMessage],
+    expert: str,
+    ids: ClientIds,
+    named: tuple[str, str | None],
+    *,
+    temporary: bool,
+) -> StartedTurn:
+    person = end_user_of(starter.caller, starter.headers, starter.services.settings, named)
+    budget = budget_of(starter.headers)
+    asking = ReadRequest(expert, read_messages(said), ids, person, keeps=not temporary, budget=budget)
+    return await start_turn(starter, asking)
 
 
 def _session(field: str, name: str) -> str:

@@ -14,8 +14,7 @@ from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import LATEST_MODERN_VERSION
 
-from api.mcp.challenge import MCP_PATH
-
+_MCP_PATH = "/mcp"
 _TIMEOUT_S = 60.0
 _Context = ServerRequestContext[Any]
 _Page = types.PaginatedRequestParams | None
@@ -36,7 +35,7 @@ async def forward(url: str, user: str | None, key: str | None) -> None:
     Raises:
         Unreachable: the service does not answer as an MCP server.
     """
-    address = url.rstrip("/").removesuffix(MCP_PATH) + MCP_PATH
+    address = url.rstrip("/").removesuffix(_MCP_PATH) + _MCP_PATH
     headers = {b"X-User-Id": user.encode()} if user else {}
     if key:
         headers[b"Authorization"] = f"Bearer {key}".encode()

@@ -1,21 +1,21 @@
 """`/mcp`: the MCP server over HTTP, without sessions; made with the first request."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+import re
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-import orjson
 from fastapi.requests import HTTPConnection
+from pydantic import BaseModel, ConfigDict, ValidationError
+from starlette.datastructures import URL, Headers
 from starlette.responses import JSONResponse
 from starlette.routing import Route
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
-from api.access import caller_of
+from api.access import known_caller
 from api.end_user import end_user_of
-from api.mcp.challenge import MCP_PATH, METADATA_PATH, public_address
-from api.problems import response_of
-from api.request_bodies import parsed
+from api.problems import invalid_fields, response_of
+from api.request_bodies import Replayed, parsed
 from services.bootstrap import Services
 from services.errors import AnamnesisError, InvalidInput, NotFound
 from services.identity.caller import Scope as Permission
@@ -24,19 +24,34 @@ if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 
+MCP_PATH = "/mcp"
+_PREFIX = re.compile(r"(?:/[A-Za-z0-9._~-]{1,64}){1,8}")
+METADATA_PATH = f"/.well-known/oauth-protected-resource{MCP_PATH}"
 _SCOPES: list[Permission] = ["memory:read", "memory:write"]
 """Scopes that the tools need. Clients ask for all that are named here, and a token with `admin` has no user."""
+
+
+def public_address(scope: Scope, path: str) -> URL:
+    """The address under which the client reaches a path, below the prefix that a proxy takes off and names."""
+    prefix = Headers(scope=scope).get("x-forwarded-prefix", "").rstrip("/")
+    if not _PREFIX.fullmatch(prefix):
+        prefix = ""
+    return URL(scope=scope).replace(path=f"{prefix}{path}", query="")
+
+
+def challenge(scope: Scope) -> str:
+    """The value of `WWW-Authenticate` for a request."""
+    if scope["path"] != MCP_PATH:
+        return "Bearer"
+    address = public_address(scope, METADATA_PATH)
+    return f'Bearer resource_metadata="{address}"'
 
 
 class McpOverHttp:
     """Answers the requests of assistants, once there is one."""
 
-    def __init__(
-        self, services: Services, make: "Callable[[Services], StreamableHTTPSessionManager] | None" = None
-    ) -> None:
-        """Take the services; `make` makes the server's manager with the first request."""
+    def __init__(self, services: Services) -> None:
         self._services = services
-        self._make = make or _make_manager
         self._opening = asyncio.Lock()
         self._manager: StreamableHTTPSessionManager | None = None
         self._running: asyncio.Task[None] | None = None
@@ -46,16 +61,15 @@ class McpOverHttp:
         """Answer one request of a known caller."""
         connection = HTTPConnection(scope)
         try:
-            caller = await caller_of(connection)
-            if self._services.rate_limits is not None:
-                await self._services.rate_limits.count_request(caller.tenant_id)
+            caller = await known_caller(connection)
             end_user = end_user_of(caller, connection.headers, self._services.settings)
         except AnamnesisError as error:
             await response_of(error, path=MCP_PATH)(scope, receive, send)
             return
         scope["state"]["acting"] = (caller, end_user.user_id)
         if connection.headers.get("content-type", "").startswith("application/json"):
-            body, receive = await read_body(receive, MOST_BYTES)
+            message = await receive()  # all of the body: `api/request_bodies.py` has waited for it
+            receive, body = Replayed(receive, message), message.get("body", b"")
             if len(body) <= MOST_BYTES and (refused := await refusal(body)) is not None:
                 await refused(scope, receive, send)
                 return
@@ -71,7 +85,7 @@ class McpOverHttp:
     async def _opened(self) -> "StreamableHTTPSessionManager":
         async with self._opening:
             if self._manager is None:
-                manager = await asyncio.to_thread(self._make, self._services)
+                manager = await asyncio.to_thread(_make_manager, self._services)
                 started = asyncio.get_running_loop().create_future()
                 # The task that opens it must also close it, so no request's task may be the one.
                 self._running = asyncio.create_task(self._run(manager, started))
@@ -130,57 +144,37 @@ _PARSE_ERROR = -32700
 _INVALID_REQUEST = -32600
 
 
-async def read_body(receive: Receive, most: int) -> tuple[bytes, Receive]:
-    """Read a body, up to slightly more than `most` bytes; also return what gives the same request once more."""
-    read: list[Message] = []
-    size, more = 0, True
-    while more and size <= most:
-        message = await receive()
-        read.append(message)
-        size += len(message.get("body", b""))
-        more = message["type"] == "http.request" and message.get("more_body", False)
-    body = b"".join(message.get("body", b"") for message in read)
-    kept = iter(read)
+class _Message(BaseModel):
+    """A message of JSON-RPC: a response, as far as it is looked at here."""
 
-    async def again() -> Message:
-        return next(kept, None) or await receive()
+    model_config = ConfigDict(strict=True)
 
-    return body, again
+    jsonrpc: Literal["2.0"]
+    id: str | int = ""
+
+
+class _Request(_Message):
+    """A request, or a notification."""
+
+    method: str
+    params: dict[str, Any] | None = None
 
 
 async def refusal(body: bytes) -> JSONResponse | None:
     """The error answer to a body that is no message of JSON-RPC 2.0; None = it is one."""
+    code = _INVALID_REQUEST
     try:
-        message = orjson.loads(body)
-        await parsed(body)
+        found = await parsed(body)
+        if not isinstance(found, dict):
+            raise InvalidInput("body", "must be one message, a JSON object")
+        (_Message if {"result", "error"} & found.keys() else _Request).model_validate(found)
     except InvalidInput as error:
-        return _error(None, _INVALID_REQUEST, f"Invalid request: {error.field}: {error.message}.")
+        reason = f"Invalid request: {error.field}: {error.message}."
+    except ValidationError as error:
+        reason = f"Invalid request: {invalid_fields(error.errors(), {}).detail}."
     except (ValueError, RecursionError):
-        return _error(None, _PARSE_ERROR, "Parse error: the body is not valid JSON.")
-    if not isinstance(message, dict):
-        return _error(None, _INVALID_REQUEST, "Invalid request: the body must be one message, a JSON object.")
-    named = message.get("id")
-    id_fits = isinstance(named, str | int) and not isinstance(named, bool)
-    reason = None
-    if "id" in message and not id_fits:
-        reason = "id: must be a string or an integer"
-    elif message.get("jsonrpc") != "2.0":
-        reason = 'jsonrpc: must be "2.0"'
-    elif not ({"result", "error"} & message.keys()):
-        reason = _wrong_in_request(message)
-    if reason is None:
+        code, reason = _PARSE_ERROR, "Parse error: the body is not valid JSON."
+    else:
         return None
-    return _error(named if id_fits else None, _INVALID_REQUEST, f"Invalid request: {reason}.")
-
-
-def _wrong_in_request(message: Mapping[str, Any]) -> str | None:
-    if not isinstance(message.get("method"), str):
-        return "method: must be a string" if "method" in message else "method: is missing"
-    if not isinstance(message.get("params") or {}, dict):
-        return "params: must be an object"
-    return None
-
-
-def _error(named: str | int | None, code: int, message: str) -> JSONResponse:
-    document = {"jsonrpc": "2.0", "id": named, "error": {"code": code, "message": message}}
+    document = {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": reason}}
     return JSONResponse(document, HTTPStatus.BAD_REQUEST)

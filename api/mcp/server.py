@@ -16,7 +16,6 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 from pydantic import Field
 
-from api.addresses import LOOPBACK_NAMES
 from api.mcp.acting import Acting
 from api.mcp.http import MOST_BYTES
 from api.mcp.tools import ActingOf, MemoryTools, happened, profile_of
@@ -131,25 +130,12 @@ def make_manager(services: Services) -> StreamableHTTPSessionManager:
         request: Any = ctx.request_context.request
         return Acting(services, *request.state.acting)
 
-    names = [f"[{name}]" if ":" in name else name for name in LOOPBACK_NAMES | {services.settings.host}]
-    security = TransportSecuritySettings(
-        enable_dns_rebinding_protection=not services.authenticator.is_needed,
-        allowed_hosts=[host for name in names for host in (name, f"{name}:*")],
-        allowed_origins=[
-            *(
-                f"{scheme}://{host}"
-                for name in names
-                for host in (name, f"{name}:*")
-                for scheme in ("http", "https")
-            ),
-            *services.settings.trusted_origins,
-        ],
-    )
     server = make_server(services.settings, acting_of)
     server.streamable_http_app(
         json_response=True,
         stateless_http=True,
         max_request_body_size=MOST_BYTES,
-        transport_security=security,
+        # Hosts and origins are looked at before any request gets here (`api/addresses.py`).
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
     return server.session_manager

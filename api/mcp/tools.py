@@ -17,7 +17,7 @@ from services.conversations.values import Id as Name
 from services.conversations.values import SpaceName
 from services.memory.episodes.episode import Scope
 from services.memory.planner import LONGEST_ITEM, Kept
-from services.summaries.past_days import DaysQuery, DaysResult, SaidMessage
+from services.summaries.past_days import DaysQuery, ToldDay
 from services.time_reference.local_days import bounds
 from state.memory import MemoryChange
 from state.prompt import TimeReference
@@ -102,10 +102,10 @@ class MemoryTools:
             if owner is None:
                 return RecalledView(memories=[], degraded=[])
             user = await acting.services.users.get(owner.tenant_id, acting.user("memory:read"))
-            lower, upper = _instants(since, until, user.timezone)
+            lower = bounds(since, since, user.timezone)[0] if since else None
+            upper = bounds(until, until, user.timezone)[1] if until else None
             query = query.replace("\x00", "")
-            undated = lower is None and upper is None
-            facts = await acting.services.memory.known.bearing_on(owner, query) if undated else []
+            facts = [] if since or until else await acting.services.memory.known.bearing_on(owner, query)
             scope = Scope.of(owner, since=lower, until=upper)
             found = await acting.services.memory.archive.search(
                 scope, query, top_k=limit, now=datetime.now(UTC), timezone=user.timezone
@@ -236,29 +236,16 @@ async def happened(
         plain=False,
     )
     asked = DaysQuery(owner, uuid4(), uuid4(), reference, "", datetime.now(UTC), user.timezone)
-    return _happened(await acting.services.past_days.read(asked))
+    found = await acting.services.past_days.read(asked)
+    return HappenedView(days=[_day(each) for each in found.days], closest=list(found.closest))
 
 
-def _happened(found: DaysResult) -> HappenedView:
-    return HappenedView(
-        days=[
-            DayView(date=day.date, summary=day.text, key_topics=list(day.key_topics), said=_said(day.said))
-            for day in found.days
-        ],
-        closest=list(found.closest),
-    )
-
-
-def _said(messages: Sequence[SaidMessage]) -> list[SaidView]:
-    return [
+def _day(day: ToldDay) -> DayView:
+    said = [
         SaidView(at=each.created_at, role=each.speaker or each.role, text=each.content[:_LONGEST_SAID])
-        for each in messages
+        for each in day.said
     ]
-
-
-def _instants(since: date | None, until: date | None, timezone: str) -> tuple[datetime | None, datetime | None]:
-    lower = bounds(since, since, timezone)[0] if since else None
-    return lower, bounds(until, until, timezone)[1] if until else None
+    return DayView(date=day.date, summary=day.text, key_topics=list(day.key_topics), said=said)
 
 
 def _stated(text: str) -> str:

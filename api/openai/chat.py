@@ -2,26 +2,26 @@
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
-from functools import partial
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
 from uuid import UUID
 
 import orjson
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
 from fastapi.responses import JSONResponse, Response
 
-from api.access import RunnerOf, ServicesOf, TurnStarter
-from api.end_user import end_user_of
-from api.openai.chat_schemas import ChatCompletionRequest, passed_parameters
-from api.openai.errors import documented_errors, error_of_turn, response_of_failed
-from api.openai.messages import read_messages
-from api.openai.sessions import ids_of
-from api.openai.turn_request import ReadRequest, RequestStarter, StartedTurn, budget_of, usage_of
+from api.access import StartsTurns, TurnStarter
+from api.end_user import EndUser, end_user_of
+from api.openai.chat_schemas import ChatCompletionRequest, ModelRequest, passed_parameters
+from api.openai.messages import ClientMessage, read_messages
+from api.openai.models import documented_errors
+from api.openai.sessions import ClientIds, ids_of
+from api.openai.turn_request import ReadRequest, StartedTurn, budget_of, start_turn, usage_of
 from api.openai.utilities import is_utility, utility_turn
+from api.problems import OPENAI_PATHS, openai_error, problem_of_failed, response_of_failed
 from api.request_bodies import JsonRoute
-from api.streams import EventStream, TurnEvents, whole_turn
+from api.streams import EventStream, whole_turn
 from state.events import TurnEvent
 
 ERRORS = documented_errors(
@@ -48,58 +48,65 @@ router = APIRouter(prefix="/v1", tags=["openai"], responses=ERRORS, route_class=
     response_class=JSONResponse,
     responses={200: {"content": {"application/json": {}, "text/event-stream": {}}, "description": "The answer."}},
 )
-async def chat_completions(
-    body: ChatCompletionRequest,
-    connection: Request,
-    services: ServicesOf,
-    starter: TurnStarter,
-    runner: RunnerOf,
-) -> Response:
+async def chat_completions(body: ChatCompletionRequest, starter: TurnStarter) -> Response:
     """Answer the last message of the user, with the memory of that user.
 
     The stored conversation is authoritative; the history that a client sends along only shows what the client
     intends.
     """
     body.refuse_unsupported()
-    passed = passed_parameters(services.settings)
+    asked = await start_answer(starter, body, body.messages)
+    if body.stream:
+        with_usage = bool(body.stream_options and body.stream_options.include_usage)
+        frames = chunks(asked, with_usage=with_usage, with_own=EVENTS_HEADER in starter.headers)
+        return EventStream(frames, asked.abandon, asked.headers)
+    last, reasoning = await whole_turn(asked.events)
+    if last.status == "error":
+        return response_of_failed(last, asked.headers, path=OPENAI_PATHS)
+    return JSONResponse(completion(asked, last, reasoning), headers=asked.headers)
+
+
+async def start_answer(
+    starter: StartsTurns,
+    body: ModelRequest,
+    messages: Sequence[ClientMessage],
+    find: Callable[[EndUser, ClientIds], Awaitable[tuple[EndUser, ClientIds]]] | None = None,
+) -> StartedTurn:
+    """Start the turn that answers a request, or have the small model answer what is no conversation.
+
+    Args:
+        starter: who asks.
+        body: of the request.
+        messages: that it holds.
+        find: finds the user and the conversation that the body names.
+
+    Raises:
+        InvalidInput: the request asks for what cannot be done; the field is named.
+        AnamnesisError: as `start_turn`.
+    """
+    headers, passed = starter.headers, passed_parameters(starter.services.settings)
     sampling = body.sampling(passed)
-    if by := is_utility(body.messages, connection.headers):
-        asked, events = await utility_turn(services, starter, body.model, body.messages, sampling, by)
-        return await _answer(body, asked, events, with_own=False)
-    caller = starter.caller
+    if by := is_utility(messages, headers):
+        return await utility_turn(starter, body.model, messages, sampling, by)
     named = (("safety_identifier", body.safety_identifier), ("user", body.user))
+    speaker, ids = (
+        end_user_of(starter.caller, headers, starter.services.settings, *named),
+        ids_of(headers, body.metadata),
+    )
+    if find is not None:
+        speaker, ids = await find(speaker, ids)
     asking = ReadRequest(
         model=body.model,
-        request=read_messages(body.messages),
-        ids=ids_of(connection.headers, body.metadata),
-        speaker=end_user_of(caller, connection.headers, services.settings, *named),
+        request=read_messages(messages, body.holds_messages),
+        ids=ids,
+        speaker=speaker,
         keeps=body.store is not False,
         headers=body.ignored(passed),
         sampling=sampling,
-        budget=budget_of(connection.headers, body.metadata),
+        budget=budget_of(headers, body.metadata),
+        echo=body.kept_echo,
     )
-    asked = await RequestStarter(services, runner, starter).start(asking)
-    stop = None if asked.stored else partial(runner.abandon, asked.tenant_id, asked.turn_id)
-    events = runner.follow(asked.tenant_id, asked.turn_id)
-    return await _answer(body, asked, events, stop, with_own=EVENTS_HEADER in connection.headers)
-
-
-async def _answer(
-    body: ChatCompletionRequest,
-    asked: StartedTurn,
-    events: TurnEvents,
-    stop: Callable[[], Awaitable[object]] | None = None,
-    *,
-    with_own: bool,
-) -> Response:
-    if body.stream:
-        with_usage = bool(body.stream_options and body.stream_options.include_usage)
-        frames = chunks(asked, events, with_usage=with_usage, with_own=with_own)
-        return EventStream(frames, stop, asked.headers)
-    last, reasoning = await whole_turn(events)
-    if last.status == "error":
-        return response_of_failed(last, asked.headers)
-    return JSONResponse(completion(asked, last, reasoning), headers=asked.headers)
+    return await start_turn(starter, asking)
 
 
 _DONE = b"data: [DONE]\n\n"
@@ -119,9 +126,7 @@ def completion(asked: StartedTurn, last: TurnEvent, reasoning: str = "") -> dict
     return {**_head(asked, "chat.completion"), "choices": [choice], "usage": usage_view(content), **_note(asked)}
 
 
-async def chunks(
-    asked: StartedTurn, events: TurnEvents, *, with_usage: bool, with_own: bool = False
-) -> AsyncGenerator[bytes, None]:
+async def chunks(asked: StartedTurn, *, with_usage: bool, with_own: bool = False) -> AsyncGenerator[bytes, None]:
     """Yield the turn's events as chunks; only `with_own` events also the tools that the service runs itself."""
     head = orjson.dumps(_head(asked, "chat.completion.chunk"))[:-1]
     usage = b',"usage":null' if with_usage else b""
@@ -135,7 +140,7 @@ async def chunks(
 
     first: dict[str, Any] = {"role": "assistant", "content": ""}
     yield _chunk(head, first, None, usage, orjson.dumps(_note(asked))[1:-1])
-    async with aclosing(events):
+    async with aclosing(asked.events) as events:
         async for batch in events:
             frames = [frame(event) for event in batch]
             if batch[-1].is_last:
@@ -154,7 +159,7 @@ def _own(event: TurnEvent) -> bytes:
 
 def _end(head: bytes, last: TurnEvent, usage: bytes, *, with_usage: bool) -> list[bytes]:
     if last.status == "error":
-        return [b"data: " + orjson.dumps(error_of_turn(last)) + b"\n\n", _DONE]
+        return [b"data: " + orjson.dumps(openai_error(problem_of_failed(last))) + b"\n\n", _DONE]
     frames = []
     if annotations := _annotations(last.content):
         frames.append(_chunk(head, {"annotations": annotations}, None, usage))

@@ -1,7 +1,7 @@
 """Requests to `POST /v1/chat/completions`: accepted and refused fields."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, ClassVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -9,7 +9,7 @@ from api.openai.messages import ClientMessage
 from services.errors import InvalidInput
 from services.llm.request_form import ALL, RESPONSES
 from services.platform.settings import Settings
-from state.conversation import Sampling
+from state.turn import Sampling
 
 _MOST_MESSAGES = 10_000
 _MOST_STOPS = 4
@@ -20,13 +20,6 @@ Share = Annotated[float | None, Field(ge=0, le=1)]
 Penalty = Annotated[float | None, Field(ge=-2, le=2)]
 TokenCount = Annotated[int | None, Field(ge=1, le=2**31 - 1)]
 Word = Annotated[str | None, Field(min_length=1, max_length=32)]
-_EFFECTIVE = frozenset(
-    (
-        *("model", "messages", "stream", "stream_options", "user", "safety_identifier", "metadata", "store", "n"),
-        *("logprobs", "top_logprobs", "audio", "modalities", "response_format", "tool_choice", "function_call"),
-    )
-)
-"""Fields that are honoured, or refused where they cannot be."""
 IGNORED_HEADER = "X-Anamnesis-Ignored"
 """Names the parameters of a request that had no effect."""
 
@@ -34,32 +27,86 @@ IGNORED_HEADER = "X-Anamnesis-Ignored"
 class StreamOptions(BaseModel):
     """What a stream contains besides the text."""
 
-    model_config = ConfigDict(extra="ignore")
-
     include_usage: bool | None = None
 
 
-class ChatCompletionRequest(BaseModel):
+class ModelRequest(BaseModel):
+    """What requests for an answer have in common. Parameters of the model are checked and passed on."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+    holds_messages: ClassVar[str] = "messages"
+    """The field that holds the messages."""
+    effective: ClassVar[frozenset[str]]
+    """Fields that are honoured, or refused where they cannot be."""
+    parameters: ClassVar[Mapping[str, str]]
+    """Fields that are parameters of the model, with their names in Chat Completions."""
+
+    model: str = Field(min_length=1, max_length=256, description="Name of an expert, or an alias of one.")
+    stream: bool | None = None
+    store: bool | None = Field(None, description="false: a temporary conversation, nothing is stored.")
+    user: str | None = Field(None, description="For whom the request is.")
+    safety_identifier: str | None = Field(None, description="For whom the request is; counts more than `user`.")
+    metadata: dict[str, Any] | None = Field(None, description="`session_id` names the conversation.")
+    tools: list[dict[str, Any]] | None = Field(None, description="Not called: the service has tools itself.")
+    tool_choice: str | dict[str, Any] | None = None
+    top_logprobs: int | None = None
+    temperature: Temperature = None
+    top_p: Share = None
+
+    def ignored(self, passed: frozenset[str]) -> dict[str, str]:
+        """The header that names parameters without effect; none where every one that has a value has one.
+
+        Args:
+            passed: parameters that reach the model, as Chat Completions names them.
+        """
+        effective = {*_EFFECTIVE, *self.effective}
+        effective.update(field for field, name in self.parameters.items() if name in passed)
+        sent = [*self.model_fields_set, *(self.model_extra or {})]
+        names = {name for name in sent if name not in effective and getattr(self, name) is not None}
+        # A client may send any name, and headers take none that is not a word.
+        listed = ", ".join(name for name in sorted(names) if name.isascii() and name.isidentifier())[
+            :_LONGEST_HEADER
+        ]
+        return {IGNORED_HEADER: listed} if listed else {}
+
+    def sampling(self, passed: frozenset[str]) -> Sampling:
+        """The parameters that reach the model, of those that may.
+
+        Raises:
+            InvalidInput: the form of the answer is none, or cannot be asked of the model.
+        """
+        raise NotImplementedError
+
+    @property
+    def kept_echo(self) -> Mapping[str, Any]:
+        """Fields that are stored with the turn, because its answer repeats them."""
+        return {}
+
+
+_EFFECTIVE = frozenset(
+    ("model", "stream", "store", "user", "safety_identifier", "metadata", "tool_choice", "top_logprobs")
+)
+
+
+class ChatCompletionRequest(ModelRequest):
     """A chat completion, as OpenAI's clients ask for one. Parameters of the model are checked and passed on."""
 
     model_config = ConfigDict(
-        extra="allow",
-        strict=True,
         json_schema_extra={
             "examples": [{"model": "default", "messages": [{"role": "user", "content": "Hello!"}], "user": "u-1"}]
         },
     )
+    effective = frozenset(
+        (
+            *("messages", "stream_options", "n", "logprobs", "audio", "modalities", "response_format"),
+            "function_call",
+        )
+    )
+    parameters: ClassVar[Mapping[str, str]] = {name: name for name in ALL}
 
-    model: str = Field(min_length=1, max_length=256, description="Name of an expert, or an alias of one.")
     messages: list[ClientMessage] = Field(min_length=1, max_length=_MOST_MESSAGES)
-    stream: bool | None = None
     stream_options: StreamOptions | None = None
-    user: str | None = Field(None, description="For whom the request is.")
-    safety_identifier: str | None = Field(None, description="For whom the request is; counts more than `user`.")
-    metadata: dict[str, Any] | None = Field(None, description="`session_id` names the conversation.")
-    store: bool | None = Field(None, description="false: a temporary conversation, nothing is stored.")
-    temperature: Temperature = None
-    top_p: Share = None
     frequency_penalty: Penalty = None
     presence_penalty: Penalty = None
     max_tokens: TokenCount = None
@@ -71,18 +118,11 @@ class ChatCompletionRequest(BaseModel):
     verbosity: Word = None
     n: int | None = None
     logprobs: bool | None = None
-    top_logprobs: int | None = None
     audio: dict[str, Any] | None = None
     modalities: list[str] | None = None
     response_format: dict[str, Any] | None = None
-    tools: list[dict[str, Any]] | None = Field(None, description="Not called: the service has tools itself.")
-    tool_choice: str | dict[str, Any] | None = None
     functions: list[dict[str, Any]] | None = None
     function_call: str | dict[str, Any] | None = None
-
-    def ignored(self, passed: frozenset[str]) -> dict[str, str]:
-        """The header that names parameters without effect, where these reach the model."""
-        return ignored_parameters(self, _EFFECTIVE | passed)
 
     def sampling(self, passed: frozenset[str]) -> Sampling:
         """The parameters that reach the model, of those that may.
@@ -109,19 +149,6 @@ class ChatCompletionRequest(BaseModel):
             raise InvalidInput("audio", "only text is answered")
         refuse_forced_tools("tool_choice", self.tool_choice)
         refuse_forced_tools("function_call", self.function_call)
-
-
-def ignored_parameters(body: BaseModel, effective: frozenset[str]) -> dict[str, str]:
-    """The header that names parameters without effect; none where every one that was sent with a value has one.
-
-    Args:
-        effective: fields that are honoured, or refused where they cannot be.
-    """
-    sent = [*body.model_fields_set, *(body.model_extra or {})]
-    names = {name for name in sent if name not in effective and getattr(body, name) is not None}
-    # A client may send any name, and headers take none that is not a word.
-    listed = ", ".join(name for name in sorted(names) if name.isascii() and name.isidentifier())[:_LONGEST_HEADER]
-    return {IGNORED_HEADER: listed} if listed else {}
 
 
 def refuse_forced_tools(field: str, choice: str | dict[str, Any] | None) -> None:

@@ -1,21 +1,19 @@
 """`/v1/conversations`: conversations and their messages as items."""
 
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import orjson
-import structlog
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from uuid_utils.compat import uuid7
 
-from api.access import MemoryReader, MemoryWriter, ServicesOf
+from api.access import MemoryReader, MemoryWriter, ServedCaller
 from api.end_user import NO_USER, end_user_of
-from api.long_json import pieces_of
+from api.long_json import MessageList, pieces_of
 from api.openai.chat import ERRORS
 from api.openai.messages import read_all
 from api.openai.models import expert_of
@@ -24,13 +22,9 @@ from api.openai.response_schemas import messages_of_items
 from api.openai.responses import forget_message
 from api.openai.sessions import ids_of, uuid_in
 from api.request_bodies import JsonRoute
-from services.bootstrap import Services
 from services.conversations.known_conversations import UNNAMED
 from services.conversations.transcript import Conversation, Message
-from services.errors import DatabaseUnavailable, InvalidInput, NotFound
-from services.identity.caller import Caller
-
-log = structlog.get_logger(__name__)
+from services.errors import InvalidInput, NotFound
 
 
 def item_of(message: Message) -> dict[str, Any]:
@@ -51,8 +45,8 @@ def item_of(message: Message) -> dict[str, Any]:
 
 def item_list(messages: Sequence[Message]) -> dict[str, Any]:
     """Return a whole list of messages."""
-    shown = [item_of(message) for message in messages if message.content]  # of a deleted one the row stays
-    return {"object": "list", "data": shown, **_end([each["id"] for each in shown], has_more=False)}
+    shown = [message for message in messages if message.content]  # of a deleted one the row stays
+    return {"object": "list", "data": list(map(item_of, shown)), **_end(shown, has_more=False)}
 
 
 async def item_page(
@@ -62,31 +56,22 @@ async def item_page(
 
     If the database fails meanwhile, the list ends early, and says that there are more.
     """
-    ids: list[str] = []
-    seen, has_more = 0, False
+    listed = MessageList(first, others, limit)
     yield b'{"object":"list","data":['
-    async with aclosing(others):
-        part = first
-        while part:
-            for message in part[: limit - seen]:
-                if not message.content:
-                    continue
-                if ids:
-                    yield b","
-                ids.append(f"msg_{message.id}")
-                async for piece in pieces_of(item_of(message), size=_size(message)):
-                    yield piece
-            seen += len(part)
-            has_more = seen > limit
-            try:
-                part = [] if has_more else await anext(others, [])
-            except DatabaseUnavailable as error:
-                log.warning("a list of messages ended early", reason=str(error))
-                part, has_more = [], True
-    yield b"]," + orjson.dumps(_end(ids, has_more=has_more))[1:]
+    async for piece in listed.pieces(_pieces):
+        yield piece
+    has_more = listed.received > limit or not listed.complete
+    yield b"]," + orjson.dumps(_end(listed.shown, has_more=has_more))[1:]
 
 
-def _end(ids: Sequence[str], *, has_more: bool) -> dict[str, Any]:
+async def _pieces(message: Message) -> AsyncGenerator[bytes]:
+    if message.content:
+        async for piece in pieces_of(item_of(message), size=_size(message)):
+            yield piece
+
+
+def _end(shown: Sequence[Message], *, has_more: bool) -> dict[str, Any]:
+    ids = [f"msg_{message.id}" for message in shown]
     return {"first_id": ids[0] if ids else None, "last_id": ids[-1] if ids else None, "has_more": has_more}
 
 
@@ -103,8 +88,6 @@ ConversationId = Annotated[str, Path(description="conv_… of a conversation.")]
 class NewConversation(BaseModel):
     """A conversation that is to begin."""
 
-    model_config = ConfigDict(extra="ignore")
-
     items: list[dict[str, Any]] | None = Field(None, max_length=MOST_ITEMS)
     metadata: dict[str, Any] | None = Field(
         None, description="`user` names the user, `model` the expert, `space` the space."
@@ -114,22 +97,18 @@ class NewConversation(BaseModel):
 class NewItems(BaseModel):
     """Messages that are to be added."""
 
-    model_config = ConfigDict(extra="ignore")
-
     items: list[dict[str, Any]] = Field(min_length=1, max_length=MOST_ITEMS)
 
 
 @router.post("", response_class=JSONResponse)
-async def create(
-    body: NewConversation, connection: Request, services: ServicesOf, caller: MemoryWriter
-) -> Response:
+async def create(body: NewConversation, connection: Request, caller: MemoryWriter) -> Response:
     """Begin a conversation, with messages from elsewhere or empty."""
     metadata = body.metadata or {}
     named = str(metadata["user"]) if metadata.get("user") is not None else None
-    speaker = end_user_of(caller, connection.headers, services.settings, ("metadata.user", named))
+    speaker = end_user_of(caller, connection.headers, caller.services.settings, ("metadata.user", named))
     if speaker.user_id is None:
         raise InvalidInput("metadata.user", NO_USER)
-    expert = await expert_of(services, caller.tenant_id, str(metadata.get("model") or "default"))
+    expert = await expert_of(caller.services, caller.tenant_id, str(metadata.get("model") or "default"))
     session = f"{UNNAMED}{uuid7().hex}"
     space = ids_of(connection.headers, metadata).space
     begun = {
@@ -142,43 +121,42 @@ async def create(
     }
     said = read_all(messages_of_items(body.items or [], "items"), "items")
     lines = [begun, *lines_of(speaker.user_id, session, expert.name, said, space=space)]
-    await import_lines(services, caller.tenant_id, lines, "items")
-    found = await services.transcript.conversations(
+    await import_lines(caller.services, caller.tenant_id, lines, "items")
+    found = await caller.services.transcript.conversations(
         caller.tenant_id, user_id=speaker.user_id, session_id=session, limit=1
     )
     return JSONResponse(_view(found[0]))
 
 
 @router.get("/{conversation_id}", response_class=JSONResponse)
-async def conversation(conversation_id: ConversationId, services: ServicesOf, caller: MemoryReader) -> Response:
+async def conversation(conversation_id: ConversationId, caller: MemoryReader) -> Response:
     """One conversation."""
-    return JSONResponse(_view(await _find(services, caller, conversation_id)))
+    return JSONResponse(_view(await _find(caller, conversation_id)))
 
 
 @router.delete("/{conversation_id}", response_class=JSONResponse)
-async def delete(conversation_id: ConversationId, services: ServicesOf, caller: MemoryWriter) -> Response:
+async def delete(conversation_id: ConversationId, caller: MemoryWriter) -> Response:
     """Remove a conversation with everything that was made of it."""
-    found = await _find(services, caller, conversation_id)
-    await services.erasure.conversation(caller.tenant_id, found.id, user=caller.user_id)
+    found = await _find(caller, conversation_id)
+    await caller.services.erasure.conversation(caller.tenant_id, found.id, user=caller.user_id)
     return JSONResponse({"id": conversation_id, "object": "conversation.deleted", "deleted": True})
 
 
 @router.get("/{conversation_id}/items", response_class=JSONResponse)
 async def items(
     conversation_id: ConversationId,
-    services: ServicesOf,
     caller: MemoryReader,
     after: Annotated[str | None, Query(description="msg_… of the last item seen.")] = None,
     limit: Annotated[int, Query(ge=1, le=100)] = 20,
     order: Literal["asc", "desc"] = "desc",
 ) -> Response:
     """The messages of a conversation, the newest first unless `order` says otherwise."""
-    found = await _find(services, caller, conversation_id)
+    found = await _find(caller, conversation_id)
     place = None
     if after is not None:
-        seen = await services.transcript.message(caller.tenant_id, uuid_in("after", "msg", after))
+        seen = await caller.services.transcript.message(caller.tenant_id, uuid_in("after", "msg", after))
         place = seen.created_at, seen.id
-    parts = services.transcript.page_in_parts(
+    parts = caller.services.transcript.page_in_parts(
         caller.tenant_id,
         found.id,
         user_id=caller.user_id,
@@ -191,16 +169,14 @@ async def items(
 
 
 @router.post("/{conversation_id}/items", response_class=JSONResponse)
-async def add_items(
-    conversation_id: ConversationId, body: NewItems, services: ServicesOf, caller: MemoryWriter
-) -> Response:
+async def add_items(conversation_id: ConversationId, body: NewItems, caller: MemoryWriter) -> Response:
     """Add messages from elsewhere, behind those that there are."""
-    found = await _find(services, caller, conversation_id)
+    found = await _find(caller, conversation_id)
     said = read_all(messages_of_items(body.items, "items"), "items")
     await import_lines(
-        services, caller.tenant_id, lines_of(found.user_id, found.session_id, found.expert, said), "items"
+        caller.services, caller.tenant_id, lines_of(found.user_id, found.session_id, found.expert, said), "items"
     )
-    parts = services.transcript.page_in_parts(
+    parts = caller.services.transcript.page_in_parts(
         caller.tenant_id, found.id, after=None, limit=len(said), newest_first=True
     )
     newest = [message async for part in parts for message in part]
@@ -208,36 +184,32 @@ async def add_items(
 
 
 @router.get("/{conversation_id}/items/{item_id}", response_class=JSONResponse)
-async def item(
-    conversation_id: ConversationId, item_id: str, services: ServicesOf, caller: MemoryReader
-) -> Response:
+async def item(conversation_id: ConversationId, item_id: str, caller: MemoryReader) -> Response:
     """One message of a conversation."""
-    found = await _find(services, caller, conversation_id)
-    return JSONResponse(item_of(await _message(services, caller, found, item_id)))
+    found = await _find(caller, conversation_id)
+    return JSONResponse(item_of(await _message(caller, found, item_id)))
 
 
 @router.delete("/{conversation_id}/items/{item_id}", response_class=JSONResponse)
-async def delete_item(
-    conversation_id: ConversationId, item_id: str, services: ServicesOf, caller: MemoryWriter
-) -> Response:
+async def delete_item(conversation_id: ConversationId, item_id: str, caller: MemoryWriter) -> Response:
     """Forget a message for good, with what memory made of it; with a message of the user its answer as well."""
-    found = await _find(services, caller, conversation_id)
-    message = await _message(services, caller, found, item_id)
-    await forget_message(services, caller, found.user_id, message.id)
+    found = await _find(caller, conversation_id)
+    message = await _message(caller, found, item_id)
+    await forget_message(caller, found.user_id, message.id)
     return JSONResponse(_view(found))
 
 
-async def _message(services: Services, caller: Caller, found: Conversation, item_id: str) -> Message:
+async def _message(caller: ServedCaller, found: Conversation, item_id: str) -> Message:
     message_id = uuid_in("item", "msg", item_id, missing=NotFound)
-    message = await services.transcript.message(caller.tenant_id, message_id, conversation_id=found.id)
+    message = await caller.services.transcript.message(caller.tenant_id, message_id, conversation_id=found.id)
     if not message.content:
         raise NotFound(f"The item {item_id} was deleted.")
     return message
 
 
-async def _find(services: Services, caller: Caller, conversation_id: str) -> Conversation:
+async def _find(caller: ServedCaller, conversation_id: str) -> Conversation:
     found: UUID = uuid_in("conversation", "conv", conversation_id, missing=NotFound)
-    return await services.transcript.conversation(caller.tenant_id, found, user_id=caller.user_id)
+    return await caller.services.transcript.conversation(caller.tenant_id, found, user_id=caller.user_id)
 
 
 def _view(conversation: Conversation) -> dict[str, Any]:

@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from services.conversations.values import MAX_IMAGES, MAX_MESSAGE_CHARACTERS, Image, images_that_fit, no_nul
+from services.conversations.values import MAX_IMAGES, MAX_MESSAGE_CHARACTERS, Image, images_that_fit
 from services.errors import InvalidInput
 from services.llm.token_estimates import count_tokens
-from state.conversation import EarlierMessage
+from services.validation import no_nul
+from state.turn import EarlierMessage
 
 # Documents may contain the marks, so that a wrapper goes on to the last closing one.
 _SYSTEM_CONTEXT = re.compile(
@@ -100,10 +101,11 @@ _IMAGE: TypeAdapter[str] = TypeAdapter(Image)
 class ClientMessage(BaseModel):
     """A message of a request. What a tool of the client has said is not read: its tools are not called here."""
 
-    model_config = ConfigDict(extra="ignore")
-
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: str | list[dict[str, Any]] | None = None
+
+
+_Spoken = tuple[Literal["user", "assistant"], str, list[str]]
 
 
 @dataclass(frozen=True)
@@ -123,20 +125,7 @@ def read_messages(messages: Sequence[ClientMessage], where: str = "messages") ->
     Raises:
         InvalidInput: there is no such message, it is empty or too long, or a part is not supported.
     """
-    instructions: list[str] = []
-    said: list[tuple[Literal["user", "assistant"], str, list[str]]] = []
-    for place, message in enumerate(messages):
-        name = f"{where}.{place}.content"
-        if message.role in {"tool", "function"}:
-            continue
-        text, images = _content(message.content, name)
-        if message.role in {"system", "developer"}:
-            if text.strip():
-                instructions.append(text.strip())
-        elif message.role == "user":
-            said.append(("user", text, images))
-        elif text.strip():  # otherwise it only asks for tools
-            said.append(("assistant", text, []))
+    said, instructions = _read(messages, where)
     if not said or said[-1][0] != "user" or messages[-1].role in {"tool", "function"}:
         raise InvalidInput(where, "the last message must be the user's")
     _, raw, images = said.pop()
@@ -144,12 +133,8 @@ def read_messages(messages: Sequence[ClientMessage], where: str = "messages") ->
     if last.attached and not last.said and not images:
         raise InvalidInput(where, "the last message holds nothing that the user said; answers are not continued")
     _check_message(last.said, images, where)
-    earlier = []
-    for role, text, shown in said:
-        if (content := _said(role, text)) or shown:
-            earlier.append(EarlierMessage(role=role, content=content or _ONLY_IMAGES, images=shown))
     text = last.said if last.said.strip() else _ONLY_IMAGES
-    return ClientRequest(text, images, last.attached, "\n\n".join(instructions), earlier)
+    return ClientRequest(text, images, last.attached, "\n\n".join(instructions), _earlier(said))
 
 
 def read_all(messages: Sequence[ClientMessage], where: str) -> list[EarlierMessage]:
@@ -158,17 +143,34 @@ def read_all(messages: Sequence[ClientMessage], where: str) -> list[EarlierMessa
     Raises:
         InvalidInput: a part is none that is read here.
     """
-    said: list[EarlierMessage] = []
+    return _earlier(_read(messages, where)[0])
+
+
+def _read(messages: Sequence[ClientMessage], where: str) -> tuple[list[_Spoken], list[str]]:
+    """What user and assistant say, with images, and the instructions."""
+    said: list[_Spoken] = []
+    instructions: list[str] = []
     for place, message in enumerate(messages):
-        text, images = _content(message.content, f"{where}.{place}.content")
-        content = _said(message.role, text)
-        if message.role not in {"user", "assistant"} or not (content or images):
+        if message.role in {"tool", "function"}:
             continue
+        text, images = _content(message.content, f"{where}.{place}.content")
         if message.role == "user":
-            said.append(EarlierMessage(role="user", content=content or _ONLY_IMAGES, images=images))
-        elif content:
-            said.append(EarlierMessage(role="assistant", content=content))
-    return said
+            said.append(("user", text, images))
+        elif text.strip():  # otherwise an assistant only asks for tools
+            if message.role == "assistant":
+                said.append(("assistant", text, []))
+            else:
+                instructions.append(text.strip())
+    return said, instructions
+
+
+def _earlier(said: Sequence[_Spoken]) -> list[EarlierMessage]:
+    earlier = []
+    for role, text, images in said:
+        content = (unwrap(text).said if role == "user" else text) if text.strip() else ""
+        if content or images:
+            earlier.append(EarlierMessage(role=role, content=content or _ONLY_IMAGES, images=images))
+    return earlier
 
 
 def text_of(message: ClientMessage) -> str:
@@ -183,13 +185,6 @@ def cut_to_tokens(text: str, most: int) -> str:
     while (tokens := count_tokens(text)) > most:
         text = text[: max(len(text) * most // tokens, 1) - 1].rstrip()
     return text
-
-
-def _said(role: str, text: str) -> str:
-    """What a message of the history says; empty where that is nothing."""
-    if not text.strip():
-        return ""
-    return text if role == "assistant" else unwrap(text).said
 
 
 def _check_message(text: str, images: Sequence[str], where: str) -> None:

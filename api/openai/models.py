@@ -1,19 +1,44 @@
-"""`GET /v1/models`: the experts as models, and the names that the settings give them beside their own."""
+"""`GET /v1/models`: experts as models, under the names that settings give them; errors as clients read them."""
 
 from http import HTTPStatus
-from typing import Literal
+from typing import Any, Literal
 from uuid import UUID
 
 from fastapi import APIRouter
 from pydantic import BaseModel
 
-from api.access import Chatter, ServicesOf
-from api.openai.errors import ModelNotFound, documented_errors
+from api.access import Chatter
 from api.request_bodies import JsonRoute
 from services.bootstrap import Services
 from services.conversations.experts import Expert
 from services.errors import NotFound
 from services.validation import is_id
+
+
+class ModelNotFound(NotFound):
+    """The model does not exist."""
+
+    code = "model_not_found"
+
+
+class _Error(BaseModel):
+    message: str
+    type: str
+    param: str | None
+    code: str | None
+
+
+class ErrorBody(BaseModel):
+    """OpenAI's error document."""
+
+    error: _Error
+
+
+def documented_errors(*statuses: HTTPStatus) -> dict[int | str, dict[str, Any]]:
+    """The OpenAPI document on these error answers."""
+    everywhere = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS)
+    return {int(status): {"description": status.phrase, "model": ErrorBody} for status in (*statuses, *everywhere)}
+
 
 router = APIRouter(
     route_class=JsonRoute,
@@ -43,19 +68,21 @@ class ModelList(BaseModel):
 
 
 @router.get("", response_model=ModelList)
-async def models(services: ServicesOf, caller: Chatter) -> ModelList:
+async def models(caller: Chatter) -> ModelList:
     """The experts, then the aliases of those that there are."""
-    experts = {each.name: each for each in await services.experts.page(caller.tenant_id, after=None, limit=_MOST)}
-    aliases = services.settings.openai_model_aliases
+    experts = {
+        each.name: each for each in await caller.services.experts.page(caller.tenant_id, after=None, limit=_MOST)
+    }
+    aliases = caller.services.settings.openai_model_aliases
     listed = [_view(each.name, each) for each in experts.values()]
     listed += [_view(name, experts[expert]) for name, expert in aliases.items() if expert in experts]
     return ModelList(data=listed)
 
 
 @router.get("/{model}", response_model=ModelView)
-async def model(model: str, services: ServicesOf, caller: Chatter) -> ModelView:
+async def model(model: str, caller: Chatter) -> ModelView:
     """One model, by its own name or an alias."""
-    return _view(model, await expert_of(services, caller.tenant_id, model))
+    return _view(model, await expert_of(caller.services, caller.tenant_id, model))
 
 
 async def expert_of(services: Services, tenant_id: UUID, model: str) -> Expert:

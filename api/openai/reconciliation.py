@@ -19,12 +19,12 @@ from api.openai.models import expert_of
 from api.openai.sessions import ClientIds
 from graph.turns.runner import TurnRunner
 from services.bootstrap import Services
-from services.conversations.known_conversations import UNNAMED, KnownConversation
+from services.conversations.known_conversations import UNNAMED, KnownConversation, KnownConversations
 from services.conversations.resent_history import HistoryMatch, ResentHistory, StoredMessage, compare, meant_at
 from services.conversations.turn_values import KEY, KEY_OF_ANOTHER_MESSAGE, other_space
 from services.conversations.values import message_digest
 from services.errors import Conflict, InvalidInput
-from state.conversation import EarlierMessage
+from state.turn import EarlierMessage
 
 _LONGEST_SESSION = 128
 _MOST_SWITCHES = 8
@@ -45,25 +45,20 @@ class Place:
     client that shows no history, may have begun it."""
 
 
+@dataclass(frozen=True)
 class Reconciliation:
     """Finds the position of a message in the stored conversation, and prepares it."""
 
-    def __init__(
-        self,
-        services: Services,
-        runner: TurnRunner,
-        tenant_id: UUID,
-        user_id: str,
-        expert: str,
-        space: str | None = None,
-    ) -> None:
-        self._services = services
-        self._known = services.known_conversations
-        self._runner = runner
-        self._tenant_id = tenant_id
-        self._user_id = user_id
-        self._expert = expert
-        self._space = space
+    services: Services
+    runner: TurnRunner
+    tenant_id: UUID
+    user_id: str
+    expert: str
+    space: str | None = None
+
+    @property
+    def _known(self) -> KnownConversations:
+        return self.services.known_conversations
 
     def first_place(self, request: ClientRequest, ids: ClientIds) -> Place | None:
         """The position of a message without history in a conversation that was not met here: its beginning.
@@ -73,9 +68,9 @@ class Reconciliation:
         """
         if ids.session is None or ids.of_ours or request.earlier:
             return None
-        if self._known.is_met(self._tenant_id, self._user_id, ids.session):
+        if self._known.is_met(self.tenant_id, self.user_id, ids.session):
             return None
-        self._known.meet(self._tenant_id, self._user_id, ids.session)
+        self._known.meet(self.tenant_id, self.user_id, ids.session)
         return Place(ids.session, key=_key(None, None, _digests_of(request).message), begins=True)
 
     async def place(self, request: ClientRequest, ids: ClientIds) -> Place:
@@ -89,12 +84,12 @@ class Reconciliation:
         """
         resent = _digests_of(request)
         conversation, session = await self._find(request, resent, ids)
-        if conversation is not None and self._space not in {None, conversation.space}:
+        if conversation is not None and self.space not in {None, conversation.space}:
             raise other_space(conversation.space)
         if conversation is None and request.earlier:
             await self._take_in(session, request.earlier, once=True)
             size = len(resent.earlier)
-            conversation = await self._known.named(self._tenant_id, self._user_id, session, messages=size)
+            conversation = await self._known.named(self.tenant_id, self.user_id, session, messages=size)
         if conversation is None:
             begins = ids.session is not None
             return Place(session, key=_key(None, None, resent.message), begins=begins)
@@ -102,9 +97,9 @@ class Reconciliation:
             meant, branch_id = await self._meant(conversation, resent, ids)
             if branch_id is None:
                 return await self._act(conversation, meant, request, resent)
-            await self._services.branches.switch(self._tenant_id, conversation.id, branch_id)
+            await self.services.branches.switch(self.tenant_id, conversation.id, branch_id)
             again = await self._known.named(
-                self._tenant_id, self._user_id, conversation.session_id, messages=len(resent.earlier)
+                self.tenant_id, self.user_id, conversation.session_id, messages=len(resent.earlier)
             )
             conversation = again or conversation
         raise Conflict("The conversation changes while this message is looked at; try again.")
@@ -115,17 +110,17 @@ class Reconciliation:
         """The conversation, if there is one, and its name."""
         size = len(resent.earlier)
         if ids.session is not None:
-            known = await self._known.named(self._tenant_id, self._user_id, ids.session, messages=size)
-            if known is None or known.expert == self._expert:
+            known = await self._known.named(self.tenant_id, self.user_id, ids.session, messages=size)
+            if known is None or known.expert == self.expert:
                 return known, ids.session
             if ids.after_turn is not None or ids.of_ours:
                 raise InvalidInput("model", f"the conversation belongs to the model {known.expert}")
             # If several models answer in one chat of the client, each has a separate conversation.
-            session = f"{ids.session}:{self._expert}"[-_LONGEST_SESSION:]
-            return await self._known.named(self._tenant_id, self._user_id, session, messages=size), session
+            session = f"{ids.session}:{self.expert}"[-_LONGEST_SESSION:]
+            return await self._known.named(self.tenant_id, self.user_id, session, messages=size), session
         new = self._new_session(ids.idempotency_key)
         if not request.earlier:
-            begun = await self._known.just_begun(self._tenant_id, self._user_id, self._expert, space=self._space)
+            begun = await self._known.just_begun(self.tenant_id, self.user_id, self.expert, space=self.space)
             if begun is not None and compare(begun.messages, resent) != HistoryMatch():
                 return begun, begun.session_id
             return None, new
@@ -135,7 +130,7 @@ class Reconciliation:
             if each["role"] == "assistant"
         ]
         found = await self._known.with_answers(
-            self._tenant_id, self._user_id, self._expert, answers, space=self._space, messages=size
+            self.tenant_id, self.user_id, self.expert, answers, space=self.space, messages=size
         )
         if found is not None:
             return found, found.session_id
@@ -145,7 +140,7 @@ class Reconciliation:
         """The name of a conversation that begins: the same for requests of one idempotency key, even at once."""
         if key is None:
             return f"{UNNAMED}{uuid7().hex}"
-        about = "\0".join((self._user_id, self._expert, self._space or "", key))
+        about = "\0".join((self.user_id, self.expert, self.space or "", key))
         return f"{UNNAMED}{sha256(about.encode()).hexdigest()[:32]}"
 
     async def _meant(
@@ -178,7 +173,7 @@ class Reconciliation:
         self, conversation: KnownConversation, resent: ResentHistory, external_id: str
     ) -> tuple[HistoryMatch, UUID | None] | None:
         """The same where the client's id of the message is known: it is to be answered once more."""
-        said = await self._known.place_of(self._tenant_id, conversation.id, external_id)
+        said = await self._known.place_of(self.tenant_id, conversation.id, external_id)
         if said is None:
             return None
         there = next((each for each in conversation.messages if each.turn_id == said[0]), None)
@@ -193,14 +188,14 @@ class Reconciliation:
         messages, turn_id = conversation.messages, None
         if ids.after_turn is not None or ids.parent:
             place = await self._known.place_of(
-                self._tenant_id, conversation.id, ids.parent or None, turn_id=ids.after_turn
+                self.tenant_id, conversation.id, ids.parent or None, turn_id=ids.after_turn
             )
             if place is None:
                 return None
             turn_id, branch_id = place
             if branch_id is not None:
                 return HistoryMatch(), branch_id
-        following = await self._services.branches.following(self._tenant_id, conversation.id, turn_id)
+        following = await self.services.branches.following(self.tenant_id, conversation.id, turn_id)
         start = next((n for n, each in enumerate(messages) if each.turn_id == following), None)
         if ids.after_turn is not None and start is not None:
             under_way = [each for each in messages[start:] if each.unfinished]
@@ -216,7 +211,7 @@ class Reconciliation:
         """The branch in the place of a turn that has what the client shows there, question and answer at least."""
         place = next(n for n, each in enumerate(conversation.messages) if each.turn_id == turn_id)
         before = conversation.messages[place - 1].turn_id if place else None
-        branches = await self._known.branches_after(self._tenant_id, conversation.id, before)
+        branches = await self._known.branches_after(self.tenant_id, conversation.id, before)
         best: tuple[int, UUID | None] = (1, None)
         for branch_id, messages in branches.items():
             best = max(best, (_in_common(messages, unknown), branch_id), key=lambda each: each[0])
@@ -229,7 +224,7 @@ class Reconciliation:
             return Place(conversation.session_id, meant.follow)
         branch_id, stays = conversation.newest_branch_id, conversation.messages
         if meant.put_aside is not None:
-            made = await self._runner.put_aside(self._tenant_id, conversation.id, meant.put_aside, meant.reason)
+            made = await self.runner.put_aside(self.tenant_id, conversation.id, meant.put_aside, meant.reason)
             branch_id = made or await self._newest_branch(conversation)
             ends = next((n for n, each in enumerate(stays) if each.turn_id == meant.put_aside), 0)
             stays = stays[:ends]
@@ -240,19 +235,19 @@ class Reconciliation:
 
     async def _newest_branch(self, conversation: KnownConversation) -> UUID | None:
         """The newest branch as it is now: a request of the same moment may have made it."""
-        now = await self._known.named(self._tenant_id, self._user_id, conversation.session_id, messages=0)
+        now = await self._known.named(self.tenant_id, self.user_id, conversation.session_id, messages=0)
         return now.newest_branch_id if now else conversation.newest_branch_id
 
     async def _take_in(self, session: str, earlier: Sequence[EarlierMessage], *, once: bool = False) -> None:
         """Import messages of unknown history; `once`, however many requests contain it."""
         if earlier:
-            await expert_of(self._services, self._tenant_id, self._expert)
-            lines = lines_of(self._user_id, session, self._expert, earlier, space=self._space)
+            await expert_of(self.services, self.tenant_id, self.expert)
+            lines = lines_of(self.user_id, session, self.expert, earlier, space=self.space)
             if once:
                 for number, (line, said) in enumerate(zip(lines, earlier, strict=True)):
                     digest = message_digest(said["role"], said["content"], said.get("images", ()))
                     line["external_id"] = f"resent:{number}:{digest.hex()}"
-            await import_lines(self._services, self._tenant_id, lines, "messages")
+            await import_lines(self.services, self.tenant_id, lines, "messages")
 
 
 def lines_of(

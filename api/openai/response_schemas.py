@@ -1,57 +1,22 @@
 """Requests to `POST /v1/responses`: fields that are taken, and fields that are refused."""
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from api.openai.chat_schemas import (
-    Share,
-    Temperature,
-    TokenCount,
-    Word,
-    answer_form,
-    ignored_parameters,
-    refuse_forced_tools,
-    sampling_of,
-)
+from api.openai.chat_schemas import ModelRequest, TokenCount, Word, answer_form, refuse_forced_tools, sampling_of
 from api.openai.messages import ClientMessage
 from services.errors import InvalidInput
-from state.conversation import Sampling
+from state.turn import Sampling
 
 _MOST_ITEMS = 10_000
 _UNREAD = frozenset({"function_call", "function_call_output", "reasoning", "custom_tool_call_output"})
 """Items of the client's own tools, and of what a model thought; neither says anything here."""
 
 
-_EFFECTIVE = frozenset(
-    (
-        *(
-            "model",
-            "input",
-            "instructions",
-            "previous_response_id",
-            "conversation",
-            "stream",
-            "background",
-            "store",
-        ),
-        *("user", "safety_identifier", "metadata", "tool_choice", "text", "top_logprobs", "prompt"),
-    )
-)
-"""Fields that are honoured, or refused where they cannot be."""
-_PARAMETERS = {
-    "temperature": "temperature",
-    "top_p": "top_p",
-    "max_output_tokens": "max_completion_tokens",
-    "reasoning": "reasoning_effort",
-}
-"""Names in Chat Completions of the parameters of the model."""
-
-
 class ConversationReference(BaseModel):
     """A conversation by its id."""
-
-    model_config = ConfigDict(extra="ignore")
 
     id: str
 
@@ -59,7 +24,7 @@ class ConversationReference(BaseModel):
 class TextOptions(BaseModel):
     """The form of the answer."""
 
-    model_config = ConfigDict(extra="ignore", strict=True)
+    model_config = ConfigDict(strict=True)
 
     format: dict[str, Any] | None = None
     verbosity: Word = None
@@ -68,49 +33,41 @@ class TextOptions(BaseModel):
 class ReasoningOptions(BaseModel):
     """How the model thinks before it answers."""
 
-    model_config = ConfigDict(extra="ignore", strict=True)
+    model_config = ConfigDict(strict=True)
 
     effort: Word = None
 
 
-class ResponseRequest(BaseModel):
+class ResponseRequest(ModelRequest):
     """A response, as OpenAI's clients ask for one. Parameters of the model are checked and passed on."""
 
     model_config = ConfigDict(
-        extra="allow",
-        strict=True,
         json_schema_extra={"examples": [{"model": "default", "input": "Hello!", "user": "u-1"}]},
     )
+    holds_messages = "input"
+    effective = frozenset(
+        ("input", "instructions", "previous_response_id", "conversation", "background", "text", "prompt")
+    )
+    parameters: ClassVar[Mapping[str, str]] = {
+        "temperature": "temperature",
+        "top_p": "top_p",
+        "max_output_tokens": "max_completion_tokens",
+        "reasoning": "reasoning_effort",
+    }
 
-    model: str = Field(min_length=1, max_length=256, description="Name of an expert, or an alias of one.")
     input: str | list[dict[str, Any]] = Field(
         description="The message, or a list of items that ends with the user's."
     )
     instructions: str | None = Field(None, description="As a system message.")
     previous_response_id: str | None = Field(None, description="The response that the message follows.")
     conversation: str | ConversationReference | None = Field(None, description="The conversation it belongs to.")
-    stream: bool | None = None
     background: bool | None = Field(None, description="true: do not wait for the answer.")
-    store: bool | None = Field(None, description="false: a temporary conversation, nothing is stored.")
-    user: str | None = Field(None, description="For whom the request is.")
-    safety_identifier: str | None = Field(None, description="For whom the request is; counts more than `user`.")
-    metadata: dict[str, Any] | None = Field(None, description="`session_id` names the conversation.")
-    tools: list[dict[str, Any]] | None = Field(None, description="Not called: the service has tools itself.")
-    tool_choice: str | dict[str, Any] | None = None
     text: TextOptions | None = None
     reasoning: ReasoningOptions | None = None
-    top_logprobs: int | None = None
-    temperature: Temperature = None
-    top_p: Share = None
     max_output_tokens: TokenCount = None
     truncation: Literal["auto", "disabled"] | None = None
     prompt: dict[str, Any] | None = None
     include: list[str] | None = None
-
-    def ignored(self, passed: frozenset[str]) -> dict[str, str]:
-        """The header that names parameters without effect, where these reach the model."""
-        taken = {field for field, name in _PARAMETERS.items() if name in passed}
-        return ignored_parameters(self, _EFFECTIVE | taken)
 
     @property
     def echo(self) -> dict[str, Any]:

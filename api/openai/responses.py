@@ -1,20 +1,16 @@
 """`/v1/responses`: turns as responses, returned at once, as a stream, or later from the log of their events."""
 
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, Path, Query
 from fastapi.responses import JSONResponse, Response
 
-from api.access import Chatter, MemoryWriter, RunnerOf, ServicesOf, TurnStarter
-from api.end_user import EndUser, end_user_of
-from api.openai.chat import ERRORS
-from api.openai.chat_schemas import passed_parameters
-from api.openai.errors import response_of_failed
-from api.openai.messages import read_messages
+from api.access import Chatter, MemoryWriter, ServedCaller, StartsTurns, TurnStarter
+from api.end_user import EndUser
+from api.openai.chat import ERRORS, start_answer
 from api.openai.response_events import (
     ResponseHead,
     event_before,
@@ -23,15 +19,13 @@ from api.openai.response_events import (
     response_stream,
 )
 from api.openai.response_schemas import ConversationReference, ResponseRequest
-from api.openai.sessions import ClientIds, ids_of, uuid_in
-from api.openai.turn_request import ReadRequest, RequestStarter, StartedTurn, budget_of
-from api.openai.utilities import is_utility, utility_turn
+from api.openai.sessions import ClientIds, uuid_in
+from api.problems import OPENAI_PATHS, response_of_failed
 from api.request_bodies import JsonRoute
-from api.streams import EventStream, TurnEvents, last_event
+from api.streams import EventStream, last_event
 from services.bootstrap import Services
 from services.conversations.turn import StoredTurn
 from services.errors import NotFound
-from services.identity.caller import Caller
 from services.memory.removal.targets import Target
 
 router = APIRouter(prefix="/v1/responses", tags=["openai"], responses=ERRORS, route_class=JsonRoute)
@@ -46,59 +40,22 @@ ResponseId = Annotated[str, Path(description="resp_… of a response.")]
         200: {"content": {"application/json": {}, "text/event-stream": {}}, "description": "The response."}
     },
 )
-async def create(
-    body: ResponseRequest,
-    connection: Request,
-    services: ServicesOf,
-    starter: TurnStarter,
-    runner: RunnerOf,
-) -> Response:
+async def create(body: ResponseRequest, starter: TurnStarter) -> Response:
     """Answer the last message of the input, with the memory of its user."""
     body.refuse_unsupported()
-    passed = passed_parameters(services.settings)
-    sampling = body.sampling(passed)
-    messages = body.messages()
-    if by := is_utility(messages, connection.headers):
-        asked, events = await utility_turn(services, starter, body.model, messages, sampling, by)
-        return await _answer(bool(body.stream), ResponseHead(asked.turn_id, asked.model), asked, events)
-    caller = starter.caller
-    named = (("safety_identifier", body.safety_identifier), ("user", body.user))
-    speaker = end_user_of(caller, connection.headers, services.settings, *named)
-    ids = ids_of(connection.headers, body.metadata)
-    speaker, ids = await _in_conversation(services, caller, speaker, body, ids)
-    asking = ReadRequest(
-        model=body.model,
-        request=read_messages(messages, "input"),
-        ids=ids,
-        speaker=speaker,
-        keeps=body.store is not False,
-        headers=body.ignored(passed),
-        sampling=sampling,
-        budget=budget_of(connection.headers, body.metadata),
-        echo=body.kept_echo,
-    )
-    asked = await RequestStarter(services, runner, starter).start(asking)
-    background = bool(body.background)
-    head = replace(await _head_of(services, asked, background=background), echo=body.echo)
-    if background and not body.stream:
-        stored = await services.turns.get(asked.tenant_id, asked.turn_id)
+    services = starter.services
+    asked = await start_answer(starter, body, body.messages(), partial(_in_conversation, starter, body))
+    stored = await services.turns.get(asked.tenant_id, asked.turn_id) if asked.stored else None
+    conversation_id = stored.conversation_id if stored else None
+    background = stored is not None and bool(body.background)
+    head = ResponseHead(asked.turn_id, asked.model, conversation_id, background, asked.note, body.echo)
+    if body.stream:
+        return EventStream(response_stream(head, asked.events), asked.abandon, asked.headers)
+    if stored is not None and background:
         return JSONResponse(response_of_stored(head, stored), headers=asked.headers)
-    stop = None if asked.stored else partial(runner.abandon, asked.tenant_id, asked.turn_id)
-    return await _answer(bool(body.stream), head, asked, runner.follow(asked.tenant_id, asked.turn_id), stop)
-
-
-async def _answer(
-    stream: bool,
-    head: ResponseHead,
-    asked: StartedTurn,
-    events: TurnEvents,
-    stop: Callable[[], Awaitable[object]] | None = None,
-) -> Response:
-    if stream:
-        return EventStream(response_stream(head, events), stop, asked.headers)
-    last = await last_event(events)
+    last = await last_event(asked.events)
     if last.status == "error" and "answer" not in last.content:
-        return response_of_failed(last, asked.headers)
+        return response_of_failed(last, asked.headers, path=OPENAI_PATHS)
     return JSONResponse(response_of_last(head, last), headers=asked.headers)
 
 
@@ -111,9 +68,7 @@ async def _answer(
 )
 async def retrieve(
     response_id: ResponseId,
-    services: ServicesOf,
     caller: Chatter,
-    runner: RunnerOf,
     stream: Annotated[bool, Query(description="Its events instead, as they come.")] = False,
     starting_after: Annotated[
         int | None, Query(ge=0, lt=1 << 40, description="With stream: only events with a greater number.")
@@ -123,37 +78,37 @@ async def retrieve(
 
     If its events have expired, the last ones follow, which hold the whole text.
     """
-    turn = await _turn(services, caller, response_id)
-    head = await _head(services, caller, turn)
+    turn = await _turn(caller, response_id)
+    head = await _head(caller, turn)
     if not stream:
         return JSONResponse(response_of_stored(head, turn))
     after = -1 if starting_after is None else starting_after
-    events = runner.follow(caller.tenant_id, turn.id, event_before(after))
+    events = caller.runner.follow(caller.tenant_id, turn.id, event_before(after))
     return EventStream(response_stream(head, events, after))
 
 
 @router.post("/{response_id}/cancel", response_class=JSONResponse)
-async def cancel(response_id: ResponseId, services: ServicesOf, caller: Chatter, runner: RunnerOf) -> Response:
+async def cancel(response_id: ResponseId, caller: Chatter) -> Response:
     """Stop a running response and keep what it has so far. One that has ended stays as it is."""
-    turn = await _turn(services, caller, response_id)
-    head = await _head(services, caller, turn)
-    return JSONResponse(response_of_stored(head, await runner.stop(caller.tenant_id, turn.id)))
+    turn = await _turn(caller, response_id)
+    head = await _head(caller, turn)
+    return JSONResponse(response_of_stored(head, await caller.runner.stop(caller.tenant_id, turn.id)))
 
 
 @router.delete("/{response_id}", response_class=JSONResponse)
-async def delete(response_id: ResponseId, services: ServicesOf, caller: MemoryWriter) -> Response:
+async def delete(response_id: ResponseId, caller: MemoryWriter) -> Response:
     """Forget a response for good, with the message that it answers and what memory made of both."""
-    turn = await _turn(services, caller, response_id)
-    conversation = await services.transcript.conversation(caller.tenant_id, turn.conversation_id)
-    await forget_message(services, caller, conversation.user_id, turn.user_message_id)
+    turn = await _turn(caller, response_id)
+    conversation = await caller.services.transcript.conversation(caller.tenant_id, turn.conversation_id)
+    await forget_message(caller, conversation.user_id, turn.user_message_id)
     return JSONResponse({"id": response_id, "object": "response", "deleted": True})
 
 
 @router.get("/{response_id}/input_items", response_class=JSONResponse)
-async def input_items(response_id: ResponseId, services: ServicesOf, caller: Chatter) -> Response:
+async def input_items(response_id: ResponseId, caller: Chatter) -> Response:
     """The message that a response answers."""
-    turn = await _turn(services, caller, response_id)
-    message = await services.transcript.message(caller.tenant_id, turn.user_message_id)
+    turn = await _turn(caller, response_id)
+    message = await caller.services.transcript.message(caller.tenant_id, turn.user_message_id)
     item = {
         "id": f"msg_{message.id}",
         "type": "message",
@@ -166,15 +121,16 @@ async def input_items(response_id: ResponseId, services: ServicesOf, caller: Cha
     )
 
 
-async def forget_message(services: Services, caller: Caller, user_id: str, message_id: UUID) -> None:
+async def forget_message(caller: ServedCaller, user_id: str, message_id: UUID) -> None:
     """Forget a message for good and delete its words; with a message of the user its answer as well."""
-    by = f"user {caller.user_id}" if caller.user_id else "operator"
     target = Target(message_id=message_id)
-    await services.forgetting.forget(caller.tenant_id, user_id, target, by=by, delete_messages=True)
+    await caller.services.forgetting.forget(
+        caller.tenant_id, user_id, target, by=caller.actor, delete_messages=True
+    )
 
 
 async def _in_conversation(
-    services: Services, caller: Caller, speaker: EndUser, body: ResponseRequest, ids: ClientIds
+    starter: StartsTurns, body: ResponseRequest, speaker: EndUser, ids: ClientIds
 ) -> tuple[EndUser, ClientIds]:
     """The user and the ids with the conversation that the body names, which must be the user's.
 
@@ -186,44 +142,36 @@ async def _in_conversation(
     named = body.conversation.id if isinstance(body.conversation, ConversationReference) else body.conversation
     if named is None and body.previous_response_id is None:
         return speaker, ids
-    turn_id = None
+    services, tenant_id, turn_id = starter.services, starter.caller.tenant_id, None
     if named is not None:
         conversation_id = uuid_in("conversation", "conv", named)
     else:
         turn_id = uuid_in("previous_response_id", "resp", str(body.previous_response_id))
-        turn = await _stored(services, caller, turn_id, speaker.user_id)
+        turn = await _stored(services, tenant_id, turn_id, speaker.user_id)
         conversation_id = turn.conversation_id
-    conversation = await services.transcript.conversation(
-        caller.tenant_id, conversation_id, user_id=speaker.user_id
-    )
+    conversation = await services.transcript.conversation(tenant_id, conversation_id, user_id=speaker.user_id)
     speaker = replace(speaker, user_id=conversation.user_id)
-    return speaker, ids.within(conversation.session_id, after_turn=turn_id)
+    session = conversation.session_id
+    return speaker, replace(ids, session=session, after_turn=turn_id, passing=False, of_ours=True)
 
 
-async def _turn(services: Services, caller: Caller, response_id: str) -> StoredTurn:
+async def _turn(caller: ServedCaller, response_id: str) -> StoredTurn:
     turn_id = uuid_in("response", "resp", response_id, missing=NotFound)
-    return await _stored(services, caller, turn_id, caller.user_id)
+    return await _stored(caller.services, caller.tenant_id, turn_id, caller.user_id)
 
 
-async def _stored(services: Services, caller: Caller, turn_id: UUID, user_id: str | None) -> StoredTurn:
+async def _stored(services: Services, tenant_id: UUID, turn_id: UUID, user_id: str | None) -> StoredTurn:
     missing = f"There is no response resp_{turn_id}; one that was not stored, or was deleted, cannot be found."
     try:
-        turn = await services.turns.get(caller.tenant_id, turn_id, user_id=user_id)
+        turn = await services.turns.get(tenant_id, turn_id, user_id=user_id)
     except NotFound:
         raise NotFound(missing) from None
-    question = await services.transcript.message(caller.tenant_id, turn.user_message_id)
+    question = await services.transcript.message(tenant_id, turn.user_message_id)
     if not question.content:  # of a deleted one the row stays, without its words
         raise NotFound(missing)
     return turn
 
 
-async def _head(services: Services, caller: Caller, turn: StoredTurn) -> ResponseHead:
-    conversation = await services.transcript.conversation(caller.tenant_id, turn.conversation_id)
+async def _head(caller: ServedCaller, turn: StoredTurn) -> ResponseHead:
+    conversation = await caller.services.transcript.conversation(caller.tenant_id, turn.conversation_id)
     return ResponseHead(turn.id, conversation.expert, turn.conversation_id, echo=turn.echo or {})
-
-
-async def _head_of(services: Services, asked: StartedTurn, *, background: bool) -> ResponseHead:
-    if not asked.stored:
-        return ResponseHead(asked.turn_id, asked.model, note=asked.note)
-    stored = await services.turns.get(asked.tenant_id, asked.turn_id)
-    return ResponseHead(asked.turn_id, asked.model, stored.conversation_id, background)

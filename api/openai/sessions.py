@@ -1,8 +1,8 @@
 """Which conversation a request belongs to, by the ids that clients send."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
 from urllib.parse import unquote
 from uuid import UUID
 
@@ -31,6 +31,8 @@ _PASSING = ("temporary:", "local:", "channel:")
 _SHARED = "channel:"
 """Beginning of chat ids that many users share."""
 
+Read = TypeVar("Read")
+
 
 @dataclass(frozen=True)
 class ClientIds:
@@ -53,10 +55,6 @@ class ClientIds:
 
     of_ours: bool = False
     """Whether the session is named by an id of ours, so that it must be the very conversation."""
-
-    def within(self, session: str, *, after_turn: UUID | None = None) -> "ClientIds":
-        """The same in a conversation of ours."""
-        return replace(self, session=session, after_turn=after_turn, passing=False, of_ours=True)
 
 
 def ids_of(headers: Mapping[str, str], metadata: Mapping[str, Any] | None = None) -> ClientIds:
@@ -81,16 +79,27 @@ def ids_of(headers: Mapping[str, str], metadata: Mapping[str, Any] | None = None
         idempotency_key=headers.get(_KEY_HEADER, "").strip() or answer,
         passing=passing,
         shared=session.startswith(_SHARED),
-        space=_space(headers, metadata or {}),
+        space=in_header_or_metadata(headers, _SPACE_HEADER, metadata, "space", space_name),
     )
 
 
-def _space(headers: Mapping[str, str], metadata: Mapping[str, Any]) -> str | None:
-    in_metadata = str(metadata.get("space") or "")
-    for name, given in ((_SPACE_HEADER, unquote(headers.get(_SPACE_HEADER, ""))), ("metadata.space", in_metadata)):
+def in_header_or_metadata(
+    headers: Mapping[str, str],
+    header: str,
+    metadata: Mapping[str, Any] | None,
+    key: str,
+    read: Callable[[str], Read],
+) -> Read | None:
+    """Read what a header says, or a key of the metadata; None = neither says anything.
+
+    Raises:
+        InvalidInput: it cannot be read.
+    """
+    in_metadata = str((metadata or {}).get(key) or "")
+    for name, given in ((header, unquote(headers.get(header, ""))), (f"metadata.{key}", in_metadata)):
         if given.strip():
             try:
-                return space_name(given)
+                return read(given)
             except ValueError as error:
                 raise InvalidInput(name, str(error)) from None
     return None

@@ -1,7 +1,8 @@
 """From a client's request to a turn: who speaks, in which conversation, and what of the request is new."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -9,17 +10,16 @@ import structlog
 
 from api.access import StartsTurns
 from api.end_user import NO_USER, EndUser
-from api.openai.errors import ModelNotFound
 from api.openai.messages import ClientRequest, cut_to_tokens
-from api.openai.models import expert_name
-from api.openai.reconciliation import Place, Reconciliation
-from api.openai.sessions import SESSION_HEADER, TURN_HEADER, ClientIds
-from graph.turns.requests import TurnRequest
-from graph.turns.runner import TurnRunner
+from api.openai.models import ModelNotFound, expert_name
+from api.openai.reconciliation import Reconciliation
+from api.openai.sessions import SESSION_HEADER, TURN_HEADER, ClientIds, in_header_or_metadata
+from api.streams import TurnEvents
 from services.bootstrap import Services
+from services.conversations.turn import TurnRequest
 from services.errors import Conflict, ConversationExists, InvalidInput
 from state.budget import RequestBudget, parse_budget
-from state.conversation import Sampling, TurnInput
+from state.turn import Sampling, TurnInput
 
 log = structlog.get_logger(__name__)
 
@@ -39,11 +39,13 @@ class StartedTurn:
     tenant_id: UUID
     turn_id: UUID
     model: str
-    stored: bool
-    session: str | None
+    events: TurnEvents
+    stored: bool = False
     headers: dict[str, str] = field(default_factory=dict)
     note: dict[str, str] | None = None
     """Why nothing is remembered, where that is so."""
+    abandon: Callable[[], Awaitable[object]] | None = None
+    """What ends a temporary turn when its reader disconnects."""
 
 
 @dataclass(frozen=True)
@@ -66,114 +68,103 @@ class ReadRequest:
     """Fields of the request that are stored with its turn, for responses that repeat them."""
 
 
-class RequestStarter:
-    """Starts turns for requests of OpenAI's clients."""
+async def start_turn(starter: StartsTurns, asking: ReadRequest) -> StartedTurn:
+    """Start the turn of a request, or find the one that the request has started before.
 
-    def __init__(self, services: Services, runner: TurnRunner, starter: StartsTurns) -> None:
-        self._services = services
-        self._runner = runner
-        self._starter = starter
+    Raises:
+        ModelNotFound: there is no such model.
+        RateLimited: the user or the tenant has started too many.
+        Conflict, InvalidInput, DatabaseUnavailable: as `TurnRunner.start`.
+    """
+    user_id, runner = asking.speaker.user_id, starter.runner
+    tenant_id = (await starter.caller_for(user_id or NOBODY)).tenant_id
+    stored = user_id is not None and asking.keeps and not asking.ids.passing
+    headers = dict(asking.headers)
+    try:
+        if user_id is not None and stored:
+            headers[SESSION_HEADER], turn_id = await _start_stored(starter, asking, tenant_id, user_id)
+        else:
+            turn_id = await runner.start(_turn(starter.services, asking, tenant_id, NOBODY, stored=False))
+    except InvalidInput as error:
+        if error.field == "expert":
+            raise ModelNotFound(f"There is no model {asking.model!r}; GET /v1/models lists them.") from None
+        raise
+    headers[TURN_HEADER] = str(turn_id)
+    note = None
+    if user_id is not None and not stored:
+        reads = "off" if asking.ids.shared else starter.services.settings.temporary_memory
+        headers[MEMORY_HEADER] = f"{reads}; nothing is kept"
+    if user_id is None:
+        log.warning("answered without memory", reason="the request names no user")
+        headers[MEMORY_HEADER] = "off; no user named"
+        note = {"memory": "off", "reason": NO_USER}
+    stop = None if stored else partial(runner.abandon, tenant_id, turn_id)
+    events = runner.follow(tenant_id, turn_id)
+    return StartedTurn(tenant_id, turn_id, asking.model, events, stored, headers, note, stop)
 
-    async def start(self, asking: ReadRequest) -> StartedTurn:
-        """Start the turn, or find the one that the request has started before.
 
-        Raises:
-            ModelNotFound: there is no such model.
-            RateLimited: the user or the tenant has started too many.
-            Conflict, InvalidInput, DatabaseUnavailable: as `TurnRunner.start`.
-        """
-        caller = await self._starter.caller_for(asking.speaker.user_id or NOBODY)
-        user_id = asking.speaker.user_id
-        stored = user_id is not None and asking.keeps and not asking.ids.passing
-        session = None
-        try:
-            if user_id is not None and stored:
-                session, turn_id = await self._start_stored(asking, caller.tenant_id, user_id)
-            else:
-                turn_id = await self._runner.start(self._temporary(asking, caller.tenant_id))
-        except InvalidInput as error:
-            if error.field == "expert":
-                raise ModelNotFound(f"There is no model {asking.model!r}; GET /v1/models lists them.") from None
-            raise
-        headers = {TURN_HEADER: str(turn_id), **asking.headers}
-        if session is not None:
-            headers[SESSION_HEADER] = session
-        note = None
-        if user_id is not None and not stored:
-            reads = "off" if asking.ids.shared else self._services.settings.temporary_memory
-            headers[MEMORY_HEADER] = f"{reads}; nothing is kept"
-        if user_id is None:
-            log.warning("answered without memory", reason="the request names no user")
-            headers[MEMORY_HEADER] = "off; no user named"
-            note = {"memory": "off", "reason": NO_USER}
-        return StartedTurn(caller.tenant_id, turn_id, asking.model, stored, session, headers, note)
-
-    async def _start_stored(self, asking: ReadRequest, tenant_id: UUID, user_id: str) -> tuple[str, UUID]:
-        """Start the turn, or find it, and return the name of its conversation and its id."""
-        expert = expert_name(self._services, asking.model)
-        reconciling = Reconciliation(self._services, self._runner, tenant_id, user_id, expert, asking.ids.space)
-        place = reconciling.first_place(asking.request, asking.ids)
-        for _ in range(_TRIES):
-            place = place or await reconciling.place(asking.request, asking.ids)
-            try:
-                return await self._start_at(place, asking, tenant_id, user_id)
-            except ConversationExists:
-                place = None
-        raise Conflict("The conversation changes while this message is looked at; try again.")
-
-    async def _start_at(
-        self, place: Place, asking: ReadRequest, tenant_id: UUID, user_id: str
-    ) -> tuple[str, UUID]:
+async def _start_stored(
+    starter: StartsTurns, asking: ReadRequest, tenant_id: UUID, user_id: str
+) -> tuple[str, UUID]:
+    """Start the turn, or find it, and return the name of its conversation and its id."""
+    services, runner = starter.services, starter.runner
+    expert = expert_name(services, asking.model)
+    reconciling = Reconciliation(services, runner, tenant_id, user_id, expert, asking.ids.space)
+    place = reconciling.first_place(asking.request, asking.ids)
+    for _ in range(_TRIES):
+        place = place or await reconciling.place(asking.request, asking.ids)
         if place.follow is not None:
             return place.session, place.follow
-        turn = TurnRequest(
-            tenant_id,
-            self._input(asking, user_id, place.session, stored=True),
-            idempotency_key=asking.ids.idempotency_key or place.key,
-            external_id=asking.ids.user_message,
-            must_begin=place.begins,
-            of_user=not asking.ids.shared,
-            echo=asking.echo,
-        )
-        return place.session, await self._runner.start(turn)
+        key = asking.ids.idempotency_key or place.key
+        turn = _turn(services, asking, tenant_id, place.session, idempotency_key=key, must_begin=place.begins)
+        try:
+            return place.session, await runner.start(turn)
+        except ConversationExists:
+            place = None
+    raise Conflict("The conversation changes while this message is looked at; try again.")
 
-    def _temporary(self, asking: ReadRequest, tenant_id: UUID) -> TurnRequest:
-        user_id = asking.speaker.user_id
-        return TurnRequest(
-            tenant_id,
-            self._input(asking, user_id or NOBODY, NOBODY, stored=False),
-            external_id=asking.ids.user_message,
-            stored=False,
-            of_user=user_id is not None and not asking.ids.shared,
-            echo=asking.echo,
-        )
 
-    def _input(self, asking: ReadRequest, user_id: str, session: str, *, stored: bool) -> TurnInput:
-        settings, request = self._services.settings, asking.request
-        shown = TurnInput(
-            user_id=user_id,
-            session_id=session,
-            message=request.message,
-            images=request.images,
-            agent_type="hybrid_agent",
-            expert=expert_name(self._services, asking.model),
-            space=asking.ids.space,
-        )
-        if request.instructions and settings.openai_system_messages == "append":
-            shown["instructions"] = cut_to_tokens(request.instructions, settings.openai_system_tokens)
-        if request.attached:
-            shown["attached"] = request.attached
-        if asking.ids.answer is not None:
-            shown["answer_external_id"] = asking.ids.answer
-        if asking.budget:
-            shown["budget"] = asking.budget
-        if asking.sampling:
-            shown["sampling"] = asking.sampling
-        if "response_format" in asking.sampling:
-            shown["compose"] = "single"  # an answer in two parts would not be of the form
-        if not stored:
-            shown["earlier"] = request.earlier
-        return shown
+def _turn(
+    services: Services, asking: ReadRequest, tenant_id: UUID, session: str, *, stored: bool = True, **more: Any
+) -> TurnRequest:
+    user_id = asking.speaker.user_id
+    return TurnRequest(
+        tenant_id,
+        _input(services, asking, user_id or NOBODY, session, stored=stored),
+        external_id=asking.ids.user_message,
+        stored=stored,
+        of_user=user_id is not None and not asking.ids.shared,
+        echo=asking.echo,
+        **more,
+    )
+
+
+def _input(services: Services, asking: ReadRequest, user_id: str, session: str, *, stored: bool) -> TurnInput:
+    settings, request = services.settings, asking.request
+    shown = TurnInput(
+        user_id=user_id,
+        session_id=session,
+        message=request.message,
+        images=request.images,
+        agent_type="hybrid_agent",
+        expert=expert_name(services, asking.model),
+        space=asking.ids.space,
+    )
+    if request.instructions and settings.openai_system_messages == "append":
+        shown["instructions"] = cut_to_tokens(request.instructions, settings.openai_system_tokens)
+    if request.attached:
+        shown["attached"] = request.attached
+    if asking.ids.answer is not None:
+        shown["answer_external_id"] = asking.ids.answer
+    if asking.budget:
+        shown["budget"] = asking.budget
+    if asking.sampling:
+        shown["sampling"] = asking.sampling
+    if "response_format" in asking.sampling:
+        shown["compose"] = "single"  # an answer in two parts would not be of the form
+    if not stored:
+        shown["earlier"] = request.earlier
+    return shown
 
 
 def budget_of(headers: Mapping[str, str], metadata: Mapping[str, Any] | None = None) -> RequestBudget:
@@ -182,14 +173,7 @@ def budget_of(headers: Mapping[str, str], metadata: Mapping[str, Any] | None = N
     Raises:
         InvalidInput: it cannot be read.
     """
-    in_metadata = str((metadata or {}).get("budget") or "")
-    for name, given in ((BUDGET_HEADER, headers.get(BUDGET_HEADER, "")), ("metadata.budget", in_metadata)):
-        if given.strip():
-            try:
-                return parse_budget(given)
-            except ValueError as error:
-                raise InvalidInput(name, str(error)) from None
-    return RequestBudget()
+    return in_header_or_metadata(headers, BUDGET_HEADER, metadata, "budget", parse_budget) or RequestBudget()
 
 
 def usage_of(content: Mapping[str, Any]) -> dict[str, int]:

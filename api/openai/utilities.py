@@ -13,14 +13,12 @@ from api.access import StartsTurns
 from api.openai.messages import ClientMessage, text_of
 from api.openai.models import expert_of
 from api.openai.turn_request import NOBODY, StartedTurn
-from api.streams import TurnEvents
-from services.bootstrap import Services
 from services.llm.chat_models import BACKGROUND_TEMPERATURE
 from services.llm.token_estimates import count_tokens
 from services.platform.metrics import UTILITY_REQUESTS
 from services.platform.tracing import confidential
-from state.conversation import Sampling
 from state.events import TurnEvent
+from state.turn import Sampling
 
 TASK_HEADER = "X-OpenWebUI-Task"
 
@@ -113,13 +111,8 @@ def _has_transcript(text: str) -> bool:
 
 
 async def utility_turn(
-    services: Services,
-    starter: StartsTurns,
-    model: str,
-    messages: Sequence[ClientMessage],
-    sampling: Sampling,
-    recognised_by: str,
-) -> tuple[StartedTurn, TurnEvents]:
+    starter: StartsTurns, model: str, messages: Sequence[ClientMessage], sampling: Sampling, recognised_by: str
+) -> StartedTurn:
     """Return the answer in the form of a turn that is stored nowhere.
 
     Raises:
@@ -128,7 +121,7 @@ async def utility_turn(
         ModelFailed: the small model did not answer.
     """
     caller = await starter.caller_for(starter.caller.user_id or NOBODY)
-    await expert_of(services, caller.tenant_id, model)
+    await expert_of(starter.services, caller.tenant_id, model)
     UTILITY_REQUESTS.labels(recognised_by).inc()
     confidential.set(True)  # it is about a conversation that may be temporary
     said = [_message(each) for each in messages if text_of(each)]
@@ -136,11 +129,10 @@ async def utility_turn(
         said[-1] = HumanMessage(said[-1].content)
     options = Sampling(**sampling)
     temperature = options.pop("temperature", BACKGROUND_TEMPERATURE)
-    answer = await services.models.complete(said, temperature=temperature, sampling=options)
+    answer = await starter.services.models.complete(said, temperature=temperature, sampling=options)
     used = sum(count_tokens(message.text) for message in said)
     usage = {"input_tokens": used, "output_tokens": count_tokens(answer), "cached_tokens": 0}
-    asked = StartedTurn(caller.tenant_id, uuid7(), model, stored=False, session=None)
-    return asked, _events(answer, usage)
+    return StartedTurn(caller.tenant_id, uuid7(), model, _events(answer, usage))
 
 
 async def _events(answer: str, usage: dict[str, int]) -> AsyncGenerator[list[TurnEvent], None]:

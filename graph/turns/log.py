@@ -4,17 +4,17 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 import structlog
 
 from services.conversations.event_log import EventLog
-from services.conversations.turn import OpenTurn, StoredTurn
+from services.conversations.turn import StoredTurn
 from services.errors import Unavailable
 from state.conversation import ConversationState
 from state.events import TERMINAL, Status, TurnEvent, streamed_text
+from state.turn import OpenTurn
 
 log = structlog.get_logger(__name__)
 
@@ -58,7 +58,9 @@ class TurnLog:
     A slow reader delays nobody: it finds what it missed in the log.
     """
 
-    def __init__(self, on_append: Callable[["TurnLog"], None] | None = None) -> None:
+    def __init__(self, turn_id: UUID | None = None, on_append: Callable[["TurnLog"], None] | None = None) -> None:
+        """Take the turn, if its events are copied, and what is told of each event."""
+        self.turn_id = turn_id
         self._events: list[TurnEvent] = []
         self._readers: set[asyncio.Event] = set()
         self._on_append = on_append
@@ -66,8 +68,12 @@ class TurnLog:
         """Whether the last event has been added."""
         self.text_begun = False
         """Whether any of the answer has been streamed."""
+        self.copied = 0
+        """Number of events copied to where other processes find them."""
         self.uncopied = False
-        """Whether events could not be copied to where other processes find them."""
+        """Whether events could not be copied."""
+        self.ended_at = 0.0
+        """When the last event was added, in seconds of a clock that nobody can set."""
 
     def append(self, status: Status, content: Any) -> None:
         """Add an event; nothing is added after the last one."""
@@ -76,7 +82,8 @@ class TurnLog:
         self._events.append(TurnEvent(len(self._events) + 1, status, content))
         if status == "token":
             self.text_begun = True
-        self.ended = status in TERMINAL
+        if status in TERMINAL:
+            self.ended, self.ended_at = True, time.monotonic()
         for news in self._readers:
             news.set()
         if self._on_append is not None:
@@ -124,30 +131,19 @@ class TurnLog:
             self._readers.discard(news)
 
 
-@dataclass(eq=False)
-class _Copied:
-    turn_id: UUID
-    log: TurnLog
-    written: int = 0
-    ended_at: float = 0.0
-
-
 class EventWriter:
     """One writer for all turns of the process: a flush is one round trip for any number of turns."""
 
     def __init__(self, events: EventLog) -> None:
         self._events = events
-        self._turns: dict[TurnLog, _Copied] = {}
         self._logs: dict[UUID, TurnLog] = {}
-        self._unwritten: set[_Copied] = set()
+        self._unwritten: set[TurnLog] = set()
         self._news = asyncio.Event()
         self._full = asyncio.Event()
 
     def log_for(self, turn_id: UUID) -> TurnLog:
         """Return a new log that is copied from now on."""
-        turn_log = TurnLog(self._note)
-        self._turns[turn_log] = _Copied(turn_id, turn_log)
-        self._logs[turn_id] = turn_log
+        turn_log = self._logs[turn_id] = TurnLog(turn_id, self._note)
         return turn_log
 
     def find(self, turn_id: UUID) -> TurnLog | None:
@@ -156,8 +152,8 @@ class EventWriter:
 
     def forget(self, turn_id: UUID) -> None:
         """Stop copying a turn that another process continues."""
-        if turn_log := self._logs.pop(turn_id, None):
-            self._unwritten.discard(self._turns.pop(turn_log))
+        if (turn_log := self._logs.pop(turn_id, None)) is not None:
+            self._unwritten.discard(turn_log)
 
     async def run(self) -> None:
         """Copy until cancelled: everything every 50 ms, and a turn with 16 events sooner."""
@@ -178,13 +174,11 @@ class EventWriter:
             await self._flush()
 
     def _note(self, turn_log: TurnLog) -> None:
-        if (copied := self._turns.get(turn_log)) is None:
+        if not self._copies(turn_log):
             return
-        self._unwritten.add(copied)
+        self._unwritten.add(turn_log)
         self._news.set()
-        if turn_log.ended:
-            copied.ended_at = time.monotonic()
-        if len(turn_log) - copied.written >= _BATCH_EVENTS:
+        if len(turn_log) - turn_log.copied >= _BATCH_EVENTS:
             self._full.set()
 
     async def _wait_for_news(self) -> None:
@@ -208,31 +202,34 @@ class EventWriter:
 
     async def _flush(self, at_least: int = 1) -> None:
         """Write the events of turns that have `at_least` this many; if none has, check that Redis answers."""
-        unwritten = {copied for copied in self._unwritten if len(copied.log) - copied.written >= at_least}
+        unwritten = {each for each in self._unwritten if len(each) - each.copied >= at_least}
         self._unwritten -= unwritten
         if not unwritten:
             if at_least == 1:
                 await self._events.probe()
             return
-        batches = {copied.turn_id: copied.log.events_after(copied.written) for copied in unwritten}
+        batches = {each.turn_id: each.events_after(each.copied) for each in unwritten if each.turn_id is not None}
         try:
             await self._events.append(batches)
         except BaseException:
-            for copied in unwritten:
-                copied.log.uncopied = True
-            self._unwritten |= {copied for copied in unwritten if self._worth_keeping(copied)}
+            for each in unwritten:
+                each.uncopied = True
+            self._unwritten |= {each for each in unwritten if self._worth_keeping(each)}
             raise
-        for copied in unwritten:
-            copied.log.uncopied = False
-            copied.written += len(batches[copied.turn_id])
-            if copied.log.ended and copied.written == len(copied.log):
-                self.forget(copied.turn_id)
+        for each in unwritten:
+            each.uncopied = False
+            if each.turn_id is not None:
+                each.copied += len(batches[each.turn_id])
+                if each.ended and each.copied == len(each):
+                    self.forget(each.turn_id)
 
-    def _worth_keeping(self, copied: _Copied) -> bool:
-        if copied.ended_at and time.monotonic() - copied.ended_at > _GIVE_UP_S:
-            self.forget(copied.turn_id)
-            return False
-        return copied.log in self._turns
+    def _copies(self, turn_log: TurnLog) -> bool:
+        return turn_log.turn_id is not None and self._logs.get(turn_log.turn_id) is turn_log
+
+    def _worth_keeping(self, turn_log: TurnLog) -> bool:
+        if turn_log.turn_id is not None and turn_log.ended and time.monotonic() - turn_log.ended_at > _GIVE_UP_S:
+            self.forget(turn_log.turn_id)
+        return self._copies(turn_log)
 
 
 def done_ending(turn: OpenTurn, written: ConversationState, trace_id: str | None = None) -> Ending:
@@ -241,7 +238,7 @@ def done_ending(turn: OpenTurn, written: ConversationState, trace_id: str | None
         "answer": written["answer"],
         "conversation_id": str(turn.conversation_id),
         "turn_id": str(turn.turn_id),
-        "message_id": written["assistant_message_id"],
+        "message_id": str(turn.answer_message_id),
         "usage": written["usage"],
         "timings": written["timings"],
         "degraded": written.get("degraded", []),

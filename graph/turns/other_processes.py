@@ -11,18 +11,17 @@ from typing import Any
 from uuid import UUID
 
 import structlog
-from uuid_utils.compat import uuid7
 
 from graph.turns.log import LOST_PROCESS, stored_ending
 from graph.turns.run import TurnRun
 from services.bootstrap import Services
 from services.conversations.event_log import EventLog
-from services.conversations.leases import AdoptedTurn
 from services.conversations.turn import LEASE, StopReason, StoredTurn, TurnOutcome, TurnStatus
 from services.conversations.turns import Turns
 from services.errors import Conflict, DatabaseUnavailable, NotFound, Unavailable
 from services.platform.metrics import TURNS
 from state.events import TurnEvent, streamed_text
+from state.turn import OpenTurn
 
 _LOOK_S = 0.1
 _LOOK_AT_TURN_S = 1.0
@@ -103,7 +102,7 @@ async def keep(
     services: Services,
     running: Mapping[UUID, TurnRun],
     stop: Callable[[UUID, StopReason], None],
-    adopt: Callable[[AdoptedTurn], None],
+    adopt: Callable[[OpenTurn], None],
     draining: Callable[[], bool],
 ) -> None:
     """Renew leases, pass on requests to stop, and end or adopt abandoned turns, until cancelled.
@@ -137,7 +136,7 @@ async def _renew(
             stop(turn_id, reason)
 
 
-async def recover(services: Services, running: Container[UUID], adopt: Callable[[AdoptedTurn], None]) -> None:
+async def recover(services: Services, running: Container[UUID], adopt: Callable[[OpenTurn], None]) -> None:
     """End or adopt turns whose process is gone; those that are `running` here are left alone."""
     for turn in await services.leases.expired():
         if turn.turn_id in running:
@@ -175,7 +174,7 @@ async def end_from_outside(
     how = status or ("partial" if answer else "failed")
     outcome = TurnOutcome(status=how, answer=answer, error=error)
     try:
-        await services.turns.end(tenant_id, turn_id, uuid7(), outcome, abandoned=abandoned)
+        await services.turns.end_elsewhere(tenant_id, turn_id, outcome, abandoned=abandoned)
         stored = await services.turns.get(tenant_id, turn_id)
     except (Conflict, NotFound):
         return None

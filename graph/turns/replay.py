@@ -4,26 +4,48 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import aclosing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from typing import cast
+from typing import Annotated, Literal, cast
 from uuid import UUID
 
+from pydantic import ConfigDict, Field
 from typing_extensions import TypedDict
 
-from graph.turns.requests import ReplayRequest, TurnRequest
 from graph.turns.runner import TurnRunner
 from services.bootstrap import Services
 from services.context.replay import PastPrompt, PastPrompts, PastTurn
+from services.conversations.turn import TurnRequest
+from services.conversations.values import Id
 from services.errors import InvalidInput, ModelFailed
 from services.llm.chat_models import ModelUsage
 from services.llm.streams.text import Said
 from services.text.tokenizer import terms
 from services.usage.ledger import Spender
-from state.conversation import EarlierMessage, TurnInput
+from state.turn import EarlierMessage, TurnInput
 
 _MOST_BEFORE = 200
 """Messages of the conversation that a turn with today's memory is given at most."""
+
+
+@dataclass(frozen=True)
+class ReplayRequest:
+    """How a turn is asked again."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+
+    memory: Literal["then", "now"] = "then"
+    """The prompt as it was sent (then), or made of what memory holds today (now)."""
+    model: Id | None = None
+    """Model to ask; null = the expert's."""
+    expert: Id | None = None
+    """Expert to ask; null = the conversation's. Another one always has the memory of today."""
+    without_sections: Annotated[list[str], Field(max_length=30)] = field(default_factory=list)
+    """Names of sections that the prompt as it was goes without."""
+    without: Annotated[list[UUID], Field(max_length=50)] = field(default_factory=list)
+    """Ids of memories and messages that a prompt of today's memory goes without."""
+    ask: bool = True
+    """Ask a model; false = only put the prompt as it was together again."""
 
 
 class ReplaySection(TypedDict):

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -23,10 +23,9 @@ from graph.turns.log import (
     failed_ending,
     stored_ending,
 )
-from graph.turns.requests import LONGEST_TURN_S, initial_state, turn_context
 from graph.turns.turn_queue import Place, TurnQueue
-from nodes.persist import changes_of_turn
-from services.conversations.turn import OpenTurn, StopReason, StoredTurn, TurnOutcome, TurnStatus
+from nodes.persist import changes_of_turn, outcome_of
+from services.conversations.turn import StopReason, StoredTurn, TurnStatus
 from services.conversations.turns import Turns
 from services.errors import AnamnesisError, Conflict, DatabaseUnavailable, ModelFailed, NotFound
 from services.memory.changes import Changes
@@ -40,15 +39,15 @@ from services.platform.metrics import (
     TURNS,
 )
 from services.platform.tracing import Attributes, confidential, mark_failed, span, trace_id
-from services.tools.actor import foreign_origin, reads_days, reads_note
 from services.usage.ledger import Spender, UsageMeter
-from state.context import TurnContext
-from state.conversation import ConversationState, GraphState, TurnInput, each_once, with_update
+from state.budget import LONGEST_S
+from state.conversation import ConversationState, GraphState, each_once, with_update
 from state.memory import MemoryChange, PlannedChange
+from state.turn import OpenTurn
 
 log = structlog.get_logger(__name__)
 
-CompiledTurnGraph = CompiledStateGraph[GraphState, TurnContext, GraphState, GraphState]
+CompiledTurnGraph = CompiledStateGraph[GraphState, OpenTurn, GraphState, GraphState]
 
 Stop = StopReason | Literal["stopping", "handed_over"]
 """Why a turn's task is cancelled: a caller or a newer message asked for it; the process ends; it ends, and another
@@ -75,7 +74,6 @@ class TurnRun:
     """A turn of this process, running or just ended."""
 
     turn: OpenTurn
-    request: TurnInput
     log: TurnLog
     degraded: list[str] = field(default_factory=list)
     """Features that are unavailable from the turn's beginning."""
@@ -113,7 +111,7 @@ class TurnRun:
             assistant_message_id=None,
             answer=self.log.text or None,
             route_decision=self.written.get("route_decision"),
-            usage=self.written.get("usage"),
+            usage=cast("Mapping[str, int] | None", self.written.get("usage")),
             timings=self.written.get("timings"),
             degraded=list(self.written.get("degraded", [])),
             context_report=self.written.get("context_report"),
@@ -160,8 +158,9 @@ class TurnDriver:
                 if not await self._places.wait(run.turn):
                     await self._tell_stored(run)
                     return
-            run.turn = replace(run.turn, waiting=False)
-            async with asyncio.timeout(LONGEST_TURN_S):
+            now = run.now or datetime.now(UTC)
+            run.turn = replace(run.turn, waiting=False, now=now, begun=time.perf_counter())
+            async with asyncio.timeout(LONGEST_S):
                 await self._drive(run)
             run.log.append(*done_ending(run.turn, run.written, trace_id()))
             self._note(run, "completed", run.written["timings"])
@@ -188,15 +187,9 @@ class TurnDriver:
     async def _drive(self, run: TurnRun) -> None:
         """Stream the graph: append its events to the log, and merge what nodes write into the run."""
         EVENTS.set(partial(_tell, run))
-        state = initial_state(run.turn, run.request, run.now or datetime.now(UTC), run.degraded)
+        state = ConversationState(degraded=list(run.degraded)) if run.degraded else ConversationState()
         stream = self._graph.astream(
-            cast("GraphState", {"turn": state, _FIRST_NODE: None}),
-            context=turn_context(
-                run.turn,
-                debug=run.request.get("debug", False),
-                can_ask=run.request.get("approvals", False),
-            ),
-            stream_mode="updates",
+            cast("GraphState", {"turn": state, _FIRST_NODE: None}), context=run.turn, stream_mode="updates"
         )
         async for updates in cast("AsyncIterator[dict[str, GraphState]]", stream):
             if "history" in updates:
@@ -224,30 +217,14 @@ class TurnDriver:
         made: list[MemoryChange] = []
         memory: list[PlannedChange] = []
         partial = "" if run.stopped == "forgotten" else run.log.text
-        report = written.get("context_report")
-        read = cast("ConversationState", {**run.request, **written})
         if partial:  # without any answer the message will be sent again, and causes the jobs then
-            made, memory = await self._memory_of(run, read, partial)
-        outcome = TurnOutcome(
-            status=status or ("partial" if partial else "failed"),
-            answer=partial,
-            route_decision=written.get("route_decision"),
-            usage=written.get("usage"),
-            timings=written.get("timings"),
-            degraded=each_once(run.degraded, written.get("degraded", [])),
-            context_report=report,
-            recalled=report.get("recall", {}).get("shown", []) if report else [],
-            error=error,
-            origin=foreign_origin(read),
-            reads_days=reads_days(read),
-            reads_note=reads_note(read),
-            memory=memory,
-            made=made,
-        )
+            made, memory = await self._memory_of(run, partial)
+        ended = outcome_of(turn, written, status or ("partial" if partial else "failed"), partial, made, memory)
+        outcome = replace(ended, degraded=each_once(run.degraded, ended.degraded), error=error)
         try:
             if turn.stored:
                 async with self._ending:
-                    await self._turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, outcome)
+                    await self._turns.end(turn, outcome)
         except Conflict:
             # Its answer was stored before the interruption, or another process has ended it.
             if await self._tell_stored(run):
@@ -258,15 +235,12 @@ class TurnDriver:
         run.log.append(*failed_ending(turn, error, partial))
         self._note(run, outcome.status, {"error": error["code"]})
 
-    async def _memory_of(
-        self, run: TurnRun, read: ConversationState, answer: str
-    ) -> tuple[list[MemoryChange], list[PlannedChange]]:
+    async def _memory_of(self, run: TurnRun, answer: str) -> tuple[list[MemoryChange], list[PlannedChange]]:
         """Return what a turn that was cut off in its answer has changed in memory, and what it changes."""
         try:
-            context, answer_id = turn_context(run.turn, debug=False), str(run.turn.answer_message_id)
-            return await changes_of_turn(read, context, self._changes, answer, answer_id)
+            return await changes_of_turn(run.turn, run.written, self._changes, answer)
         except DatabaseUnavailable:  # the turn cannot be ended either
-            return [], list(read.get("memory_plan", []))
+            return [], list(run.written.get("memory_plan", []))
 
     async def _tell_stored(self, run: TurnRun) -> bool:
         """End the stream with the stored turn, if it has ended."""
@@ -309,8 +283,8 @@ def _about(run: TurnRun) -> Attributes:
         names.OPERATION: "invoke_agent",
         names.AGENT: run.turn.expert,
         names.CONVERSATION: str(run.turn.conversation_id),
-        names.USER: run.request.get("user_id"),
-        names.SESSION: run.request.get("session_id") if run.turn.stored else None,
+        names.USER: run.turn.input.get("user_id"),
+        names.SESSION: run.turn.input.get("session_id") if run.turn.stored else None,
         names.TENANT: str(run.turn.tenant_id),
         names.TURN: str(run.turn.turn_id),
     }

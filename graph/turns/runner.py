@@ -7,6 +7,7 @@ disconnects does not stop it. Any process can follow and stop any turn.
 import asyncio
 import contextlib
 import time
+from base64 import urlsafe_b64decode
 from collections.abc import AsyncGenerator, Coroutine, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -18,28 +19,20 @@ import structlog
 
 from graph.turns.log import CANCELLED, EventWriter, TurnLog
 from graph.turns.other_processes import end_from_outside, follow_anywhere, keep
-from graph.turns.requests import TurnRequest, adopted_request, new_turn, with_budget
 from graph.turns.run import CompiledTurnGraph, Stop, TurnDriver, TurnRun
-from graph.turns.turn_queue import (
-    AccountAgreed,
-    Approval,
-    FairGate,
-    Place,
-    PlaceFree,
-    TurnQueue,
-    UserForgotten,
-    turn_signals,
-)
+from graph.turns.turn_queue import FairGate, Place, TurnQueue, turn_signals
 from services.bootstrap import Services
-from services.conversations.leases import AdoptedTurn
+from services.context.request_budget import within
 from services.conversations.resent_history import BranchReason
-from services.conversations.turn import KnownTurn, OpenTurn, StopReason, StoredTurn, TurnStatus
+from services.conversations.turn import StopReason, StoredTurn, TurnRequest, TurnStatus, saving
 from services.conversations.turn_values import KEY, KEY_OF_ANOTHER_MESSAGE, other_space
 from services.conversations.values import message_digest
 from services.errors import Busy, DatabaseUnavailable, InvalidInput
+from services.llm.token_estimates import count_tokens
 from services.platform.metrics import TURNS_REFUSED, TURNS_RUNNING
-from state.conversation import TurnInput
+from services.platform.settings import Settings
 from state.events import TurnEvent
+from state.turn import OpenTurn
 
 log = structlog.get_logger(__name__)
 
@@ -114,34 +107,33 @@ class TurnRunner:
         """
         begun = time.perf_counter()
         self.admit()
-        request = with_budget(request, self._services.settings)
+        request = _with_budget(request, self._services.settings)
         self._opening += 1
         place: Place | None = None
         try:
             place = await self._gate.enter((request.tenant_id, request.input["user_id"]))
             turn = await self._open(request)
-            if isinstance(turn, KnownTurn):
+            if isinstance(turn, UUID):
                 place.leave()
-                return turn.turn_id
+                return turn
         except BaseException:
             if place is not None:
                 place.leave()
             raise
         finally:
             self._opening -= 1
-        self._run(turn, request.input, begun, place)
+        self._run(turn, begun, place)
         if turn.waiting and request.on_conflict == "interrupt":
             await self._interrupt(turn)
         return turn.turn_id
 
-    async def _open(self, request: TurnRequest) -> OpenTurn | KnownTurn:
+    async def _open(self, request: TurnRequest) -> OpenTurn | UUID:
         if request.stored:
-            return await self._turns.open_or_find(new_turn(request))
+            return await self._turns.open_or_find(request)
         reads = request.reads_memory
         if reads is None:
             reads = self._services.settings.temporary_memory == "read"
-        turn = await self._turns.unstored(new_turn(request), reads_memory=reads and request.of_user)
-        return replace(turn, model=request.model) if request.model else turn
+        return await self._turns.unstored(request, reads_memory=reads and request.of_user)
 
     async def start_instead(self, request: TurnRequest, replaced: UUID) -> UUID:
         """Start a turn in place of another one, which becomes a branch together with all that follow it.
@@ -197,7 +189,7 @@ class TurnRunner:
     def unstored(self, tenant_id: UUID, turn_id: UUID, *, user_id: str | None = None) -> TurnRun | None:
         """Return a temporary turn of this process, optionally only of this user; None if there is none."""
         run = self._unstored.get(turn_id)
-        if run is None or run.turn.tenant_id != tenant_id or user_id not in {None, run.request["user_id"]}:
+        if run is None or run.turn.tenant_id != tenant_id or user_id not in {None, run.turn.input["user_id"]}:
             return None
         return run
 
@@ -293,13 +285,13 @@ class TurnRunner:
         self._tasks.clear()
         await self._writer.close()
 
-    def _run(self, turn: OpenTurn, request: TurnInput, begun: float, place: Place | None = None) -> None:
+    def _run(self, turn: OpenTurn, begun: float, place: Place | None = None) -> None:
         budgets = self._services.budgets
-        is_saving = budgets is not None and budgets.is_saving(turn.tenant_id, request["user_id"])
+        is_saving = budgets is not None and budgets.is_saving(turn.tenant_id, turn.input["user_id"])
         if is_saving:
-            turn = turn.saving(self._services.settings.context_budget_tokens)
+            turn = saving(turn, self._services.settings.context_budget_tokens)
         log_of_turn = self._writer.log_for(turn.turn_id) if turn.stored else TurnLog()
-        run = TurnRun(turn, request, log_of_turn, begun=begun, place=place)
+        run = TurnRun(turn, log_of_turn, begun=begun, place=place)
         if not turn.stored:
             self._unstored[turn.turn_id] = run
         if is_saving:
@@ -329,9 +321,9 @@ class TurnRunner:
         if not task.cancelled() and (error := task.exception()):
             log.error("turn ended badly", turn_id=str(turn.turn_id), exc_info=error if turn.stored else None)
 
-    def _adopt(self, adopted: AdoptedTurn) -> None:
+    def _adopt(self, turn: OpenTurn) -> None:
         """Continue a turn that waited in a process that is gone."""
-        self._run(adopted.turn, adopted_request(adopted), time.perf_counter())
+        self._run(turn, time.perf_counter())
 
     @property
     def _turns_here(self) -> int:
@@ -347,17 +339,24 @@ class TurnRunner:
 
     async def _listen(self) -> None:
         async for signal in turn_signals(self._services.database):
-            if isinstance(signal, PlaceFree):
-                self._places.free(signal.conversation_id)
-            elif isinstance(signal, Approval):
-                self._services.approvals.settle(signal.turn_id, signal.approval_id, approved=signal.approved)
-            elif isinstance(signal, AccountAgreed):
-                self._services.mcp_servers.hear(signal.parameters)
-            elif isinstance(signal, UserForgotten):
-                self._services.memory.drop_cached(signal.user_id)
-                self._services.store.forget(signal.user_id)
-            else:
-                self._stop_here(signal.turn_id, signal.reason)
+            self._hear(signal)
+
+    def _hear(self, signal: Sequence[str]) -> None:
+        """Do what a notification of any process says."""
+        match signal:
+            case ["next", conversation_id]:
+                self._places.free(UUID(conversation_id))
+            case ["stop", turn_id, ("cancelled" | "partial" | "forgotten") as reason]:
+                self._stop_here(UUID(turn_id), reason)
+            case ["approval", turn_id, approval_id, ("yes" | "no") as answer]:
+                self._services.approvals.settle(UUID(turn_id), UUID(approval_id), approved=answer == "yes")
+            case ["account", coded]:  # what an authorization server said, to a process that does not wait for it
+                self._services.mcp_servers.hear(urlsafe_b64decode(coded).decode())
+            case ["forgotten", user_id]:  # something of the user was removed for good
+                self._services.memory.drop_cached(UUID(user_id))
+                self._services.store.forget(UUID(user_id))
+            case _:
+                self._places.free(None)
 
     def _stop_here(self, turn_id: UUID, why: Stop) -> None:
         if (run := self._running.get(turn_id)) is None:
@@ -374,6 +373,21 @@ class TurnRunner:
             if running is not None and running != turn.turn_id:
                 await self._leases.request_stop(turn.tenant_id, running, "partial")
                 self._stop_here(running, "partial")
+
+
+def _with_budget(request: TurnRequest, settings: Settings) -> TurnRequest:
+    """Return the request with the limits that its turn has: its own or the usual ones, and none above the highest.
+
+    Raises:
+        InvalidInput: its message alone is longer than the tokens that it may use.
+    """
+    limits = within(request.input.get("budget", {}), settings.request_budget, settings.request_budget_max)
+    if not limits:
+        return request
+    message = request.input["message"]
+    if limits.get("tokens", len(message)) < len(message) and (needed := count_tokens(message)) > limits["tokens"]:
+        raise InvalidInput("budget.tokens", f"must be more than {needed}, the tokens of the message alone")
+    return replace(request, input={**request.input, "budget": limits})
 
 
 async def _cancel(tasks: Sequence["asyncio.Task[None]"]) -> None:

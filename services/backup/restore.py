@@ -7,8 +7,7 @@ as a statement: it holds rows alone, and constraints are checked when all rows a
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, LiteralString
-from uuid import UUID
+from typing import LiteralString
 
 import psycopg
 from psycopg import sql
@@ -29,10 +28,6 @@ from services.platform.migrate import (
     upgrade_within,
 )
 from services.platform.postgres import Database
-
-if TYPE_CHECKING:
-    from services.memory.cache import CoreMemoryCache  # which imports Redis
-
 
 # A new installation has the tenant and the expert `default`. Policies let the owner see keys of all tenants.
 _HOLDS: LiteralString = """
@@ -251,25 +246,6 @@ def _fill_table(connection: Connection, table: Table, stored: StoredTable, archi
     if count != stored.rows:
         raise InvalidInput("backup", f"{table.name} got {count} rows, and the manifest names {stored.rows}")
     connection.execute(sql.SQL("ALTER TABLE {} ENABLE TRIGGER USER").format(table.identifier))
-
-
-_OWNERS: LiteralString = """
-SELECT user_id, array_agg(expert_id) FROM core_memory_generations WHERE tenant_id = %(tenant_id)s GROUP BY user_id
-"""
-
-
-async def forget_core_memory(database: Database, cache: "CoreMemoryCache") -> None:
-    """Remove what Redis has of the core memory of every user: a newer generation than the restored one, perhaps.
-
-    Raises:
-        Unavailable: Redis does not answer.
-    """
-    for tenant_id in await database.tenants():
-        owners: list[tuple[UUID, list[UUID]]] = await database.fetch(
-            tenant_id, _OWNERS, {"tenant_id": tenant_id}, tuple_row
-        )
-        for user_id, expert_ids in owners:
-            await cache.delete(user_id, expert_ids)
 
 
 # One message of each user tells: a key is renewed for all that was sealed with it.

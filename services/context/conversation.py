@@ -1,15 +1,15 @@
-"""The conversation in the prompt: read in one round trip and cut at the epoch; decides which jobs are due."""
+"""The conversation in the prompt: read in one round trip and cut at the epoch."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any, LiteralString
+from typing import LiteralString
 
 from psycopg.rows import class_row, tuple_row
 
 from services.context import epochs
-from services.context.epochs import BEGINNING, Moment, NewestSummary, StoredPrefix
-from services.context.source import PromptTurn, ShownConversation, Source
+from services.context.epochs import BEGINNING, Moment, StoredConversation
+from services.context.source import PromptDraft, Source
 from services.context.sources.core_memory import CoreMemorySource, changes_since, last_talk, memory_text
 from services.context.sources.history import (
     MOST_IMAGE_CHARACTERS,
@@ -20,13 +20,15 @@ from services.context.sources.history import (
 )
 from services.context.sources.instructions import system_text
 from services.context.sources.time import NO_ACTIVITY, UserActivitySource
-from services.conversations.values import image_part, message_tokens
-from services.llm.token_estimates import MESSAGE_OVERHEAD, TokenEstimator
+from services.conversations.values import image_part
+from services.llm.token_estimates import IMAGE_TOKENS, MESSAGE_OVERHEAD, TokenEstimator
 from services.platform.postgres import Database
+from services.platform.settings import Settings
 from services.platform.shared_reads import Query
-from services.summaries.schedule import ARCHIVE, ARCHIVE_SOON, SUMMARISE, SummarySchedule
+from services.summaries.schedule import is_due
 from services.text.language import Language, language_of
 from state.prompt import ContextPolicy, CoreMemorySections, Epoch, HistoryMessage, TopicSummary
+from state.turn import OpenTurn
 
 TOPICS_SHARE = 0.25
 """Maximum share of the budget for the summaries of topics."""
@@ -49,7 +51,7 @@ WITH before AS (
         AND EXISTS (SELECT FROM conversation_summaries s WHERE s.conversation_id = e.conversation_id)
 )
 SELECT id, role, CASE WHEN off_record THEN content ELSE coalesce(memory_text, content) END AS content, {parts},
-       token_count, created_at, uncovered, off_record AND retraction_id IS NOT NULL FROM (
+       created_at, uncovered, off_record AND retraction_id IS NOT NULL FROM (
     (SELECT m.* FROM messages m
      WHERE m.conversation_id = %(conversation_id)s AND m.tenant_id = %(tenant_id)s AND m.completed
        AND (m.retracted_at IS NULL OR m.off_record) AND m.branch_id IS NULL
@@ -69,16 +71,6 @@ ORDER BY created_at, id
 
 
 @dataclass(frozen=True)
-class FetchedConversation:
-    """A conversation as stored."""
-
-    beginning: StoredPrefix
-    history: list[HistoryMessage]
-    late: frozenset[str]
-    """Ids of late messages that no summary covers."""
-
-
-@dataclass(frozen=True)
 class ContextBudget:
     """Tokens allowed for a prompt, not counting the user's message."""
 
@@ -93,7 +85,7 @@ class ContextBudget:
         return self.total
 
 
-class Conversation(Source[FetchedConversation]):
+class Conversation(Source[StoredConversation]):
     """Reads a conversation, and decides which epoch its prompt belongs to."""
 
     name = "conversation"
@@ -104,31 +96,31 @@ class Conversation(Source[FetchedConversation]):
         self,
         database: Database,
         budget: ContextBudget,
-        schedule: SummarySchedule,
+        settings: Settings,
         *,
         idle: timedelta,
     ) -> None:
-        """Take the schedule of summaries, and the time after which the provider's cache has forgotten a prompt."""
+        """Take the settings of summaries, and the time after which the provider's cache has forgotten a prompt."""
         self._database = database
         self._budget = budget
-        self._schedule = schedule
+        self._settings = settings
         self._idle = idle
 
-    def show(self, turn: PromptTurn, data: Mapping[type[Source[Any]], Any]) -> ShownConversation:
-        """Return the epoch and the messages that follow it; begin a new epoch if needed.
+    def show(self, draft: PromptDraft) -> None:
+        """Give the draft the epoch and the messages that follow it; begin a new epoch if needed.
 
-        Core memory that could not be read (None in `data`) ends no epoch.
+        Core memory that could not be read (None) ends no epoch.
         """
-        fetched: FetchedConversation = data[Conversation]
-        core: CoreMemorySections | None = data.get(CoreMemorySource, {})
-        policy, tokens = turn.policy, turn.tokens
+        fetched: StoredConversation = draft.data[Conversation]
+        core: CoreMemorySections | None = draft.data.get(CoreMemorySource, {})
+        turn, tokens, policy = draft.turn, draft.tokens, draft.turn.policy
         whole = self._budget.of(policy)
-        budget = min(whole, turn.most_tokens or whole)
+        draft.budget = min(whole, turn.input.get("max_context_tokens") or whole)
         history, late = fetched.history, fetched.late
-        before, summary = fetched.beginning.epoch(), fetched.beginning.newest_summary()
-        if policy["strategy"] == "summary" and not self._schedule.on:
+        before, summary = fetched.epoch(), fetched.newest_summary()
+        if policy["strategy"] == "summary" and not self._settings.memory_summaries:
             summary = epochs.NO_SUMMARY
-        topics = _that_fit(fetched.beginning.topics or [], budget, tokens)
+        topics = _that_fit(fetched.topics or [], draft.budget, tokens)
         shown = epochs.messages_after(history, before["history_from"] if before else None, late)
         size = sum(size_of_stored(message, tokens) for message in shown)
         core_reason, changes = changes_since(before, core) if before and core is not None else (None, {})
@@ -136,53 +128,53 @@ class Conversation(Source[FetchedConversation]):
             strategy=policy["strategy"],
             now=turn.now,
             last_message_at=history[-1]["created_at"] if history else None,
-            over_high_water=size > budget * HIGH_WATER,
+            over_high_water=size > draft.budget * HIGH_WATER,
             core_memory=core,
             core_memory_reason=core_reason,
             core_memory_grew=bool(changes),
         )
-        reason = fetched.beginning.ended_by or epochs.reason_to_begin(before, summary, topics, moment, self._idle)
+        reason = fetched.ended_by or epochs.reason_to_begin(before, summary, topics, moment, self._idle)
         epoch = before
         if reason or epoch is None:
             epoch, changes = epochs.begin(before, reason or "first turn", summary, topics, moment), {}
             shown = epochs.messages_after(history, epoch["history_from"], late)
-        language = language_of_conversation(shown, turn)
-        if "persona_card" not in turn.features:
+        draft.language = language_of_conversation(shown, turn)
+        if "persona_card" not in draft.features:
             epoch = Epoch(**{**epoch, "persona_card": ""})
         elif reason:
-            known = data.get(UserActivitySource) or NO_ACTIVITY
-            epoch = Epoch(**{**epoch, "persona_card": last_talk(known, turn.now, turn.timezone, language)})
-        full, jobs = self._due(turn, whole, epoch, shown, summary, late, language)
-        return ShownConversation(
-            epoch,
-            shown,
-            budget,
-            language,
-            changes,
-            full,
-            jobs,
-            fetched.beginning.cut_off or "",
-            frozenset(map(str, fetched.beginning.excluded or ())),
-        )
+            known = draft.of(UserActivitySource) or NO_ACTIVITY
+            epoch = Epoch(**{**epoch, "persona_card": last_talk(known, turn.now, turn.timezone, draft.language)})
+        draft.epoch, draft.history, draft.core_memory_changes = epoch, shown, changes
+        draft.cut_off = fetched.cut_off or ""
+        draft.excluded = frozenset(map(str, fetched.excluded or ()))
+        draft.filled, draft.summary_due = 0.0, False
+        if policy["strategy"] == "topics" and len(shown) >= policy["min_archive_messages"]:
+            draft.filled = _size(draft) / whole
+        elif policy["strategy"] == "summary":
+            behind = len(epochs.messages_after(shown, summary.through, frozenset()))
+            # This turn adds the user's message and the answer.
+            due = is_due(self._settings, covered=summary.version > 0, behind=behind + 2)
+            draft.summary_due = bool(late) or due
 
-    async def load(self, turn: PromptTurn) -> FetchedConversation:
+    async def load(self, draft: PromptDraft) -> StoredConversation:
         """Read the conversation."""
+        turn = draft.turn
         if turn.begins:
-            return FetchedConversation(StoredPrefix(), _sent_along(turn), frozenset())
-        tenant_id = turn.owner.tenant_id
+            return StoredConversation(history=() if turn.stored else _sent_along(turn))
+        tenant_id = turn.tenant_id
         values = {
             "tenant_id": tenant_id,
             "conversation_id": turn.conversation_id,
-            "before": turn.message_id,
+            "before": turn.user_message_id,
             "strategy": turn.policy["strategy"],
-            "summarised": turn.policy["strategy"] == "summary" and self._schedule.on,
+            "summarised": turn.policy["strategy"] == "summary" and self._settings.memory_summaries,
             "most_topics": _MOST_TOPICS,
             "limit": self._budget.of(turn.policy) // _SHORTEST_MESSAGE + 1,
             "most_image_characters": MOST_IMAGE_CHARACTERS,
         }
         beginnings, rows = await self._database.read_each(
             tenant_id,
-            Query(BEGINNING, values, class_row(StoredPrefix)),
+            Query(BEGINNING, values, class_row(StoredConversation)),
             Query(HISTORY, values, tuple_row),
         )
         history = [
@@ -191,45 +183,27 @@ class Conversation(Source[FetchedConversation]):
                 role=row[1],
                 content=without_images(row[2]) if row[3] is None else row[2],
                 parts=row[3] or [],
-                token_count=row[4],
-                created_at=row[5],
-                off_record=row[7],
+                created_at=row[4],
+                off_record=row[6],
             )
             for row in rows
         ]
-        beginning = beginnings[0] if beginnings else StoredPrefix()  # the user was erased at this moment
-        late = frozenset(str(row[0]) for row in rows if row[6])
-        return FetchedConversation(beginning, history, late)
-
-    def _due(
-        self,
-        turn: PromptTurn,
-        budget: int,
-        epoch: Epoch,
-        shown: list[HistoryMessage],
-        summary: NewestSummary,
-        late: frozenset[str],
-        language: Language,
-    ) -> tuple[bool, list[str]]:
-        """Return whether the prompt is full, and which jobs the turn causes."""
-        policy, tokens = turn.policy, turn.tokens
-        if policy["strategy"] == "topics":
-            size = sum(size_of_stored(message, tokens) for message in shown)
-            size += sum(tokens.count(topic_line(topic)) for topic in epoch["topics"])
-            size += tokens.count(system_text(turn, language)) + tokens.count(turn.tools) + MESSAGE_OVERHEAD
-            size += tokens.count(memory_text(epoch["core_memory"], epoch["persona_card"], language)[0])
-            share = (turn.message_tokens + size) / budget
-            enough = len(shown) >= policy["min_archive_messages"]
-            return share >= 1 and enough, [ARCHIVE] if share >= ARCHIVE_SOON and enough else []
-        if policy["strategy"] == "summary":
-            behind = len(epochs.messages_after(shown, summary.through, frozenset()))
-            # This turn adds the user's message and the answer.
-            if late or self._schedule.is_due(covered=summary.version > 0, behind=behind + 2):
-                return False, [SUMMARISE]
-        return False, []
+        stored = beginnings[0] if beginnings else StoredConversation()  # the user was erased at this moment
+        return replace(stored, history=history, late=frozenset(str(row[0]) for row in rows if row[5]))
 
 
-def _sent_along(turn: PromptTurn) -> list[HistoryMessage]:
+def _size(draft: PromptDraft) -> int:
+    """Estimate the tokens of a prompt with topics, and of the user's message."""
+    turn, tokens = draft.turn, draft.tokens
+    size = sum(size_of_stored(message, tokens) for message in draft.history)
+    size += sum(tokens.count(topic_line(topic)) for topic in draft.epoch["topics"])
+    size += tokens.count(system_text(draft, draft.language)) + tokens.count(draft.tools) + MESSAGE_OVERHEAD
+    text, _ = memory_text(draft.epoch["core_memory"], draft.epoch["persona_card"], draft.language)
+    message = tokens.count(turn.message) + MESSAGE_OVERHEAD + IMAGE_TOKENS * len(turn.images)
+    return message + size + tokens.count(text)
+
+
+def _sent_along(turn: OpenTurn) -> list[HistoryMessage]:
     """Return the earlier messages sent by the caller, in the form of stored ones."""
     return [
         HistoryMessage(
@@ -237,14 +211,13 @@ def _sent_along(turn: PromptTurn) -> list[HistoryMessage]:
             role=said["role"],
             content=said["content"],
             parts=[image_part(image) for image in said.get("images", [])],
-            token_count=message_tokens(said["content"]),
             created_at=turn.now,
         )
-        for place, said in enumerate(turn.earlier)
+        for place, said in enumerate(turn.input.get("earlier", ()))
     ]
 
 
-def language_of_conversation(shown: Sequence[HistoryMessage], turn: PromptTurn) -> Language:
+def language_of_conversation(shown: Sequence[HistoryMessage], turn: OpenTurn) -> Language:
     """Return the language of the oldest user message that has one, so that the prompt's beginning stays the same.
 
     If no message contains a letter, the user's locale decides.

@@ -151,8 +151,11 @@ def messages_after(
 
 
 @dataclass(frozen=True)
-class StoredPrefix:
-    """A row of it; all None if there is nothing."""
+class StoredConversation:
+    """A conversation as stored: what the next epoch would begin with, the current epoch, and the messages.
+
+    None = there is nothing.
+    """
 
     number: int | None = None
     strategy: Any = None
@@ -179,6 +182,9 @@ class StoredPrefix:
     """The partial last answer, if it broke off."""
     excluded: list[UUID] | None = None
     """Ids of the memories and messages that the conversation never uses."""
+    history: Sequence[HistoryMessage] = ()
+    late: frozenset[str] = frozenset()
+    """Ids of late messages that no summary covers."""
 
     def epoch(self) -> Epoch | None:
         """The current epoch; None = none has begun."""

@@ -6,22 +6,23 @@ about what waits, and the next one settles it.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from services.context.conversation import Conversation, FetchedConversation
-from services.context.source import Known, PromptTurn, Source, inert
+from services.context.conversation import Conversation
+from services.context.epochs import StoredConversation
+from services.context.source import PromptDraft, Source, inert
 from services.context.sources.core_memory import CoreMemorySource
 from services.context.sources.days import DaysSource
 from services.context.sources.recall import RecallSource
 from services.memory.episodes.episode import StoredUnit
-from services.memory.items import ItemChange, apply_changes
+from services.memory.items import apply_changes
 from services.memory.open_questions import OpenQuestion, OpenQuestions
 from services.memory.plans import note_for_model
 from services.memory.recall.recall import RecallResult
 from services.memory.remainders import sentences_without
 from services.summaries.past_days import DaysResult
 from services.text.language import Language
-from state.memory import MemoryChange, PlannedItem
+from state.memory import ItemChange, MemoryChange
 from state.prompt import CoreMemoryBlock, CoreMemorySections, Feature, HistoryMessage
 from state.section import Section
 
@@ -60,9 +61,9 @@ class MemoryChangesSource(Source[None]):
 
     name = "memory_changes"
 
-    def revise(self, turn: PromptTurn, data: dict[type[Source[Any]], Any]) -> None:
+    def revise(self, draft: PromptDraft) -> None:
         """Remove what is forgotten from the conversation, core memory, recall and days."""
-        planned = turn.memory_plan
+        planned, data = draft.memory_plan, draft.data
         texts = {each["message_id"]: each["memory_text"] for change in planned for each in change["messages"]}
         episodes = {each for change in planned for each in change["episodes"]}
         items = [each for change in planned for each in change["items"]]
@@ -77,40 +78,39 @@ class MemoryChangesSource(Source[None]):
         if data.get(DaysSource):
             data[DaysSource] = _days(data[DaysSource], texts, removed)
 
-    def select(self, turn: PromptTurn, known: Known) -> Sequence[Section]:
+    def select(self, draft: PromptDraft) -> Sequence[Section]:
         """Return what the turn does to memory, so that the model can confirm it."""
         changes = [
             MemoryChange(**{**each["change"], "summary": inert(each["change"]["summary"])})
-            for each in turn.memory_plan
+            for each in draft.memory_plan
         ]
-        return (Section("memory_changes", note_for_model(changes, known.conversation.language)),)
+        return (Section("memory_changes", note_for_model(changes, draft.language)),)
 
 
-def _conversation(fetched: FetchedConversation, texts: Mapping[str, str | None]) -> FetchedConversation:
+def _conversation(fetched: StoredConversation, texts: Mapping[str, str | None]) -> StoredConversation:
     shown = {message["message_id"] for message in fetched.history}
     history: list[HistoryMessage] = []
     for message in fetched.history:
         text = texts.get(message["message_id"], message["content"])
         if text is not None:
             history.append(HistoryMessage(**{**message, "content": text}))
-    beginning = fetched.beginning
     if texts.keys() - shown or len(history) < len(fetched.history):
         # The summary or the topics may cover something forgotten: the prompt leaves them out.
-        beginning = replace(
-            beginning,
+        fetched = replace(
+            fetched,
             ended_by="memory retracted",
             epoch_summary="",
             epoch_topics=[],
-            summary=None if texts.keys() - shown else beginning.summary,
-            topics=[] if texts.keys() - shown else beginning.topics,
+            summary=None if texts.keys() - shown else fetched.summary,
+            topics=[] if texts.keys() - shown else fetched.topics,
         )
-    return replace(fetched, beginning=beginning, history=history)
+    return replace(fetched, history=history)
 
 
-def _core_memory(core: CoreMemorySections, items: Sequence[PlannedItem]) -> CoreMemorySections:
+def _core_memory(core: CoreMemorySections, items: Sequence[ItemChange]) -> CoreMemorySections:
     changed = dict(core)
     for section, block in core.items():
-        own = [ItemChange(**item) for item in items if item["section"] == section and item["action"] != "add"]
+        own = [item for item in items if item.section == section and item.action != "add"]
         content = apply_changes(block["content"], own).content
         changed[section] = CoreMemoryBlock(**{**block, "content": content})
     return changed
@@ -149,20 +149,20 @@ class OpenQuestionSource(Source[OpenQuestion]):
     def __init__(self, questions: OpenQuestions) -> None:
         self._questions = questions
 
-    def is_on(self, turn: PromptTurn) -> bool:
+    def is_on(self, draft: PromptDraft) -> bool:
         """Whether anything waits, and the model has the tools that settle it."""
-        return turn.asks and bool(turn.tools) and not turn.temporary
+        return draft.turn.asks and bool(draft.tools) and draft.turn.stored
 
-    async def load(self, turn: PromptTurn) -> OpenQuestion | None:
+    async def load(self, draft: PromptDraft) -> OpenQuestion | None:
         """Return the question; None = there is none."""
-        return await self._questions.of_turn(turn.owner, turn.conversation_id, turn.message_id)
+        turn = draft.turn
+        return await self._questions.of_turn(draft.owner, turn.conversation_id, turn.user_message_id)
 
-    def select(self, turn: PromptTurn, known: Known) -> Sequence[Section]:
+    def select(self, draft: PromptDraft) -> Sequence[Section]:
         """Return what to ask, or what to do with the answer."""
-        question = known.of(OpenQuestionSource)
+        question, language = draft.of(OpenQuestionSource), draft.language
         if question is None:
             return ()
-        language = known.conversation.language
         kind = "replace" if question.kind == "remember" and question.replaces else question.kind
         change = _CHANGES[language][kind].format(text=inert(question.text), replaces=inert(question.replaces))
         form = _SETTLES if question.asked_in else _ASKS

@@ -14,6 +14,7 @@ from services.errors import RequestBudgetExceeded
 from services.llm.token_estimates import MESSAGE_OVERHEAD, TokenEstimator
 from state.budget import BudgetMeasure, BudgetReport, RequestBudget
 from state.conversation import ConversationState
+from state.turn import OpenTurn
 
 REQUEST_BUDGET = "request_budget"
 """The entry in `degraded` of a turn that its request's budget changed."""
@@ -80,15 +81,15 @@ class Allowance:
         return RequestBudgetExceeded(limit, str(self.limits.get(limit)), needed)
 
 
-def allowance(state: ConversationState) -> Allowance:
+def allowance(turn: OpenTurn, state: ConversationState) -> Allowance:
     """Return what a turn may still use."""
-    limits = state.get("budget") or RequestBudget()
+    limits = turn.input.get("budget") or RequestBudget()
     used = state.get("usage")
     calls, seconds, tokens = limits.get("model_calls"), limits.get("seconds"), limits.get("tokens")
     return Allowance(
         limits,
         None if calls is None else calls - (used["model_calls"] if used else 0),
-        None if seconds is None else seconds - (perf_counter() - state["begun"]),
+        None if seconds is None else seconds - (perf_counter() - turn.begun),
         None if tokens is None else tokens - (used["total_tokens"] if used else 0),
     )
 

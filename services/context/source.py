@@ -3,26 +3,24 @@
 Tags enclose data, which nothing inside can open or close.
 """
 
+import asyncio
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, ClassVar, Generic, TypeVar
-from uuid import UUID
 
+from services.context.epochs import StoredConversation
 from services.llm.request_form import TAGS
-from services.llm.token_estimates import IMAGE_TOKENS, MESSAGE_OVERHEAD, TokenEstimator
+from services.llm.token_estimates import TokenEstimator
 from services.memory.blocks import Owner
 from services.text.language import Language
 from services.text.marks import without_marks
-from state.conversation import EarlierMessage
 from state.memory import PlannedChange
-from state.prompt import ContextPolicy, Epoch, Feature, HistoryMessage, RecallLimits, TimeReference
+from state.prompt import Epoch, Feature, HistoryMessage, TimeReference
 from state.section import Section
+from state.turn import OpenTurn
 
 Loaded = TypeVar("Loaded")
-History = Callable[[], Awaitable[Sequence[HistoryMessage]]]
-"""Awaits the earlier messages of the conversation."""
 
 MEMORY = "memory"
 """Around what was said or recorded before."""
@@ -39,87 +37,77 @@ _JOINT: dict[Language, str] = {"en": "; ", "zh": "；"}
 _YES: dict[Language, tuple[str, str]] = {"en": ("yes", "no"), "zh": ("是", "否")}
 
 
-@dataclass(frozen=True)
-class PromptTurn:
-    """The facts of a turn that its prompt depends on."""
+@dataclass
+class PromptDraft:
+    """The prompt of a turn while its sections are gathered: what they are made for, loaded from, and selected."""
 
-    owner: Owner
-    conversation_id: UUID
-    message_id: UUID
-    """Id of the user's message; only earlier messages are shown."""
-    message: str
-    language: Language
-    """Language of the message."""
-    now: datetime
-    timezone: str
-    locale: str
-    """BCP 47 tag of the user; empty = not known."""
-    system_prompt: str
-    policy: ContextPolicy
+    turn: OpenTurn
     tokens: TokenEstimator
     features: frozenset[Feature]
+    """Those that are on in the turn."""
     tools: str = ""
     """The tools as the model reads them."""
-    images: int = 0
-    begins: bool = False
-    """Whether the conversation begins with this message, so that there is nothing to read."""
-    remembers: bool = True
-    """Whether the user has any episode to recall."""
-    asks: bool = True
-    """Whether a change of memory may wait for the user's consent."""
-    reflects: bool = True
-    """Whether there may be a private note of the expert."""
-    core_memory_generation: int | None = None
-    """Minimum generation of the user's core memory to use; 0 = there is none, None = the newest."""
-    memory_generation: int | None = None
-    """Generation of the user's recallable memory; None = not known."""
     reference: TimeReference | None = None
     """The past time that the message asks about."""
-    most_tokens: int | None = None
-    """A smaller budget for this prompt."""
-    within_s: float | None = None
-    """Seconds that a source may take at most; None = as long as each source says."""
     memory_plan: Sequence[PlannedChange] = ()
     """What the turn changes in memory before the model is asked."""
-    recall_limits: RecallLimits | None = None
-    """Limits that replace the configured ones."""
-    instructions: str = ""
-    """The system messages of the client's application."""
-    attached: Sequence[str] = ()
-    """What the client's application put around the message."""
-    earlier: Sequence[EarlierMessage] = ()
-    """Earlier messages of a temporary turn."""
-    temporary: bool = False
-    """Whether the turn is temporary."""
-    without: frozenset[str] = frozenset()
-    """Ids of memories and messages to leave out of this answer."""
+    data: "dict[type[Source[Any]], Any]" = field(default_factory=dict)
+    """What each source has loaded; None = it failed, or has nothing."""
+    reading: "asyncio.Task[StoredConversation]" = field(init=False)
+    """Reads the conversation while the sources load."""
+    degraded: list[str] = field(default_factory=list)
+    """Names of failed sources, without duplicates."""
+    sections: list[Section] = field(default_factory=list)
+    """Selected so far."""
 
-    @property
-    def message_tokens(self) -> int:
-        """Estimated tokens of the user's message."""
-        return self.tokens.count(self.message) + MESSAGE_OVERHEAD + IMAGE_TOKENS * self.images
-
-
-@dataclass(frozen=True)
-class ShownConversation:
-    """The part of a conversation that a prompt shows."""
-
-    epoch: Epoch
-    history: list[HistoryMessage]
-    budget: int
+    # What `Conversation.show` finds
+    epoch: Epoch = field(init=False)
+    history: list[HistoryMessage] = field(default_factory=list)
+    """The messages that follow the epoch's summary or topics."""
+    budget: int = 0
     """Tokens allowed for the prompt, not counting the user's message."""
     language: Language = "en"
     """Language of everything the service writes into the prompt: that of the oldest message shown."""
     core_memory_changes: dict[str, dict[str, Any]] = field(default_factory=dict)
     """What was added to core memory since the epoch began."""
-    full: bool = False
-    """Whether topics must be archived before the model is asked."""
-    jobs: list[str] = field(default_factory=list)
-    """Names of the tasks that keep it bounded, to run after the turn."""
+    filled: float = 0.0
+    """Share of the budget that the prompt takes where topics can be archived; otherwise 0. At 1, they must be
+    archived before the model is asked."""
+    summary_due: bool = False
+    """Whether enough has been said since the newest summary for another one."""
     cut_off: str = ""
     """The partial last answer, if it broke off."""
     excluded: frozenset[str] = frozenset()
     """Ids of memories and messages that the conversation never uses."""
+
+    @property
+    def owner(self) -> Owner:
+        """Whose memory it is made from."""
+        return Owner.of_turn(self.turn)
+
+    @property
+    def without(self) -> frozenset[str]:
+        """Ids of memories and messages to leave out of this answer."""
+        return frozenset(self.turn.input.get("without", ()))
+
+    @property
+    def shown_messages(self) -> set[str]:
+        """Return the ids of the stored messages shown by the sections selected so far."""
+        return {message_id for section in self.sections for message_id in section.message_ids}
+
+    async def earlier_messages(self) -> Sequence[HistoryMessage]:
+        """Wait for the earlier messages of the conversation, while the sources load."""
+        return (await asyncio.shield(self.reading)).history
+
+    def of(self, source: "type[Source[Loaded]]") -> Loaded | None:
+        """What a source has loaded; None = it failed, or has nothing."""
+        found: Loaded | None = self.data.get(source)
+        return found
+
+    def went_without(self, name: str) -> None:
+        """Record that the turn has to do without something."""
+        if name not in self.degraded:
+            self.degraded.append(name)
 
 
 class Source(Generic[Loaded]):
@@ -138,7 +126,7 @@ class Source(Generic[Loaded]):
         """Return the data to use when the source is switched off."""
         return None
 
-    async def load(self, turn: PromptTurn) -> Loaded | None:
+    async def load(self, draft: PromptDraft) -> Loaded | None:
         """Read what the section is made of.
 
         Raises:
@@ -146,53 +134,21 @@ class Source(Generic[Loaded]):
         """
         return None
 
-    async def load_after(self, turn: PromptTurn, history: History) -> Loaded | None:
-        """The same, for a source that needs the earlier messages of the conversation, which are still loading."""
-        return await self.load(turn)
-
-    def revise(self, turn: PromptTurn, data: "dict[type[Source[Any]], Any]") -> None:
+    def revise(self, draft: PromptDraft) -> None:
         """Change what the sources have loaded, before anything is selected; most sources do not."""
 
-    def select(self, turn: PromptTurn, known: "Known") -> Sequence[Section]:
+    def select(self, draft: PromptDraft) -> Sequence[Section]:
         """Return the sections to show; none if there is nothing to show."""
         return ()
 
     @property
     def loads(self) -> bool:
         """Whether it reads anything, which takes a task; otherwise it only selects."""
-        return (type(self).load, type(self).load_after) != (Source.load, Source.load_after)
+        return type(self).load is not Source.load
 
-    def is_on(self, turn: PromptTurn) -> bool:
+    def is_on(self, draft: PromptDraft) -> bool:
         """Whether the turn has any of its features."""
-        return not self.features or bool(self.features & turn.features)
-
-
-@dataclass
-class Known:
-    """A turn's data while its sections are selected."""
-
-    data: dict[type[Source[Any]], Any]
-    """What each source has loaded; None = it failed, or has nothing."""
-    conversation: ShownConversation
-    degraded: list[str] = field(default_factory=list)
-    """Names of failed sources, without duplicates."""
-    sections: list[Section] = field(default_factory=list)
-    """Selected so far."""
-
-    def of(self, source: type[Source[Loaded]]) -> Loaded | None:
-        """What a source has loaded; None = it failed, or has nothing."""
-        found: Loaded | None = self.data.get(source)
-        return found
-
-    def went_without(self, name: str) -> None:
-        """Record that the turn has to do without something."""
-        if name not in self.degraded:
-            self.degraded.append(name)
-
-    @property
-    def shown_messages(self) -> set[str]:
-        """Return the ids of the stored messages shown by the sections selected so far."""
-        return {message_id for section in self.sections for message_id in section.message_ids}
+        return not self.features or bool(self.features & draft.features)
 
 
 def inert(text: str) -> str:

@@ -15,7 +15,7 @@ from uuid_utils.compat import uuid7
 from services.conversations.resent_history import BranchReason
 from services.errors import Conflict, NotFound
 from services.memory.blocks import Owner
-from services.memory.removal.undo import BranchMemory
+from services.memory.removal.undo import Undo
 from services.platform.connections import Connection, again_if_contended
 from services.platform.postgres import UNHURRIED_S, Database
 
@@ -112,7 +112,7 @@ class Branch:
 class Branches:
     """Puts tails of conversations aside, and restores them."""
 
-    def __init__(self, database: Database, memory: BranchMemory) -> None:
+    def __init__(self, database: Database, memory: Undo) -> None:
         self._database = database
         self._memory = memory
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, LiteralString
 from uuid import UUID
 
 from psycopg.rows import class_row, tuple_row
@@ -11,10 +11,11 @@ from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, with_
 from typing_extensions import TypedDict
 from uuid_utils.compat import uuid7
 
-from services.conversations.values import Name, no_nul, not_blank
+from services.conversations.values import Name, not_blank
 from services.errors import BrokenReference, Conflict, InvalidInput, NotFound
 from services.llm.token_estimates import count_tokens
 from services.platform.postgres import Database, Row
+from services.validation import no_nul
 from state.prompt import FEATURES, ContextStrategy, Feature
 
 MAX_SYSTEM_PROMPT_TOKENS = 1000
@@ -76,31 +77,31 @@ _RECOMMENDED: tuple[tuple[int, float, int], ...] = ((32_000, 0.60, 10), (64_000,
 """By maximum window: the threshold for shortening the history, and the minimum number of messages."""
 _RECOMMENDED_BEYOND = (0.70, 20)
 
-_EXPERTS = """
-SELECT name, persona, system_prompt, model, context_strategy, context_window,
-       context_threshold::float8 AS context_threshold, min_archive_messages, reflection,
-       context_budget_tokens, parts_off, created_at
+_COLUMNS: LiteralString = """name, persona, system_prompt, model, context_strategy, context_window,
+    context_threshold::float8 AS context_threshold, min_archive_messages, reflection, context_budget_tokens,
+    parts_off, created_at"""
+
+_EXPERTS: LiteralString = f"""
+SELECT {_COLUMNS}
 FROM experts
 WHERE tenant_id = %(tenant_id)s
   AND (%(name)s::text IS NULL OR name = %(name)s)
   AND (%(after)s::text IS NULL OR name > %(after)s)
 ORDER BY name LIMIT %(limit)s
-"""
+"""  # noqa: S608 — our own text only
 
-_CREATE = """
+_CREATE: LiteralString = f"""
 INSERT INTO experts (id, tenant_id, name, persona, system_prompt, model, context_strategy, context_window,
                      context_threshold, min_archive_messages, reflection, context_budget_tokens, parts_off)
 VALUES (%(id)s, %(tenant_id)s, %(name)s, %(persona)s, %(system_prompt)s, %(model)s, %(context_strategy)s,
         %(context_window)s, %(context_threshold)s, %(min_archive_messages)s, %(reflection)s,
         %(context_budget_tokens)s, %(parts_off)s)
 ON CONFLICT (tenant_id, name) DO NOTHING
-RETURNING name, persona, system_prompt, model, context_strategy, context_window,
-          context_threshold::float8 AS context_threshold, min_archive_messages, reflection,
-       context_budget_tokens, parts_off, created_at
-"""
+RETURNING {_COLUMNS}
+"""  # noqa: S608 — our own text only
 
 # Only the model and the budget may be set to null.
-_UPDATE = """
+_UPDATE: LiteralString = f"""
 UPDATE experts SET
     persona = coalesce(%(persona)s, persona),
     system_prompt = coalesce(%(system_prompt)s, system_prompt),
@@ -114,10 +115,8 @@ UPDATE experts SET
         THEN %(context_budget_tokens)s ELSE context_budget_tokens END,
     parts_off = coalesce(%(parts_off)s, parts_off)
 WHERE tenant_id = %(tenant_id)s AND name = %(name)s
-RETURNING name, persona, system_prompt, model, context_strategy, context_window,
-          context_threshold::float8 AS context_threshold, min_archive_messages, reflection,
-       context_budget_tokens, parts_off, created_at
-"""
+RETURNING {_COLUMNS}
+"""  # noqa: S608 — our own text only
 
 _DELETE = "DELETE FROM experts WHERE tenant_id = %(tenant_id)s AND name = %(name)s RETURNING 1"
 

@@ -32,29 +32,29 @@ FROM c LEFT JOIN LATERAL (
 ORDER BY m.created_at, m.id
 """  # noqa: S608 — our own text only
 
+_CONVERSATIONS: LiteralString = """SELECT c.id, c.session_key, e.name AS expert, s.name AS space
+    FROM users u JOIN conversations c ON c.user_id = u.id JOIN experts e ON e.id = c.expert_id
+    LEFT JOIN spaces s ON s.id = c.space_id"""
+
 _OF_SESSION: LiteralString = f"""
 WITH c AS (
-    SELECT c.id, c.session_key, e.name AS expert, s.name AS space
-    FROM users u JOIN conversations c ON c.user_id = u.id JOIN experts e ON e.id = c.expert_id
-    LEFT JOIN spaces s ON s.id = c.space_id
+    {_CONVERSATIONS}
     WHERE u.tenant_id = %(tenant_id)s AND u.external_id = %(user)s AND c.session_key = %(session)s
 )
 {_NEWEST_MESSAGES}
-"""  # noqa: S608 — our own text only
+"""
 
 # The newest conversation that a client began without naming it, if it began recently.
 _JUST_BEGUN: LiteralString = f"""
 WITH c AS (
-    SELECT c.id, c.session_key, e.name AS expert, s.name AS space
-    FROM users u JOIN conversations c ON c.user_id = u.id JOIN experts e ON e.id = c.expert_id
-    LEFT JOIN spaces s ON s.id = c.space_id
+    {_CONVERSATIONS}
     WHERE u.tenant_id = %(tenant_id)s AND u.external_id = %(user)s AND e.name = %(expert)s
       AND s.name IS NOT DISTINCT FROM %(space)s
       AND starts_with(c.session_key, %(unnamed)s) AND c.created_at > now() - %(within_s)s * interval '1 second'
     ORDER BY c.created_at DESC, c.id DESC LIMIT 1
 )
 {_NEWEST_MESSAGES}
-"""  # noqa: S608 — our own text only
+"""
 
 # The conversation with the expert that has most of the answers; of several the newest.
 _WITH_ANSWERS: LiteralString = f"""

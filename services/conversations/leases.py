@@ -11,15 +11,15 @@ from typing import Any, Literal, LiteralString
 from uuid import UUID
 
 import psycopg
-from psycopg.rows import class_row, tuple_row
-from uuid_utils.compat import uuid7
+from psycopg.rows import dict_row, tuple_row
 
-from services.conversations.turn import LEASE, OpenTurn, StopReason
-from services.conversations.turn_sql import EXPIRED, next_moment, parts_off
+from services.conversations.turn import LEASE, StopReason, with_variants
+from services.conversations.turn_sql import EXPIRED, next_moment, of_expert
+from services.conversations.turn_values import adopted_input, turn_of_row
 from services.experiments.assignment import RUNNING, assign, running_experiments
 from services.jobs.records import ClockWatch
 from services.platform.postgres import Database
-from state.prompt import ContextPolicy, Feature
+from state.turn import OpenTurn
 
 _RENEW = """
 UPDATE turns SET lease_expires_at = now() + %(lease)s
@@ -62,14 +62,8 @@ FROM conversations c, users u, experts e, messages m
 WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s AND t.status = 'waiting' AND {EXPIRED}
   AND c.id = t.conversation_id AND u.id = c.user_id AND e.id = c.expert_id AND m.id = t.user_message_id
 RETURNING t.conversation_id, t.user_message_id, t.request, c.user_id, c.space_id, c.session_key, u.external_id,
-          u.timezone, u.locale, e.id AS expert_id, e.name AS expert, e.model, m.content, m.parts,
-          concat_ws(E'\n\n', e.system_prompt, nullif(e.persona, '')) AS system_prompt,
-          {parts_off("e", "u")} AS parts_off,
-          jsonb_build_object(
-              'strategy', e.context_strategy, 'window', e.context_window,
-              'threshold', e.context_threshold, 'min_archive_messages', e.min_archive_messages,
-              'budget', e.context_budget_tokens
-          ) AS policy, {RUNNING} AS experiments
+          u.timezone, u.locale, m.content, m.parts, {of_expert("e", "u")},
+          {RUNNING} AS running_experiments
 """  # noqa: S608 — our own text only
 
 
@@ -107,18 +101,6 @@ class ExpiredTurn:
     tenant_id: UUID
     turn_id: UUID
     status: Literal["waiting", "running"]
-
-
-@dataclass(frozen=True)
-class AdoptedTurn:
-    """A turn that waited in a process that is gone, with its whole request."""
-
-    turn: OpenTurn
-    external_user_id: str
-    session_key: str
-    content: str
-    images: list[str]
-    request: dict[str, Any]
 
 
 class TurnLeases:
@@ -164,37 +146,20 @@ class TurnLeases:
             return "waiting"
         return str(rows[0][0]) if rows else None
 
-    async def adopt(self, tenant_id: UUID, turn_id: UUID) -> AdoptedTurn | None:
+    async def adopt(self, tenant_id: UUID, turn_id: UUID) -> OpenTurn | None:
         """Take over a waiting turn whose process is gone; None if another process was faster."""
         values = {**_ids(tenant_id, turn_id), "lease": LEASE}
-        rows = await self._database.fetch(tenant_id, _ADOPT, values, class_row(_Adopted))
+        rows = await self._database.fetch(tenant_id, _ADOPT, values, dict_row)
         if not rows:
             return None
-        found = rows[0]
-        turn = OpenTurn(
-            turn_id=turn_id,
-            tenant_id=tenant_id,
-            user_id=found.user_id,
-            conversation_id=found.conversation_id,
-            user_message_id=found.user_message_id,
-            answer_message_id=uuid7(),
-            timezone=found.request.get("timezone") or found.timezone,
-            locale=found.request.get("locale") or found.locale or self._default_locale,
-            expert_id=found.expert_id,
-            expert=found.expert,
-            system_prompt=found.system_prompt,
-            model=found.model,
-            policy=found.policy,
-            parts_off=found.parts_off,
-            space_id=found.space_id,
-            waiting=True,
-        )
-        if running := running_experiments(found.experiments):
-            turn = turn.given(assign(tenant_id, found.user_id, found.expert, running))
+        row = rows[0]
+        asked = adopted_input(row)
+        turn = turn_of_row(row, asked, self._default_locale, **_ids(tenant_id, turn_id), waiting=True)
+        if running := running_experiments(row["running_experiments"]):
+            turn = with_variants(turn, assign(tenant_id, turn.user_id, turn.expert, running))
         if self._database.vault is not None:
-            self._database.vault.know(turn_id, tenant_id, found.external_id)
-        images = [part["image_url"]["url"] for part in found.parts]
-        return AdoptedTurn(turn, found.external_id, found.session_key, found.content, images, found.request)
+            self._database.vault.know(turn_id, tenant_id, asked["user_id"])
+        return turn
 
     async def request_stop(self, tenant_id: UUID, turn_id: UUID, reason: StopReason) -> None:
         """Ask the process that runs the turn to stop it; a waiting turn is cancelled at once."""
@@ -225,28 +190,6 @@ class TurnLeases:
         except TimeoutError:
             pass
         return left
-
-
-@dataclass(frozen=True)
-class _Adopted:
-    conversation_id: UUID
-    user_message_id: UUID
-    request: dict[str, Any]
-    user_id: UUID
-    space_id: UUID | None
-    session_key: str
-    external_id: str
-    timezone: str
-    locale: str | None
-    expert_id: UUID
-    expert: str
-    system_prompt: str
-    model: str | None
-    content: str
-    parts: list[Any]
-    policy: ContextPolicy
-    parts_off: list[Feature]
-    experiments: list[dict[str, Any]] | None
 
 
 def _ids(tenant_id: UUID, turn_id: UUID) -> dict[str, Any]:

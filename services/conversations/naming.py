@@ -8,13 +8,14 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from psycopg.rows import tuple_row
 
 from services.conversations.transcript import Conversation, Transcript
-from services.conversations.values import title_of, without_nul
+from services.conversations.values import title_of
 from services.encryption.marks import Words
 from services.errors import BadModelOutput
 from services.llm.chat_models import ChatModels
 from services.llm.structured_output import ask_for
 from services.platform.postgres import Database
 from services.text.language import Language, language_of
+from services.validation import without_nul
 
 _LONGEST_SHOWN = 1500
 """Characters of a message that the prompt shows."""

@@ -1,6 +1,6 @@
 """Reads conversations and their messages."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal, LiteralString
@@ -60,6 +60,7 @@ RETURNING 1
 LONGEST_TITLE = 200
 """Characters."""
 _SCANNED_AT_ONCE = 50
+_OF_ALL = dict.fromkeys(("user_id", "session_id", "space", "pinned", "contains", "id"))
 _PART_BYTES = 1024 * 1024
 
 
@@ -161,7 +162,7 @@ class Transcript:
         """
         about: dict[str, Any] = {"user_id": user_id, "session_id": session_id, "space": space, "pinned": pinned}
         if contains is None or self._database.vault is None:
-            return await self._conversations(tenant_id, **about, contains=contains, after=after, limit=limit)
+            return await self._conversations(tenant_id, {**about, "contains": contains}, after, limit)
         return await self._scan(tenant_id, about, contains.lower(), after, limit)
 
     async def change(
@@ -196,9 +197,7 @@ class Transcript:
         Raises:
             NotFound: the tenant, or the user, has no such conversation.
         """
-        found = await self._conversations(
-            tenant_id, user_id=user_id, conversation_id=conversation_id, after=None, limit=1
-        )
+        found = await self._conversations(tenant_id, {"user_id": user_id, "id": conversation_id}, None, 1)
         if not found:
             raise NotFound(f"There is no conversation {conversation_id}.")
         return found[0]
@@ -255,7 +254,7 @@ class Transcript:
     ) -> list[Conversation]:
         """Search page by page for a text that the database cannot read."""
         found: list[Conversation] = []
-        while page := await self._conversations(tenant_id, **about, after=after, limit=_SCANNED_AT_ONCE):
+        while page := await self._conversations(tenant_id, about, after, _SCANNED_AT_ONCE):
             values = {"tenant_id": tenant_id, "ids": [one.id for one in page]}
             said = await self._database.fetch(tenant_id, _SAID_IN, values, tuple_row)
             hits = {conversation_id for conversation_id, content in said if sought in content.lower()}
@@ -266,27 +265,8 @@ class Transcript:
         return found[:limit]
 
     async def _conversations(
-        self,
-        tenant_id: UUID,
-        *,
-        user_id: str | None,
-        session_id: str | None = None,
-        space: str | None = None,
-        pinned: bool | None = None,
-        contains: str | None = None,
-        conversation_id: UUID | None = None,
-        after: Cursor | None,
-        limit: int,
+        self, tenant_id: UUID, about: Mapping[str, Any], after: Cursor | None, limit: int
     ) -> list[Conversation]:
-        values = {
-            "tenant_id": tenant_id,
-            "user_id": user_id,
-            "session_id": session_id,
-            "space": space,
-            "pinned": pinned,
-            "contains": contains,
-            "id": conversation_id,
-            **page_after(after, limit),
-        }
+        values = {**_OF_ALL, **about, "tenant_id": tenant_id, **page_after(after, limit)}
         found = await self._database.fetch(tenant_id, _CONVERSATIONS, values, class_row(Conversation))
         return [replace(one, title=title_of(one.title, LONGEST_TITLE)) for one in found]

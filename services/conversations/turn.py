@@ -9,7 +9,8 @@ from uuid import UUID
 from services.conversations.feedback import Feedback
 from services.experiments.assignment import Assignment
 from state.memory import ForeignOrigin, MemoryChange, PlannedChange
-from state.prompt import ContextPolicy, Epoch, Feature, RecallLimits
+from state.prompt import ContextPolicy, Epoch, Feature, RecallLimits, Source
+from state.turn import OpenTurn, TurnInput
 
 TurnStatus = Literal["waiting", "running", "completed", "partial", "failed", "cancelled"]
 """`waiting` until the turns before it in its conversation have ended. The last four are final: a complete answer;
@@ -40,107 +41,53 @@ MOST_WAITING = 5
 
 
 @dataclass(frozen=True)
-class NewTurn:
-    """A caller's request. `timezone` and `locale` are for this turn; they are stored for a new user."""
+class TurnRequest:
+    """A validated request. Its time zone and locale are for this turn; they are stored for a new user."""
 
     tenant_id: UUID
-    external_user_id: str
-    session_key: str
-    content: str
-    images: Sequence[str] = ()
-    expert: str | None = None
-    space: str | None = None
-    """Name of the space of a new conversation; None = none, or the stored one."""
-    kb_prefix: str | None = None
-    """Knowledge base that the caller names."""
-    timezone: str | None = None
-    locale: str | None = None
+    input: TurnInput
     idempotency_key: str | None = None
     """The same key in the same conversation is the same turn."""
-    external_id: str | None = None
-    """The caller's id for the message."""
     on_conflict: ConflictPolicy = "queue"
     must_begin: bool = False
-    """Whether it may only be opened as the first of its conversation."""
-    request: dict[str, Any] = field(default_factory=dict)
-    """The rest of the request: another process may have to run a waiting turn."""
+    """Whether the turn may only start as the first of its conversation."""
     lease: timedelta = LEASE
-
-
-@dataclass(frozen=True)
-class OpenTurn:
-    """A turn whose message is stored, with everything needed to run it."""
-
-    turn_id: UUID
-    tenant_id: UUID
-    user_id: UUID
-    conversation_id: UUID
-    user_message_id: UUID
-    answer_message_id: UUID
-    """Id of the future answer: ending a turn twice with it stores one answer."""
-    timezone: str
-    locale: str | None
-    expert_id: UUID
-    expert: str
-    system_prompt: str
-    model: str | None
-    policy: ContextPolicy
-    parts_off: Sequence[Feature] = ()
-    """Features that the expert goes without."""
-    space_id: UUID | None = None
-    """Space of its conversation; None = shared by all spaces of the user."""
-    waiting: bool = False
-    """Whether it must wait for its place."""
-    begins: bool = False
-    """Whether it is the first of its conversation, so that there is nothing to read."""
-    remembers: bool = True
-    """Whether there is any episode of the user to recall."""
-    asks: bool = True
-    """Whether a change of memory may wait for the user's consent."""
-    reflects: bool = True
-    """Whether its expert reflects on completed turns, so that there may be a private note."""
-    has_knowledge: bool | None = None
-    """Whether the tenant, or the conversation, has a knowledge base; None = not known."""
-    core_memory_generation: int | None = None
-    """Generation of the user's core memory, incremented by every change; 0 = none, None = may still change."""
-    memory_generation: int | None = None
-    """Generation of the user's recallable memory, incremented by every change; None = may still change."""
-    experiments: Mapping[str, str] = field(default_factory=dict)
-    """Names of its variants, by the names of their experiments."""
-    recall_limits: RecallLimits | None = None
-    """Limits set by a variant."""
+    external_id: str | None = None
+    """The client's id for the message."""
     stored: bool = True
-    """Whether it is in the database; the ids of an unstored turn exist nowhere else."""
-
-    def given(self, assignment: Assignment) -> "OpenTurn":
-        """Return the turn with the settings of its variants applied."""
-        settings = assignment.settings
-        policy = ContextPolicy(**self.policy)
-        policy["budget"] = settings.get("context_budget_tokens", policy["budget"])
-        limits = RecallLimits(items=settings.get("recall_items"), tokens=settings.get("recall_tokens"))
-        return replace(
-            self,
-            experiments=assignment.names,
-            recall_limits=limits,
-            policy=policy,
-            model=settings.get("model", self.model),
-            system_prompt=settings.get("system_prompt", self.system_prompt),
-            parts_off=list(dict.fromkeys([*self.parts_off, *settings.get("parts_off", ())])),
-        )
-
-    def saving(self, usual_budget: int) -> "OpenTurn":
-        """Return a cheaper turn: half the context, and no filing after it."""
-        policy = ContextPolicy(**self.policy)
-        policy["budget"] = max((policy["budget"] or usual_budget) // 2, _LEAST_BUDGET)
-        return replace(self, policy=policy, parts_off=list(dict.fromkeys([*self.parts_off, "memory_filing"])))
+    """Whether the turn is stored and remembered; otherwise it is temporary."""
+    of_user: bool = True
+    """Whether the caller names a user, whose memory a temporary turn may read."""
+    reads_memory: bool | None = None
+    """Whether a temporary turn reads memory; None = as the service is configured."""
+    model: str | None = None
+    """The model of a temporary turn; None = the expert's."""
+    echo: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of the client's request that are stored with the turn, for responses that repeat them."""
 
 
-@dataclass(frozen=True)
-class KnownTurn:
-    """The turn that an earlier request with the same idempotency key opened."""
+def with_variants(turn: OpenTurn, assignment: Assignment) -> OpenTurn:
+    """Return the turn with the settings of its variants applied."""
+    settings = assignment.settings
+    policy = ContextPolicy(**turn.policy)
+    policy["budget"] = settings.get("context_budget_tokens", policy["budget"])
+    limits = RecallLimits(items=settings.get("recall_items"), tokens=settings.get("recall_tokens"))
+    return replace(
+        turn,
+        experiments=assignment.names,
+        recall_limits=limits,
+        policy=policy,
+        model=settings.get("model", turn.model),
+        system_prompt=settings.get("system_prompt", turn.system_prompt),
+        parts_off=list(dict.fromkeys([*turn.parts_off, *settings.get("parts_off", ())])),
+    )
 
-    turn_id: UUID
-    tenant_id: UUID
+
+def saving(turn: OpenTurn, usual_budget: int) -> OpenTurn:
+    """Return a cheaper turn: half the context, and no filing after it."""
+    policy = ContextPolicy(**turn.policy)
+    policy["budget"] = max((policy["budget"] or usual_budget) // 2, _LEAST_BUDGET)
+    return replace(turn, policy=policy, parts_off=list(dict.fromkeys([*turn.parts_off, "memory_filing"])))
 
 
 @dataclass(frozen=True)
@@ -169,8 +116,10 @@ class TurnOutcome:
     """Whether the model read the expert's last private note."""
     episode: bool = False
     """Whether it becomes an episode, when it completes."""
-    jobs: Sequence[str] = ()
-    """Names of the tasks that it causes, each queued once per conversation."""
+    summary_due: bool = False
+    """Whether enough was said since the newest summary for another one."""
+    context_filled: float = 0.0
+    """Share of its budget that its prompt took where topics can be archived; otherwise 0."""
     visits_to_summarise: Sequence[UUID] = ()
     """Visits whose days it had to describe without a summary, which are made in the background."""
     memory: Sequence[PlannedChange] = ()
@@ -181,35 +130,23 @@ class TurnOutcome:
     """Whether what its user said is filed, if a model is configured."""
     asked: UUID | None = None
     """The change of memory that it asked the user about."""
-    reflects: bool = False
-    """Whether its expert reflected on completed turns when it was opened."""
 
 
-@dataclass(frozen=True)
-class StoredTurn:
-    """A turn's row in the database."""
+@dataclass(frozen=True, kw_only=True)
+class TurnState:
+    """What has become of a turn so far."""
 
     id: UUID
-    conversation_id: UUID
     status: TurnStatus
-    user_message_id: UUID
-    assistant_message_id: UUID | None
-    answer: str | None
-    route_decision: Any
-    usage: Any
-    timings: Any
-    degraded: list[str] = field(default_factory=list)
-    context_report: Any = None
-    memory_changes: list[Any] = field(default_factory=list)
-    error: Any = None
-    started_at: datetime | None = None
-    finished_at: datetime | None = None
-    feedback: dict[str, Any] | None = None
+    route_decision: Mapping[str, Any] | None
+    usage: Mapping[str, int] | None
+    timings: Mapping[str, float] | None
+    degraded: list[str]
+    error: dict[str, Any] | None
+    started_at: datetime
+    finished_at: datetime | None
+    feedback: Feedback | None = None
     """The user's opinion of the answer."""
-    experiments: dict[str, str] | None = None
-    """Names of its variants, by the names of their experiments."""
-    echo: dict[str, Any] | None = None
-    """Fields of the client's request that responses repeat."""
 
     @property
     def ended(self) -> bool:
@@ -217,51 +154,48 @@ class StoredTurn:
         return self.status not in {"waiting", "running"}
 
 
-@dataclass(frozen=True)
-class TurnOfAny:
+@dataclass(frozen=True, kw_only=True)
+class StoredTurn(TurnState):
+    """A turn: one user message and everything that answers it."""
+
+    conversation_id: UUID
+    user_message_id: UUID
+    assistant_message_id: UUID | None
+    answer: str | None
+    context_report: Mapping[str, Any] | None
+    memory_changes: list[MemoryChange] = field(default_factory=list)
+    experiments: dict[str, str] | None = None
+    """Names of its variants, by the names of their experiments."""
+    echo: dict[str, Any] | None = None
+    """Fields of the client's request that responses repeat."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TurnOfAny(TurnState):
     """A turn in a list over conversations, without its texts."""
 
-    id: UUID
     conversation_id: UUID
     title: str
     """Title of its conversation."""
     user_id: str
     """The caller's own name for the user."""
     expert: str
-    status: TurnStatus
-    route_decision: dict[str, Any] | None
-    usage: dict[str, int] | None
-    timings: dict[str, float] | None
-    degraded: list[str]
-    error: dict[str, Any] | None
     accepted_at: datetime
     """When its message came."""
-    started_at: datetime
-    finished_at: datetime | None
-    feedback: Feedback | None
 
 
-@dataclass(frozen=True)
-class ListedTurn:
+@dataclass(frozen=True, kw_only=True)
+class ListedTurn(TurnState):
     """A turn of a conversation, without its texts."""
 
-    id: UUID
-    status: TurnStatus
     user_message_id: UUID
     assistant_message_id: UUID | None
-    route_decision: Any
-    usage: Any
-    timings: Any
-    degraded: list[str]
-    sources: list[Any]
+    sources: list[Source]
     """Passages that its prompt showed."""
-    memory_changes: list[Any]
-    error: Any
+    memory_changes: list[MemoryChange]
     accepted_at: datetime
     """When its message came."""
-    started_at: datetime
-    finished_at: datetime | None
-    feedback: dict[str, Any] | None
     experiments: dict[str, str] | None
+    """Names of its variants, by the names of their experiments."""
     branch_id: UUID | None
-    """Its branch; None = the conversation's current course."""
+    """The branch that it is on; None = the conversation's current course."""

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import datetime
+from typing import TypeVar
 from uuid import UUID
 
 from psycopg.rows import class_row, tuple_row
@@ -9,11 +10,13 @@ from psycopg.rows import class_row, tuple_row
 from services.conversations import turn_sql
 from services.conversations.feedback import feedback_of
 from services.conversations.transcript import LONGEST_TITLE
-from services.conversations.turn import ListedTurn, StoredTurn, TurnOfAny, TurnStatus
+from services.conversations.turn import ListedTurn, StoredTurn, TurnOfAny, TurnState, TurnStatus
 from services.conversations.values import title_of
 from services.errors import NotFound
 from services.platform.postgres import Database
 from services.platform.shared_reads import page_after
+
+Turn = TypeVar("Turn", bound=TurnState)
 
 
 class TurnRecords:
@@ -33,7 +36,7 @@ class TurnRecords:
         found = await self._database.fetch(tenant_id, turn_sql.GET, values, class_row(StoredTurn))
         if not found:
             raise NotFound(f"There is no turn {turn_id}; a temporary turn is not stored.")
-        return found[0]
+        return _read(found[0])
 
     async def under_way(self, tenant_id: UUID, user: str, session: str) -> UUID | None:
         """Return the newest unfinished turn of a conversation, by the caller's names; None = all have ended."""
@@ -53,14 +56,18 @@ class TurnRecords:
         """Turns of the tenant, or of one of its users, newest first; with `status`, only those of it."""
         values = {"tenant_id": tenant_id, "user": user, "status": status, **page_after(after, limit)}
         found = await self._database.fetch(tenant_id, turn_sql.ALL, values, class_row(TurnOfAny))
-        return [
-            replace(one, title=title_of(one.title, LONGEST_TITLE), feedback=feedback_of(one.feedback))
-            for one in found
-        ]
+        return [replace(_read(one), title=title_of(one.title, LONGEST_TITLE)) for one in found]
 
     async def page(
         self, tenant_id: UUID, conversation_id: UUID, *, after: tuple[datetime, UUID] | None, limit: int
     ) -> list[ListedTurn]:
         """Turns of a conversation, oldest first, those that wait among them."""
         values = {"tenant_id": tenant_id, "conversation_id": conversation_id, **page_after(after, limit)}
-        return await self._database.fetch(tenant_id, turn_sql.PAGE, values, class_row(ListedTurn))
+        return [
+            _read(one)
+            for one in await self._database.fetch(tenant_id, turn_sql.PAGE, values, class_row(ListedTurn))
+        ]
+
+
+def _read(turn: Turn) -> Turn:
+    return replace(turn, feedback=feedback_of(turn.feedback))

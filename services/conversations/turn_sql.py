@@ -7,7 +7,9 @@ from services.conversations.transcript import SHOWN_TITLE
 from services.conversations.turn import WITHOUT_MEMORY
 from services.experiments.assignment import NAMES_OF_TURN, RUNNING
 from services.jobs.queue import IF_NONE_WAITS
+from services.memory.episodes.statements import TURN_EPISODE
 from services.memory.filing_store import FILE_ONCE
+from services.visits.visit import VISIT_OF_TURN
 
 
 def next_moment(conversation_id: LiteralString) -> LiteralString:
@@ -16,11 +18,23 @@ def next_moment(conversation_id: LiteralString) -> LiteralString:
         WHERE before.conversation_id = {conversation_id}) + interval '1 microsecond')"""  # noqa: S608
 
 
-def parts_off(expert: LiteralString, person: LiteralString) -> LiteralString:
-    """What an expert goes without in a turn: also memory, for a user who has switched it off."""
+def of_expert(
+    expert: LiteralString, person: LiteralString, strategy: LiteralString | None = None
+) -> LiteralString:
+    """The columns of an expert in a statement that opens a turn, named as its fields.
+
+    A user who has switched memory off goes without it. `strategy` replaces the expert's.
+    """
     without = "', '".join(WITHOUT_MEMORY)
-    return f"""{expert}.parts_off || CASE WHEN {person}.memory IS FALSE
-        THEN ARRAY['{without}'] ELSE ARRAY[]::text[] END"""
+    return f"""{expert}.id AS expert_id, {expert}.name AS expert, {expert}.model, {expert}.reflection AS reflects,
+       concat_ws(E'\n\n', {expert}.system_prompt, nullif({expert}.persona, '')) AS system_prompt,
+       {expert}.parts_off || CASE WHEN {person}.memory IS FALSE
+           THEN ARRAY['{without}'] ELSE ARRAY[]::text[] END AS parts_off,
+       jsonb_build_object(
+           'strategy', {strategy or expert + ".context_strategy"}, 'window', {expert}.context_window,
+           'threshold', {expert}.context_threshold, 'min_archive_messages', {expert}.min_archive_messages,
+           'budget', {expert}.context_budget_tokens
+       ) AS policy"""
 
 
 # Finds or creates the user, the expert and the conversation, stores the message and opens its turn. One statement,
@@ -110,19 +124,13 @@ WITH expert AS (
         {next_moment("turn.conversation_id")}, CASE WHEN NOT person.memory THEN now() END
     FROM turn, person
 )
-SELECT person.id AS user_id, person.timezone, person.locale, turn.conversation_id, turn.status,
-       {RUNNING} AS experiments,
-       expert.id AS expert_id, expert.name AS expert, expert.model,
-       concat_ws(E'\n\n', expert.system_prompt, nullif(expert.persona, '')) AS system_prompt,
-       {parts_off("expert", "person")} AS parts_off,
-       expert.reflection AS reflects,
-       jsonb_build_object(
-           'strategy', expert.context_strategy, 'window', expert.context_window,
-           'threshold', expert.context_threshold, 'min_archive_messages', expert.min_archive_messages,
-           'budget', expert.context_budget_tokens
-       ) AS policy,
+SELECT person.id AS user_id, person.timezone, person.locale, turn.conversation_id,
+       turn.status = 'waiting' AS waiting,
+       {RUNNING} AS running_experiments,
+       {of_expert("expert", "person")},
        unfinished.space_id, unfinished.of_space,
-       unfinished.known_turn_id, unfinished.known_differs, unfinished.running, unfinished.waiting,
+       unfinished.known_turn_id, unfinished.known_differs,
+       unfinished.running AS running_before, unfinished.waiting AS waiting_before,
        EXISTS (SELECT FROM begun) AS begins,
        person.memory AND EXISTS (SELECT FROM episodes e WHERE e.user_id = person.id) AS remembers,
        EXISTS (SELECT FROM memory_operations o
@@ -130,8 +138,8 @@ SELECT person.id AS user_id, person.timezone, person.locale, turn.conversation_i
              AND o.results->>'state' = 'waiting' AND NOT o.results ? 'kept') AS asks,
        EXISTS (SELECT FROM knowledge_bases b WHERE b.tenant_id = %(tenant_id)s AND (b.user_id IS NULL
            OR b.user_id = person.id AND b.session_key = %(session_key)s)) AS has_knowledge,
-       coalesce((SELECT g.generation FROM core_memory_generations g
-           WHERE g.user_id = person.id AND g.expert_id = expert.id), 0) AS core_memory_generation,
+       EXISTS (SELECT FROM core_memory_blocks b
+           WHERE b.user_id = person.id AND b.expert_id = expert.id) AS has_core_memory,
        coalesce((SELECT g.generation FROM memory_generations g
            WHERE g.user_id = person.id), 0) AS memory_generation
 FROM expert LEFT JOIN person ON true LEFT JOIN unfinished ON true LEFT JOIN turn ON true
@@ -139,12 +147,7 @@ FROM expert LEFT JOIN person ON true LEFT JOIN unfinished ON true LEFT JOIN turn
 
 # Creates nothing: an unknown user has no memory, and an unknown space is empty.
 UNSTORED: LiteralString = f"""
-SELECT e.id AS expert_id, e.name AS expert, e.model, {parts_off("e", "person")} AS parts_off,
-       concat_ws(E'\n\n', e.system_prompt, nullif(e.persona, '')) AS system_prompt,
-       jsonb_build_object(
-           'strategy', 'window', 'window', e.context_window, 'threshold', e.context_threshold,
-           'min_archive_messages', e.min_archive_messages, 'budget', e.context_budget_tokens
-       ) AS policy,
+SELECT {of_expert("e", "person", "'window'")},
        person.id AS user_id, person.timezone, person.locale, s.id AS space_id
 FROM experts e
 LEFT JOIN users person ON %(reads)s AND person.tenant_id = e.tenant_id AND person.external_id = %(external_id)s
@@ -164,12 +167,10 @@ SELECT FROM knowledge_bases WHERE tenant_id = %(tenant_id)s AND prefix = %(kb_pr
 # Also true of a lease that nobody can have taken: the clock was set back, and its process has not renewed it.
 EXPIRED: LiteralString = "NOT lease_expires_at BETWEEN now() AND now() + interval '15 minutes'"
 
-# Other processes may have turns that wait for this one. The turn continues the conversation's newest visit, if
-# that had not ended when its message was sent; otherwise it begins a visit, and the previous one has ended by
-# silence. Run `alone`, it changes nothing where the turn causes a job, which belongs in its transaction. The
-# answer inherits the least trusted origin of what its prompt showed: the values sort from that on. Messages and
-# visits are found by subqueries: a join would read the whole of a table that has no statistics yet, for as long as
-# the connection keeps the plan.
+# Other processes may have turns that wait for this one. Run `alone`, it changes nothing where the turn causes a
+# job, which belongs in its transaction. The answer inherits the least trusted origin of what its prompt showed:
+# the values sort from that on. Messages and visits are found by subqueries: a join would read the whole of a table
+# that has no statistics yet, for as long as the connection keeps the plan.
 END: LiteralString = f"""
 WITH ended AS (
     UPDATE turns SET
@@ -219,48 +220,7 @@ WITH ended AS (
            %(digest)s, answer_external_id, moment.at, inherited.origin,
            CASE WHEN NOT keeps.memory THEN moment.at END
     FROM ended, moment, inherited, keeps WHERE %(message_id)s::uuid IS NOT NULL
-), episode AS (
-    INSERT INTO episodes (id, tenant_id, user_id, expert_id, conversation_id, space_id, episode_type, importance,
-        origin, source_message_ids, created_at)
-    SELECT %(episode_id)s, %(tenant_id)s, c.user_id, c.expert_id, c.id, c.space_id, 'turn', %(episode_importance)s,
-        'user_said', ARRAY[ended.user_message_id, %(message_id)s], moment.at
-    FROM ended JOIN conversations c ON c.id = ended.conversation_id CROSS JOIN moment CROSS JOIN keeps
-    WHERE %(episode_id)s::uuid IS NOT NULL AND keeps.memory
-), recalled AS (
-    UPDATE episodes SET last_recalled_at = clock_timestamp(), recall_count = recall_count + 1
-    FROM ended WHERE episodes.id = ANY(%(recalled)s::uuid[]) AND episodes.tenant_id = %(tenant_id)s
-), said AS (
-    SELECT created_at, CASE WHEN %(message_id)s::uuid IS NULL THEN created_at ELSE at END AS last_at
-    FROM (SELECT moment.at, (SELECT m.created_at FROM messages m WHERE m.id = ended.user_message_id) AS created_at
-          FROM ended CROSS JOIN moment) AS of_message
-    WHERE created_at IS NOT NULL
-), newest_visit AS (
-    SELECT v.id, said.created_at <= coalesce(v.ended_at, v.last_active_at + %(visit_idle)s) AS goes_on
-    FROM ended CROSS JOIN said CROSS JOIN LATERAL (
-        SELECT id, last_active_at, ended_at FROM visits WHERE conversation_id = ended.conversation_id
-        ORDER BY started_at DESC LIMIT 1
-    ) AS v
-), same_visit AS (
-    UPDATE visits v SET
-        last_active_at = greatest(v.last_active_at, said.last_at),
-        message_count = v.message_count + %(messages)s,
-        ended_at = CASE WHEN v.ended_at IS NOT NULL THEN greatest(v.ended_at, said.last_at) END,
-        daily_due_at = CASE WHEN v.ended_at IS NOT NULL THEN now() END
-    FROM said WHERE v.id = (SELECT id FROM newest_visit WHERE goes_on)
-), visit_before AS (
-    UPDATE visits v SET ended_at = v.last_active_at + %(visit_idle)s, end_reason = 'idle', daily_due_at = now()
-    WHERE v.id = (SELECT id FROM newest_visit WHERE NOT goes_on) AND v.ended_at IS NULL
-    RETURNING v.id, v.message_count
-), new_visit AS (
-    INSERT INTO visits (id, tenant_id, conversation_id, user_id, expert_id, space_id, started_at, last_active_at,
-        message_count)
-    SELECT %(visit_id)s, %(tenant_id)s, c.id, c.user_id, c.expert_id, c.space_id, said.created_at, said.last_at,
-        %(messages)s
-    FROM ended JOIN conversations c ON c.id = ended.conversation_id CROSS JOIN said
-    WHERE NOT EXISTS (SELECT FROM newest_visit WHERE goes_on)
-      AND (SELECT count(*) FROM visit_before) >= 0  -- two are never open, also not within this statement
-    ON CONFLICT DO NOTHING
-), epoch AS (
+), {TURN_EPISODE}, {VISIT_OF_TURN}, epoch AS (
     INSERT INTO context_epochs (conversation_id, tenant_id, number, strategy, reason, begun_at, summary,
         summary_version, topics, history_from_created_at, history_from_message_id, prefix,
         core_memory, core_versions, persona_card)
@@ -281,15 +241,12 @@ WITH ended AS (
     FROM ended JOIN conversations c ON c.id = ended.conversation_id WHERE %(files)s
     {IF_NONE_WAITS}
 )
-SELECT conversation_id, (SELECT c.user_id FROM conversations c WHERE c.id = ended.conversation_id) AS user_id,
-       visit_before.id AS visit_before_id, visit_before.message_count AS visit_before_messages,
+SELECT visit_before.id, visit_before.message_count,
        (SELECT x.reflection FROM conversations c JOIN experts x ON x.id = c.expert_id
         WHERE c.id = ended.conversation_id) AS reflects,
-       (SELECT c.expert_id FROM conversations c WHERE c.id = ended.conversation_id) AS expert_id, user_message_id,
-       (SELECT c.space_id FROM conversations c WHERE c.id = ended.conversation_id) AS space_id,
 CASE WHEN EXISTS (
     SELECT FROM turns t WHERE t.conversation_id = ended.conversation_id AND t.status = 'waiting'
-) THEN pg_notify('anamnesis_turns', 'next:' || conversation_id)::text END AS notified
+) THEN pg_notify('anamnesis_turns', 'next:' || conversation_id)::text END
 FROM ended LEFT JOIN visit_before ON true
 """  # noqa: S608 — our own text only
 
@@ -305,8 +262,8 @@ WHERE id = %(turn_id)s AND tenant_id = %(tenant_id)s AND status = %(status)s
 
 GET: LiteralString = f"""
 SELECT t.id, t.conversation_id, t.status, t.user_message_id, t.assistant_message_id, m.content AS answer,
-       t.route_decision, t.usage, t.timings, t.degraded, t.context_report, t.memory_changes, t.error,
-       t.started_at, t.finished_at, ({OF_TURN}) AS feedback,
+       t.route_decision, t.usage, t.timings, t.degraded, t.context_report, t.error,
+       coalesce(t.memory_changes, '[]') AS memory_changes, t.started_at, t.finished_at, ({OF_TURN}) AS feedback,
        ({NAMES_OF_TURN}) AS experiments, t.request->'echo' AS echo
 FROM turns t LEFT JOIN messages m ON m.id = t.assistant_message_id
 WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s

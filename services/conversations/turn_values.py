@@ -1,14 +1,15 @@
 """What the statements are given that open a turn and that end it; what opening finds, and what it refuses."""
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, cast
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
 from uuid_utils.compat import uuid7
 
-from services.conversations.turn import MOST_WAITING, TURN_IMPORTANCE, NewTurn, OpenTurn, TurnOutcome
-from services.conversations.values import image_part, message_digest, message_tokens, title_of, without_nul
+from services.conversations.turn import MOST_WAITING, TURN_IMPORTANCE, TurnOutcome, TurnRequest
+from services.conversations.values import image_part, message_digest, message_tokens, title_of
 from services.encryption.marks import (
     Words,
     WordsByKey,
@@ -21,11 +22,16 @@ from services.encryption.marks import (
 from services.errors import Conflict, InvalidInput
 from services.llm.token_estimates import IMAGE_TOKENS
 from services.text.secrets import Secrets
-from state.prompt import ContextPolicy, Epoch, Feature
+from services.validation import without_nul
+from state.prompt import Epoch
+from state.turn import OpenTurn, TurnInput
 
 KEY = "idempotency_key"
 KEY_OF_ANOTHER_MESSAGE = "belongs to another message of this conversation; send a new message with a new key"
 
+_STORED_ELSEWHERE = frozenset({"user_id", "session_id", "message", "images", "earlier", "space"})
+_ECHO = "echo"
+_FIELDS = frozenset(each.name for each in fields(OpenTurn))
 _EPOCH_VALUES = (
     "epoch_number",
     "epoch_strategy",
@@ -45,71 +51,19 @@ _CLEAR_IN_REPORTS = ("parts", "strategy", "epoch_reason", "digest", "section", "
 """Keys of a report under which our own words stand."""
 
 
-@dataclass(frozen=True)
-class OpeningRow:
-    """What the statement found that opens a turn."""
-
-    user_id: UUID | None
-    timezone: str | None
-    locale: str | None
-    conversation_id: UUID | None
-    """None where no turn was opened."""
-    status: str | None
-    expert_id: UUID
-    expert: str
-    system_prompt: str
-    model: str | None
-    policy: ContextPolicy
-    parts_off: list[Feature]
-    reflects: bool
-    space_id: UUID | None
-    of_space: bool | None
-    """Whether the conversation belongs to the space that the request names, if it names one."""
-    known_turn_id: UUID | None
-    known_differs: bool | None
-    """Whether the known turn answers another message."""
-    running: bool | None
-    waiting: int | None
-    begins: bool
-    remembers: bool
-    asks: bool
-    has_knowledge: bool
-    core_memory_generation: int
-    memory_generation: int
-    experiments: list[dict[str, Any]] | None
-    """Those that run."""
-
-
-@dataclass(frozen=True)
-class UnstoredRow:
-    """What a turn needs that is not stored."""
-
-    expert_id: UUID
-    expert: str
-    system_prompt: str
-    model: str | None
-    policy: ContextPolicy
-    parts_off: list[Feature]
-    user_id: UUID | None
-    timezone: str | None
-    locale: str | None
-    space_id: UUID | None
-
-
-def opening_values(new: NewTurn, turn_id: UUID, message_id: UUID, secrets: Secrets) -> dict[str, Any]:
+def opening_values(request: TurnRequest, turn_id: UUID, message_id: UUID, secrets: Secrets) -> dict[str, Any]:
     """The values of the statement that opens a turn."""
-    content = without_nul(new.content)
+    asked = request.input
+    content, images = without_nul(asked["message"]), asked.get("images", ())
     kept = secrets.without(content)
+    rest = {name: value for name, value in asked.items() if name not in _STORED_ELSEWHERE}
+    if request.echo:
+        rest[_ECHO] = dict(request.echo)
     return {
-        "tenant_id": new.tenant_id,
-        "external_id": new.external_user_id,
-        "session_key": new.session_key,
-        "expert": new.expert,
-        "kb_prefix": new.kb_prefix,
-        "space": new.space,
+        **names_of(request),
         "new_space_id": uuid7(),
-        "timezone": new.timezone,
-        "locale": new.locale,
+        "timezone": asked.get("timezone"),
+        "locale": asked.get("locale"),
         "title": Words(title_of(kept)),
         "new_user_id": uuid7(),
         "new_conversation_id": uuid7(),
@@ -117,62 +71,62 @@ def opening_values(new: NewTurn, turn_id: UUID, message_id: UUID, secrets: Secre
         "message_id": message_id,
         "content": Words(content),
         "memory_text": None if kept == content else Words(kept),
-        "parts": WordsJson([image_part(image) for image in new.images]),
-        "token_count": message_tokens(content) + IMAGE_TOKENS * len(new.images),
-        "digest": WordsDigest(message_digest("user", content, new.images)),
-        "message_external_id": new.external_id,
-        "idempotency_key": new.idempotency_key,
-        "on_conflict": new.on_conflict,
-        "must_begin": new.must_begin,
+        "parts": WordsJson([image_part(image) for image in images]),
+        "token_count": message_tokens(content) + IMAGE_TOKENS * len(images),
+        "digest": WordsDigest(message_digest("user", content, images)),
+        "message_external_id": request.external_id,
+        "idempotency_key": request.idempotency_key,
+        "on_conflict": request.on_conflict,
+        "must_begin": request.must_begin,
         "most_waiting": MOST_WAITING,
-        "request": WordsInJson(new.request, clear=["answer_external_id"]),
-        "lease": new.lease,
+        "request": WordsInJson(rest, clear=["answer_external_id"]),
+        "lease": request.lease,
     }
 
 
-def opened_turn(
-    new: NewTurn, one: OpeningRow, turn_id: UUID, message_id: UUID, *, default_locale: str | None
-) -> OpenTurn | None:
-    """Return the turn that was stored; None = none was."""
-    if not (one.user_id and one.conversation_id and one.timezone):
-        return None
-    return OpenTurn(
-        turn_id=turn_id,
-        tenant_id=new.tenant_id,
-        user_id=one.user_id,
-        conversation_id=one.conversation_id,
-        user_message_id=message_id,
-        answer_message_id=uuid7(),
-        timezone=new.timezone or one.timezone,
-        locale=new.locale or one.locale or default_locale,
-        expert_id=one.expert_id,
-        expert=one.expert,
-        system_prompt=one.system_prompt,
-        model=one.model,
-        policy=one.policy,
-        parts_off=one.parts_off,
-        reflects=one.reflects,
-        space_id=one.space_id,
-        waiting=one.status == "waiting",
-        begins=one.begins,
-        remembers=one.remembers,
-        asks=one.asks or one.status == "waiting",
-        has_knowledge=one.has_knowledge,
-        # The turns before it may still change memory.
-        core_memory_generation=None if one.status == "waiting" else one.core_memory_generation,
-        memory_generation=None if one.status == "waiting" else one.memory_generation,
-    )
+def names_of(request: TurnRequest) -> dict[str, Any]:
+    """The names that a request gives, as values of a statement."""
+    asked = request.input
+    return {
+        "tenant_id": request.tenant_id,
+        "external_id": asked["user_id"],
+        "session_key": asked["session_id"],
+        "expert": asked.get("expert"),
+        "kb_prefix": asked.get("requested_kb_prefix"),
+        "space": asked.get("space"),
+    }
 
 
-def refuse_conflict(found: OpeningRow, new: NewTurn) -> None:
+def adopted_input(row: Mapping[str, Any]) -> TurnInput:
+    """Return what was asked in a turn that waited in another process."""
+    rest = {name: value for name, value in row["request"].items() if name != _ECHO}
+    stored = {
+        "user_id": row["external_id"],
+        "session_id": row["session_key"],
+        "message": row["content"],
+        "images": [part["image_url"]["url"] for part in row["parts"]],
+    }
+    return cast("TurnInput", {**stored, **rest})
+
+
+def turn_of_row(row: Mapping[str, Any], asked: TurnInput, default_locale: str | None, **more: Any) -> OpenTurn:
+    """Return a turn: what a statement found of it, by the names of its fields, and `more` that is known of it."""
+    found = {name: value for name, value in row.items() if name in _FIELDS}
+    found["timezone"] = asked.get("timezone") or row["timezone"]
+    found["locale"] = asked.get("locale") or row["locale"] or default_locale or ""
+    return OpenTurn(**{"answer_message_id": uuid7(), "input": asked, **found, **more})
+
+
+def refuse_conflict(found: Mapping[str, Any], request: TurnRequest) -> None:
     """Say that a message may not begin a turn beside those under way.
 
     Raises:
         Conflict: it may not.
     """
-    if new.on_conflict == "reject" and (found.running or found.waiting):
+    before = found["waiting_before"]
+    if request.on_conflict == "reject" and (found["running_before"] or before):
         raise Conflict("A turn of this conversation is in progress.")
-    if found.waiting is not None and found.waiting >= MOST_WAITING:
+    if before is not None and before >= MOST_WAITING:
         raise Conflict(f"{MOST_WAITING} messages wait in this conversation already; try again later.")
 
 

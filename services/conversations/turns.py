@@ -5,13 +5,13 @@ in the transaction that stores its answer.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Any
 from uuid import UUID
 
-from psycopg.rows import class_row, tuple_row
+from psycopg.rows import dict_row, tuple_row
 from psycopg.types.json import Jsonb
 from uuid_utils.compat import uuid7
 
@@ -19,60 +19,47 @@ from services.conversations import turn_sql
 from services.conversations.turn import (
     WITHOUT_MEMORY,
     WITHOUT_WRITING,
-    KnownTurn,
-    NewTurn,
-    OpenTurn,
     TurnOutcome,
+    TurnRequest,
+    with_variants,
 )
 from services.conversations.turn_records import TurnRecords
 from services.conversations.turn_values import (
     KEY,
     KEY_OF_ANOTHER_MESSAGE,
-    OpeningRow,
-    UnstoredRow,
-    opened_turn,
+    names_of,
     opening_values,
     other_space,
     outcome_values,
     refuse_conflict,
+    turn_of_row,
 )
-from services.conversations.values import without_nul
 from services.errors import BrokenReference, Conflict, ConversationExists, DatabaseContended, InvalidInput
 from services.experiments.assignment import RunningExperiment, assign, running_experiments
 from services.jobs.queue import JobQueue
+from services.jobs.tasks import ARCHIVE, SUMMARISE
 from services.memory.blocks import Owner
 from services.memory.filing_store import defer_filing
 from services.memory.open_questions import OpenQuestions
 from services.memory.operations import Trigger
-from services.memory.removal.hiding import EndedExchange, Hiding
+from services.memory.removal.hiding import Hiding
 from services.platform.connections import Connection
 from services.platform.patience import beside_the_loop
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
 from services.platform.tracing import causes
 from services.reflection.schedule import REFLECT
+from services.summaries.schedule import ARCHIVE_SOON
 from services.text.secrets import Secrets
+from services.validation import without_nul
 from services.visits.visit import SUMMARISE_VISIT, VisitSchedule, defer_days
+from state.conversation import each_once
+from state.turn import OpenTurn
 
 _IN_A_STEP = 1024 * 1024
 """Characters of images whose digests are made in one step of the event loop."""
 _LONG = 5_000
 """Characters of an answer from which a thread looks for secrets in it."""
-
-
-@dataclass(frozen=True)
-class _Ended:
-    """A turn that was ended, and the visit that its message had ended."""
-
-    conversation_id: UUID
-    user_id: UUID
-    expert_id: UUID
-    space_id: UUID | None
-    user_message_id: UUID
-    visit_before_id: UUID | None
-    visit_before_messages: int
-    reflects: bool | None
-    notified: str | None
 
 
 class Turns(TurnRecords):
@@ -104,20 +91,20 @@ class Turns(TurnRecords):
         self._hiding = hiding
         self._secrets = secrets or Secrets()
 
-    async def open(self, new: NewTurn) -> OpenTurn:
+    async def open(self, request: TurnRequest) -> OpenTurn:
         """Store the user's message and open its turn; create the user and the conversation if needed.
 
         Raises:
             Conflict: also if a turn with this idempotency key has been opened before.
             InvalidInput, DatabaseUnavailable: as `open_or_find`.
         """
-        turn = await self.open_or_find(new)
-        if isinstance(turn, KnownTurn):
+        turn = await self.open_or_find(request)
+        if isinstance(turn, UUID):
             raise Conflict("There is a turn with this idempotency key.")
         return turn
 
-    async def open_or_find(self, new: NewTurn) -> OpenTurn | KnownTurn:
-        """The same, or return the turn that was opened with the same idempotency key in this conversation.
+    async def open_or_find(self, request: TurnRequest) -> OpenTurn | UUID:
+        """The same, or return the id of the turn opened with the same idempotency key in this conversation.
 
         Raises:
             InvalidInput: there is no such expert or knowledge base, the key belongs to another message, or the
@@ -126,84 +113,77 @@ class Turns(TurnRecords):
             Conflict: the conversation has an unfinished turn and the message may not wait, or too many do.
             DatabaseUnavailable: nothing was stored, unless the connection broke during the commit.
         """
+        tenant_id, asked = request.tenant_id, request.input
         turn_id, message_id = uuid7(), uuid7()
         values = {
             **await beside_the_loop(
-                partial(opening_values, new, turn_id, message_id, self._secrets),
-                characters=len(new.content) + sum(map(len, new.images)),
+                partial(opening_values, request, turn_id, message_id, self._secrets),
+                characters=len(asked["message"]) + sum(map(len, asked.get("images", ()))),
                 most=_IN_A_STEP,
             ),
             "default_timezone": self._default_timezone,
         }
-        lock = f"{new.tenant_id} {new.external_user_id} {new.session_key}"
+        lock = f"{tenant_id} {asked['user_id']} {asked['session_id']}"
         while True:
             try:
                 found = await self._database.fetch(
-                    new.tenant_id, turn_sql.OPEN, values, class_row(OpeningRow), lock=lock, generic=True
+                    tenant_id, turn_sql.OPEN, values, dict_row, lock=lock, generic=True
                 )
             except BrokenReference:  # the user was erased at this moment, and is created again
                 continue
             if not found:
-                raise await self._not_found(new)
-            one = found[0]
-            if new.must_begin and one.of_space is not None and not one.begins:
+                raise await self._not_found(values)
+            row = found[0]
+            if request.must_begin and row["of_space"] is not None and not row["begins"]:
                 raise ConversationExists
-            if one.known_turn_id is not None and one.known_differs:
-                raise InvalidInput(KEY, KEY_OF_ANOTHER_MESSAGE)
-            if one.known_turn_id is not None:
-                return KnownTurn(one.known_turn_id, new.tenant_id)
-            turn = opened_turn(new, one, turn_id, message_id, default_locale=self._default_locale)
-            if turn is not None:
+            if (known := row["known_turn_id"]) is not None:
+                if row["known_differs"]:
+                    raise InvalidInput(KEY, KEY_OF_ANOTHER_MESSAGE)
+                return UUID(str(known))
+            if row["user_id"] and row["conversation_id"] and row["timezone"]:
                 break
-            if one.of_space is False:
-                raise await self._other_space(new)
-            refuse_conflict(one, new)
-        if not one.experiments:
+            if row["of_space"] is False:
+                raise await self._other_space(values)
+            refuse_conflict(row, request)
+        more: dict[str, Any] = {"turn_id": turn_id, "tenant_id": tenant_id, "user_message_id": message_id}
+        if row["waiting"]:  # the turns before it may still change memory
+            more |= {"asks": True, "has_core_memory": True, "memory_generation": None}
+        turn = turn_of_row(row, asked, self._default_locale, **more)
+        if not row["running_experiments"]:
             return turn
-        return await self.with_variants(turn, running_experiments(one.experiments))
+        return await self._with_variants(turn, running_experiments(row["running_experiments"]))
 
-    async def unstored(self, new: NewTurn, *, reads_memory: bool) -> OpenTurn:
+    async def unstored(self, request: TurnRequest, *, reads_memory: bool) -> OpenTurn:
         """Open a turn that is not stored; with `reads_memory`, it may read the user's memory.
 
         Raises:
             InvalidInput: there is no such expert, or no such knowledge base.
         """
-        values = {
-            "tenant_id": new.tenant_id,
-            "expert": new.expert,
-            "external_id": new.external_user_id,
-            "space": new.space,
-            "reads": reads_memory,
-        }
-        found = await self._database.fetch(new.tenant_id, turn_sql.UNSTORED, values, class_row(UnstoredRow))
+        values = {**names_of(request), "reads": reads_memory}
+        found = await self._database.fetch(request.tenant_id, turn_sql.UNSTORED, values, dict_row)
         if not found:
-            raise InvalidInput("expert", f"there is no expert named {new.expert!r}")
-        await self._check_knowledge_base(new)
-        one = found[0]
-        knows = one.user_id is not None
-        return OpenTurn(
+            raise _no_expert(values)
+        await self._check_knowledge_base(values)
+        row = found[0]
+        knows = row["user_id"] is not None
+        turn = turn_of_row(
+            row,
+            request.input,
+            self._default_locale,
             turn_id=uuid7(),
-            tenant_id=new.tenant_id,
-            user_id=one.user_id or uuid7(),
+            tenant_id=request.tenant_id,
+            user_id=row["user_id"] or uuid7(),
             conversation_id=uuid7(),
             user_message_id=uuid7(),
-            answer_message_id=uuid7(),
-            timezone=new.timezone or one.timezone or self._default_timezone,
-            locale=new.locale or one.locale or self._default_locale,
-            expert_id=one.expert_id,
-            expert=one.expert,
-            system_prompt=one.system_prompt,
-            model=one.model,
-            policy=one.policy,
-            parts_off=list(dict.fromkeys([*one.parts_off, *(WITHOUT_WRITING if knows else WITHOUT_MEMORY)])),
-            space_id=one.space_id,
+            parts_off=each_once(row["parts_off"], WITHOUT_WRITING if knows else WITHOUT_MEMORY),
             begins=True,
             remembers=knows,
-            core_memory_generation=None if knows else 0,
+            has_core_memory=knows,
             stored=False,
         )
+        return replace(turn, timezone=turn.timezone or self._default_timezone, model=request.model or turn.model)
 
-    async def with_variants(self, turn: OpenTurn, running: Sequence[RunningExperiment]) -> OpenTurn:
+    async def _with_variants(self, turn: OpenTurn, running: Sequence[RunningExperiment]) -> OpenTurn:
         """Return the turn with the variants assigned to its user, which are recorded."""
         assignment = assign(turn.tenant_id, turn.user_id, turn.expert, running)
         if not assignment.variants:
@@ -214,58 +194,65 @@ class Turns(TurnRecords):
             "experiments": Jsonb(assignment.variants),
         }
         await self._database.fetch(turn.tenant_id, turn_sql.TAG, values, tuple_row)
-        return turn.given(assignment)
+        return with_variants(turn, assignment)
 
-    async def _not_found(self, new: NewTurn) -> InvalidInput:
+    async def _not_found(self, values: Mapping[str, Any]) -> InvalidInput:
         """What of a request there is not."""
         try:
-            await self._check_knowledge_base(new)
+            await self._check_knowledge_base(values)
         except InvalidInput as error:
             return error
-        return InvalidInput("expert", f"there is no expert named {new.expert!r}")
+        return _no_expert(values)
 
-    async def _check_knowledge_base(self, new: NewTurn) -> None:
-        values = {"tenant_id": new.tenant_id, "kb_prefix": new.kb_prefix}
-        if new.kb_prefix and not await self._database.fetch(
-            new.tenant_id, turn_sql.KNOWLEDGE_BASE, values, tuple_row
+    async def _check_knowledge_base(self, values: Mapping[str, Any]) -> None:
+        prefix = values["kb_prefix"]
+        if prefix and not await self._database.fetch(
+            values["tenant_id"], turn_sql.KNOWLEDGE_BASE, values, tuple_row
         ):
-            raise InvalidInput("kb_prefix", f"there is no knowledge base with the prefix {new.kb_prefix!r}")
+            raise InvalidInput("kb_prefix", f"there is no knowledge base with the prefix {prefix!r}")
 
-    async def _other_space(self, new: NewTurn) -> InvalidInput:
+    async def _other_space(self, values: Mapping[str, Any]) -> InvalidInput:
         """That the conversation does not belong to the space that the request names."""
-        values = {
-            "tenant_id": new.tenant_id,
-            "external_id": new.external_user_id,
-            "session_key": new.session_key,
-        }
-        found = await self._database.fetch(new.tenant_id, turn_sql.SPACE_OF, values, tuple_row)
+        found = await self._database.fetch(values["tenant_id"], turn_sql.SPACE_OF, values, tuple_row)
         return other_space(found[0][0] if found else None)
 
-    async def end(
+    async def end(self, turn: OpenTurn, outcome: TurnOutcome) -> None:
+        """End a running turn: its answer, its row and the jobs that it causes, in one transaction.
+
+        An outcome without text stores no message. Ending the turn again, as after a commit whose acknowledgement
+        was lost, changes nothing.
+
+        Raises:
+            Conflict: the turn has ended with another outcome.
+        """
+        await self._end(turn.tenant_id, turn.turn_id, turn.answer_message_id, outcome, turn)
+
+    async def end_elsewhere(
+        self, tenant_id: UUID, turn_id: UUID, outcome: TurnOutcome, *, abandoned: bool = False
+    ) -> None:
+        """End a turn of another process, `abandoned` only if that process is gone.
+
+        Raises:
+            Conflict: the turn has ended, or its process is alive.
+        """
+        await self._end(tenant_id, turn_id, uuid7(), outcome, abandoned=abandoned)
+
+    async def _end(
         self,
         tenant_id: UUID,
         turn_id: UUID,
         answer_message_id: UUID,
         outcome: TurnOutcome,
+        turn: OpenTurn | None = None,
         *,
         abandoned: bool = False,
     ) -> None:
-        """End a running turn: its answer, its row and the jobs that it causes, in one transaction.
-
-        An outcome without text stores no message. Ending the turn again with the same `answer_message_id`, as
-        after a commit whose acknowledgement was lost, changes nothing. With `abandoned`, it is ended only if its
-        process is gone.
-
-        Raises:
-            Conflict: the turn has ended with another outcome, or its process is alive.
-        """
         content = without_nul(outcome.answer)
-        message_id = answer_message_id if content else None
         kept = await beside_the_loop(partial(self._secrets.without, content), characters=len(content), most=_LONG)
         values = {
             "turn_id": turn_id,
             "tenant_id": tenant_id,
-            "message_id": message_id,
+            "message_id": answer_message_id if content else None,
             "abandoned": abandoned,
             "visit_id": uuid7(),
             "visit_idle": self._visits.idle,
@@ -276,71 +263,78 @@ class Turns(TurnRecords):
             **outcome_values(outcome, content, kept),
         }
 
-        async def end(connection: Connection, found: list[_Ended]) -> None:
+        async def end(connection: Connection, found: list[tuple[Any, ...]]) -> None:
             if not found:
                 again = {name: values[name] for name in ("turn_id", "tenant_id", "status", "message_id")}
                 if await (await connection.execute(turn_sql.ENDED_WITH, again)).fetchone():
                     return
                 raise Conflict("This turn has ended already.")
-            ended = found[0]
+            visit_before, messages_before, reflects, _ = found[0]
+            if visit_before and self._visits.is_summarised(messages_before):
+                await self._jobs.defer(connection, SUMMARISE_VISIT, tenant_id=tenant_id, visit_id=visit_before)
+            if turn is None:
+                return
             if self._hiding:
-                owner = Owner(tenant_id, ended.user_id, ended.expert_id, ended.space_id)
-                exchange = EndedExchange(
-                    turn_id, ended.conversation_id, ended.user_message_id, message_id, content
-                )
-                trigger = Trigger("user", ended.user_message_id, ended.conversation_id, turn_id, ended.expert_id)
+                trigger = Trigger("user", turn.user_message_id, turn.conversation_id, turn.turn_id, turn.expert_id)
                 for planned in outcome.memory:
-                    await self._hiding.commit(connection, owner, planned, trigger, exchange)
+                    await self._hiding.commit(
+                        connection, Owner.of_turn(turn), planned, trigger, turn=turn, answer=content
+                    )
             if outcome.asked:
                 await OpenQuestions.note_asked(connection, tenant_id, outcome.asked, turn_id)
-            await self._defer_jobs(connection, tenant_id, turn_id, outcome, ended)
+            if outcome.status == "completed":
+                await self._defer_jobs(connection, turn, outcome, reflects=reflects)
 
-        if not self._defers(outcome) and await self._end_alone(tenant_id, values):
+        if not (turn is not None and self._defers(turn, outcome)) and await self._end_alone(tenant_id, values):
             return
-        await self._database.transact_after(tenant_id, Query(turn_sql.END, values, class_row(_Ended)), end)
+        await self._database.transact_after(tenant_id, Query(turn_sql.END, values, tuple_row), end)
 
     async def _end_alone(self, tenant_id: UUID, values: Mapping[str, Any]) -> bool:
         """End a turn in one round trip; False = nothing was changed: it causes a job, or cannot be ended now."""
         values = {**values, "alone": True}
         try:
-            ended = await self._database.fetch(tenant_id, turn_sql.END, values, class_row(_Ended), generic=True)
+            ended = await self._database.fetch(tenant_id, turn_sql.END, values, tuple_row, generic=True)
             return bool(ended)
         except DatabaseContended:
             return False
 
     async def _defer_jobs(
-        self, connection: Connection, tenant_id: UUID, turn_id: UUID, outcome: TurnOutcome, ended: "_Ended"
+        self, connection: Connection, turn: OpenTurn, outcome: TurnOutcome, *, reflects: bool
     ) -> None:
-        """Queue the jobs that the end of a turn causes, in its transaction."""
-        if ended.visit_before_id and self._visits.is_summarised(ended.visit_before_messages):
-            await self._jobs.defer(
-                connection, SUMMARISE_VISIT, tenant_id=tenant_id, visit_id=ended.visit_before_id
-            )
-        if outcome.status != "completed":
-            return
-        for task in outcome.jobs:
+        """Queue the jobs that a completed turn causes, in its transaction."""
+        tenant_id, of = turn.tenant_id, turn.conversation_id
+        for task in _tasks_of_conversation(outcome):
             # A burst of turns queues one job, and a conversation's jobs of a kind run one after the other.
-            of = ended.conversation_id
             await self._jobs.defer(connection, task, tenant_id=tenant_id, one_of=of, conversation_id=of)
         if outcome.visits_to_summarise and self._visits.summaries:
             await defer_days(self._jobs, connection, tenant_id, outcome.visits_to_summarise)
         if self._files(outcome) and self._filing_quiet_s is not None and causes():
-            await defer_filing(self._jobs, connection, tenant_id, ended.user_id, delay_s=self._filing_quiet_s)
-        if self._reflection and ended.reflects:
-            lock = f"{REFLECT}:{ended.user_id}"
-            await self._jobs.defer(connection, REFLECT, tenant_id=tenant_id, lock=lock, turn_id=turn_id)
+            await defer_filing(self._jobs, connection, tenant_id, turn.user_id, delay_s=self._filing_quiet_s)
+        if self._reflection and reflects:
+            lock = f"{REFLECT}:{turn.user_id}"
+            await self._jobs.defer(connection, REFLECT, tenant_id=tenant_id, lock=lock, turn_id=turn.turn_id)
 
     def _files(self, outcome: TurnOutcome) -> bool:
         return outcome.files and outcome.status == "completed" and self._filing_quiet_s is not None
 
-    def _defers(self, outcome: TurnOutcome) -> bool:
+    def _defers(self, turn: OpenTurn, outcome: TurnOutcome) -> bool:
         """Whether the end of a turn is known to change memory or to cause jobs, besides filing.
 
         A job that is to be linked to the trace that caused it is queued by a statement of its own.
         """
         return (
-            (outcome.reflects and self._reflection)
+            (turn.reflects and self._reflection and outcome.status == "completed")
             or (self._files(outcome) and bool(causes()))
             or outcome.asked is not None
-            or bool(outcome.memory or outcome.jobs or outcome.visits_to_summarise)
+            or bool(outcome.memory or _tasks_of_conversation(outcome) or outcome.visits_to_summarise)
         )
+
+
+def _tasks_of_conversation(outcome: TurnOutcome) -> list[str]:
+    """Return the tasks that keep the conversation's prompts bounded."""
+    due = {SUMMARISE: outcome.summary_due, ARCHIVE: outcome.context_filled >= ARCHIVE_SOON}
+    return [task for task, is_due in due.items() if is_due]
+
+
+def _no_expert(values: Mapping[str, Any]) -> InvalidInput:
+    return InvalidInput("expert", f"there is no expert named {values['expert']!r}")

@@ -5,13 +5,14 @@ import re
 import string
 import unicodedata
 from collections.abc import Iterable
+from datetime import MAXYEAR, MINYEAR, datetime
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
+from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, StringConstraints
 
 from services.llm.token_estimates import MESSAGE_OVERHEAD, count_tokens
 from services.time_reference.local_days import time_zone
-from services.validation import RULE, is_id
+from services.validation import RULE, is_id, no_nul
 
 Given = TypeVar("Given")
 
@@ -27,7 +28,6 @@ _MOST_PADDING = 2
 _PIECE = 64 * 1024
 _MOST_OF_ALL = MAX_IMAGES_BYTES + 16 * 1024
 """The same with addresses, and with what stands before the data."""
-_HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 _DATA_URL = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,", re.ASCII)
 _REMOTE_URL = re.compile(r"https?://[^\s]{1,2000}", re.ASCII)
 
@@ -38,15 +38,6 @@ _FOLDED = re.compile(r"<details\b[^>]*>.*?</details>", re.DOTALL | re.IGNORECASE
 _THOUGHT = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
 """Clients change details of messages: surrounding spaces, Unicode composition, folded blocks with an answer's
 reasoning. The message remains the same."""
-
-
-def no_nul(text: str) -> str:
-    """Validate a text to be stored: PostgreSQL accepts neither NUL characters nor lone surrogates."""
-    if "\x00" in text:
-        raise ValueError("holds a NUL character")
-    if _HALF_CHARACTER.search(text):
-        raise ValueError("holds half of a character (a lone surrogate)")
-    return text
 
 
 def not_blank(text: str) -> str:
@@ -154,11 +145,6 @@ def title_of(content: str, longest: int = 80) -> str:
     return line if len(line) <= longest else line[: longest - 1] + "…"
 
 
-def without_nul(text: str) -> str:
-    """Remove NUL characters: models emit them and PostgreSQL cannot store them."""
-    return text.replace("\x00", "")
-
-
 def message_digest(role: Role, content: str, images: Iterable[str] = ()) -> bytes:
     """Return the digest of a message: 16 bytes over its role, its normalised text, and its images."""
     text = content
@@ -170,3 +156,14 @@ def message_digest(role: Role, content: str, images: Iterable[str] = ()) -> byte
     for image in images:
         digest.update(b"\0" + hashlib.blake2b(image.encode(), digest_size=_BYTES).digest())
     return digest.digest()
+
+
+def _in_calendar(moment: datetime) -> datetime:
+    # A day away from the calendar's ends, every time zone has the moment.
+    if not MINYEAR < moment.year < MAXYEAR:
+        raise ValueError(f"must be in one of the years {MINYEAR + 1} to {MAXYEAR - 1}")
+    return moment
+
+
+Moment = Annotated[AwareDatetime, AfterValidator(_in_calendar)]
+"""A time with its offset, which has a local day in every time zone."""

@@ -26,17 +26,9 @@ _RESAMPLES = 1000
 _CONFIDENCE = 0.95
 
 
-@dataclass(frozen=True)
-class Scores:
-    """Scores of one question."""
-
-    category: str
-    recall: dict[int, float]
-    """Share of a question's evidence among the first `k` messages shown."""
-    hit: float
-    """1 if any of it is among the first 10."""
-    reciprocal_rank: float
-    """1 / place of the first of it, or 0."""
+Scores = dict[str, float]
+"""Scores of one question: `recall@k`, the share of its evidence among the first `k` messages shown; `hit@10`, 1 if
+any of it is among the first 10; and `mrr`, 1 / place of the first of it, or 0."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +40,7 @@ class Figure:
     high: float
 
 
-def score(category: str, shown: Sequence[str], evidence: frozenset[str]) -> Scores:
+def score(shown: Sequence[str], evidence: frozenset[str]) -> Scores:
     """The figures of one question.
 
     Args:
@@ -56,20 +48,17 @@ def score(category: str, shown: Sequence[str], evidence: frozenset[str]) -> Scor
         evidence: ids of those that answer it.
     """
     places = [place for place, message in enumerate(shown, start=1) if message in evidence]
-    return Scores(
-        category=category,
-        recall={cut: sum(place <= cut for place in places) / len(evidence) for cut in CUTS},
-        hit=float(any(place <= CUTS[1] for place in places)),
-        reciprocal_rank=1 / places[0] if places else 0.0,
-    )
+    recall = {f"recall@{cut}": sum(place <= cut for place in places) / len(evidence) for cut in CUTS}
+    return {
+        **recall,
+        "hit@10": float(any(place <= CUTS[1] for place in places)),
+        "mrr": 1 / places[0] if places else 0.0,
+    }
 
 
 def summarise(scores: Sequence[Scores]) -> dict[str, Figure]:
     """Means with their intervals, by the name of the figure."""
-    named = {f"recall@{cut}": [each.recall[cut] for each in scores] for cut in CUTS}
-    named["hit@10"] = [each.hit for each in scores]
-    named["mrr"] = [each.reciprocal_rank for each in scores]
-    return {name: figure(values) for name, values in named.items()}
+    return {name: figure([each[name] for each in scores]) for name in scores[0]}
 
 
 def figure(values: Sequence[float]) -> Figure:
@@ -97,7 +86,7 @@ class Evaluated:
     """What an evaluation found."""
 
     scores: dict[str, list[Scores]]
-    """Scores by system, one for each question with evidence."""
+    """Scores by system, one for each question, in their order."""
     milliseconds: list[float]
     """That each recall took."""
     messages: int
@@ -149,9 +138,9 @@ class Evaluation:
             begun = time.perf_counter()
             shown = await self._ours(scope, question)
             milliseconds.append((time.perf_counter() - begun) * 1000)
-            scores[OURS].append(score(question.category, shown, question.evidence))
+            scores[OURS].append(score(shown, question.evidence))
             for name, found in zip(BASELINES, await self._baselines(scope, question), strict=True):
-                scores[name].append(score(question.category, found, question.evidence))
+                scores[name].append(score(found, question.evidence))
             on_step("asking", number, len(dataset.questions))
         return Evaluated(scores, milliseconds, len(dataset.lines), refused)
 
@@ -201,17 +190,15 @@ async def _chunks(dataset: Dataset, on_step: OnStep) -> AsyncIterator[bytes]:
 def report_of(settings: Settings, dataset: Dataset, found: Evaluated) -> dict[str, Any]:
     """Compute the figures of each system, by category."""
     systems: dict[str, Any] = {}
-    for system, scores in found.scores.items():
-        if scores:
-            categories = sorted({each.category for each in scores})
-            groups = {"all": scores, **{name: [s for s in scores if s.category == name] for name in categories}}
-            systems[system] = {
-                name: {
-                    "questions": len(group),
-                    **{key: asdict(value) for key, value in summarise(group).items()},
-                }
-                for name, group in groups.items()
-            }
+    for system, scores in found.scores.items() if dataset.questions else ():
+        groups = {"all": scores}
+        for question, each in sorted(zip(dataset.questions, scores, strict=True), key=lambda one: one[0].category):
+            if question.category != "all":
+                groups.setdefault(question.category, []).append(each)
+        systems[system] = {
+            name: {"questions": len(group), **{key: asdict(value) for key, value in summarise(group).items()}}
+            for name, group in groups.items()
+        }
     ordered = sorted(found.milliseconds)
     return {
         "set": dataset.name,

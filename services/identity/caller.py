@@ -33,6 +33,11 @@ class Caller:
     default_user: str | None = None
     """User of requests to `/v1` that name none."""
 
+    @property
+    def actor(self) -> str:
+        """Who did something, as a receipt names them."""
+        return f"user {self.user_id}" if self.user_id else "operator"
+
     def require(self, scope: Scope) -> None:
         """Refuse a caller without the scope.
 

@@ -24,6 +24,11 @@ from services.errors import AnamnesisError, DatabaseUnavailable
 from services.platform.connections import Connection
 from services.platform.postgres import UNHURRIED_S, Database
 
+SUMMARISE = "update_summary"
+"""Task that renews a conversation's rolling summary."""
+ARCHIVE = "archive_topics"
+"""Task that archives a conversation's topics."""
+
 RETRIES = 3
 """Number of retries of a failed job."""
 

@@ -18,14 +18,11 @@ WHERE tenant_id = %(tenant_id)s AND id = ANY(%(chunk_ids)s::uuid[])
 RETURNING id
 """
 
-NOTHING_INDEXED: LiteralString = """
-UPDATE kb_chunks SET indexed_at = NULL WHERE tenant_id = %(tenant_id)s AND indexed_at IS NOT NULL RETURNING 1
-"""
-
-BASE_NOT_INDEXED: LiteralString = """
+# Of some bases, or of all.
+NOT_INDEXED: LiteralString = """
 UPDATE kb_chunks SET indexed_at = NULL
-WHERE tenant_id = %(tenant_id)s AND base_id = ANY(%(base_ids)s::uuid[]) AND indexed_at IS NOT NULL
-RETURNING 1
+WHERE tenant_id = %(tenant_id)s AND indexed_at IS NOT NULL
+  AND (%(base_ids)s::uuid[] IS NULL OR base_id = ANY(%(base_ids)s::uuid[]))
 """
 
 VERSIONS: LiteralString = """
@@ -65,10 +62,20 @@ WHERE c.tenant_id = %(tenant_id)s AND c.base_id = %(base_id)s AND d.ingested_at 
 ORDER BY c.position, d.ingested_at DESC LIMIT %(limit)s
 """  # noqa: S608 — our own text only
 
-# Terms are weighed by how rare they are among the chunks that are looked through, at most this number.
-# Each step is made once: of a table just filled the planner knows nothing, and may repeat it for each row.
-_BY_WORDS: LiteralString = f"""
-, asked AS (SELECT unnest(%(terms)s::text[]::tsquery[]) AS term),
+
+def _by_words(waiting: LiteralString) -> LiteralString:
+    """Return the best chunks by words.
+
+    Terms are weighed by how rare they are among the chunks that are looked through, at most a number of them.
+    Each step is made once: of a table just filled the planner knows nothing, and may repeat it for each row.
+    """
+    return f"""
+WITH looked_through AS MATERIALIZED (
+    SELECT id, words FROM kb_chunks
+    WHERE tenant_id = %(tenant_id)s AND base_id = ANY(%(base_ids)s::uuid[]){waiting}
+    ORDER BY id LIMIT %(most)s
+),
+asked AS (SELECT unnest(%(terms)s::text[]::tsquery[]) AS term),
 held AS MATERIALIZED (SELECT l.id, a.term FROM looked_through l JOIN asked a ON l.words @@ a.term),
 weights AS MATERIALIZED (
     SELECT term, ln(1 + ((SELECT count(*) FROM looked_through) - count(*) + 0.5) / (count(*) + 0.5)) AS weight
@@ -81,18 +88,5 @@ best AS MATERIALIZED (
 {_SHOWN} WHERE c.tenant_id = %(tenant_id)s AND c.id = ANY(ARRAY(SELECT id FROM best))
 """  # noqa: S608 — our own text only
 
-WAITING_BY_WORDS: LiteralString = f"""
-WITH looked_through AS MATERIALIZED (
-    SELECT id, words FROM kb_chunks
-    WHERE tenant_id = %(tenant_id)s AND base_id = ANY(%(base_ids)s::uuid[]) AND indexed_at IS NULL
-    ORDER BY id LIMIT %(most)s
-){_BY_WORDS}
-"""  # noqa: S608 — our own text only
 
-ALL_BY_WORDS: LiteralString = f"""
-WITH looked_through AS MATERIALIZED (
-    SELECT id, words FROM kb_chunks
-    WHERE tenant_id = %(tenant_id)s AND base_id = ANY(%(base_ids)s::uuid[])
-    ORDER BY id LIMIT %(most)s
-){_BY_WORDS}
-"""  # noqa: S608 — our own text only
+WAITING_BY_WORDS, ALL_BY_WORDS = _by_words(" AND indexed_at IS NULL"), _by_words("")

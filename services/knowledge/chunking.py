@@ -41,20 +41,14 @@ def chunks_of(document: Converted) -> list[Chunk]:
     what it is about. Of long text the end of a chunk is repeated at the beginning of the next, of a long table its
     header.
     """
-    splitter = RecursiveCharacterTextSplitter(
-        separators=_SEPARATORS,
-        keep_separator="end",
-        chunk_size=CHUNK_TOKENS,
-        chunk_overlap=_OVERLAP_TOKENS,
-        length_function=count_tokens,
-    )
+    splitter = _splitter(CHUNK_TOKENS, _OVERLAP_TOKENS)
     found = []
     for part in document.parts:
         text = part.text.replace("\r\n", "\n").replace("\r", "\n")
         for headings, section in sections(text) if document.headings else [((), text)]:
             heading = HEADING_SEPARATOR.join(headings)
             pieces = [piece for text, is_table in _stretches(section) for piece in _cut(text, is_table, splitter)]
-            found += [Chunk(heading, part.page, piece.strip()) for piece in pieces if _says_something(piece)]
+            found += [Chunk(heading, part.page, piece.strip()) for piece in pieces if any(map(str.isalnum, piece))]
     return found
 
 
@@ -99,7 +93,7 @@ def _cut(text: str, is_table: bool, splitter: RecursiveCharacterTextSplitter) ->
             yield above + "\n".join(kept)
             kept, size = [], 0
         if tokens > room:
-            yield from (above + piece for piece in _pieces_of_row(row, room))
+            yield from (above + piece for piece in _splitter(room, 0).split_text(row))
             continue
         kept.append(row)
         size += tokens
@@ -124,19 +118,14 @@ def _named(header: str, row: str) -> str:
     return "; ".join(f"{name.strip()}: {cell.strip()}" for name, cell in pairs if cell.strip())
 
 
-def _pieces_of_row(row: str, room: int) -> list[str]:
-    splitter = RecursiveCharacterTextSplitter(
+def _splitter(tokens: int, overlap: int) -> RecursiveCharacterTextSplitter:
+    return RecursiveCharacterTextSplitter(
         separators=_SEPARATORS,
         keep_separator="end",
-        chunk_size=room,
-        chunk_overlap=0,
+        chunk_size=tokens,
+        chunk_overlap=overlap,
         length_function=count_tokens,
     )
-    return splitter.split_text(row)
-
-
-def _says_something(piece: str) -> bool:
-    return any(character.isalnum() for character in piece)
 
 
 def title_of(document: Converted, source: str) -> str:

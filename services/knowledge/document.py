@@ -23,6 +23,8 @@ class BadDocument(InvalidInput):
 class UnknownKind(BadDocument):
     """A document of an unsupported type."""
 
+    code = "unsupported_media_type"
+
 
 @dataclass(frozen=True)
 class Part:

@@ -26,18 +26,11 @@ MEDIA_TYPES: dict[Kind, str] = {
     "csv": "text/csv",
 }
 SUFFIXES: dict[str, Kind] = {
-    ".txt": "text",
-    ".text": "text",
-    ".md": "markdown",
-    ".markdown": "markdown",
-    ".html": "html",
-    ".htm": "html",
-    ".xhtml": "html",
-    ".pdf": "pdf",
-    ".docx": "docx",
-    ".xlsx": "xlsx",
-    ".csv": "csv",
-    ".tsv": "csv",
+    **dict.fromkeys((".txt", ".text"), "text"),
+    **dict.fromkeys((".md", ".markdown"), "markdown"),
+    **dict.fromkeys((".html", ".htm", ".xhtml"), "html"),
+    **dict.fromkeys((".csv", ".tsv"), "csv"),
+    **{".pdf": "pdf", ".docx": "docx", ".xlsx": "xlsx"},
 }
 _KINDS: dict[str, Kind] = {
     **{media_type: kind for kind, media_type in MEDIA_TYPES.items()},

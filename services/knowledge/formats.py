@@ -45,12 +45,14 @@ def convert(kind: Kind, data: bytes) -> Converted:
         BadDocument: it cannot be read; says why.
     """
     readers = {"html": _html, "pdf": _pdf, "docx": _docx, "xlsx": from_xlsx, "csv": from_csv}
-    converted = readers[kind](data)
-    converted = replace(converted, title=_title(converted.title))
-    if not any(part.text.strip() for part in converted.parts):
+    read = readers[kind](data)
+    parts = tuple(replace(part, text=storable(part.text)) for part in read.parts if part.text.strip())
+    if not parts:
         scanned = "; it may be scanned" if kind == "pdf" else ""
         raise BadDocument(f"holds no text{scanned}")
-    return converted
+    if sum(len(part.text) for part in parts) > MOST_CHARACTERS:
+        raise too_long()
+    return Converted(_title(storable(read.title)), parts, read.headings)
 
 
 def _title(told: str) -> str:
@@ -87,7 +89,7 @@ def _from_html(text: str) -> Converted:
         markdown = converter.convert_soup(soup.find("main") or soup)
     except RecursionError:
         raise BadDocument("is nested too deeply") from None
-    return Converted(storable(title), (Part(_of_limited_size(_BLANK_LINES.sub("\n\n", markdown))),), headings=True)
+    return Converted(title, (Part(_BLANK_LINES.sub("\n\n", markdown)),), headings=True)
 
 
 def _docx(data: bytes) -> Converted:
@@ -120,24 +122,12 @@ def _pdf(data: bytes) -> Converted:
     if len(document) > _MOST_PAGES:
         raise BadDocument(f"has {len(document):,} pages; at most {_MOST_PAGES:,} are read")
     title = document.get_metadata_value("Title").strip()
-    return Converted(storable(title), tuple(_pages(document)), headings=False)
+    return Converted(title, tuple(_pages(document)), headings=False)
 
 
 def _pages(document: Any) -> Iterator[Part]:
-    characters = 0
     for number in range(len(document)):
         page = document[number]
-        text = storable(page.get_textpage().get_text_bounded().replace("\r\n", "\n"))
-        text = _BROKEN_CHINESE.sub("", _BROKEN_WORD.sub("", text))
-        characters += len(_of_limited_size(text))
-        if characters > MOST_CHARACTERS:
-            _of_limited_size(text, characters)
+        text = page.get_textpage().get_text_bounded().replace("\r\n", "\n")
+        yield Part(_BROKEN_CHINESE.sub("", _BROKEN_WORD.sub("", text)), number + 1)
         page.close()
-        if text.strip():
-            yield Part(text, number + 1)
-
-
-def _of_limited_size(text: str, characters: int = 0) -> str:
-    if max(len(text), characters) > MOST_CHARACTERS:
-        raise too_long()
-    return storable(text)

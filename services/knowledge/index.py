@@ -3,14 +3,12 @@
 It can be wiped and made again from PostgreSQL, and nothing is ever shown from it: it answers with ids.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from services.platform.milvus import Milvus, pymilvus
-from services.search.shard import NewCollection, remove
-from services.search.vector_index import Hits, VectorIndex, any_of
+from services.search.vector_index import VectorIndex
 
 if TYPE_CHECKING:
     from pymilvus import CollectionSchema
@@ -20,72 +18,22 @@ NAME = "kb_chunks"
 _WARM_S = 60.0
 
 
-@dataclass(frozen=True)
-class ChunkRow:
-    """A chunk in the index."""
-
-    chunk_id: UUID
-    tenant_id: UUID
-    base_id: UUID
-    document_id: UUID
-    version: int
-    """Version of its document."""
-    terms: str
-    embedding: Sequence[float]
-
-
-@dataclass(frozen=True)
-class ChunkHit:
-    """A hit; `score` is the cosine similarity, or BM25 within the collection."""
-
-    chunk_id: UUID
-    score: float
-
-
-def as_entity(row: ChunkRow) -> dict[str, Any]:
-    """The row's fields by their names in the collection."""
-    return {
-        "id": str(row.chunk_id),
-        "tenant_id": str(row.tenant_id),
-        "base_id": str(row.base_id),
-        "document_id": str(row.document_id),
-        "version": row.version,
-        "terms": row.terms,
-        "embedding": [float(value) for value in row.embedding],
-    }
-
-
-def vector_index(milvus: Milvus, *, model: str, dimension: int) -> VectorIndex:
-    """Return the collection of chunks, for an embedding model and its dimensions."""
-    return VectorIndex(
-        milvus,
-        model=model,
-        dimension=dimension,
-        of="knowledge bases",
-        prefix=NAME,
-        add_own_fields=_add_fields_of_chunk,
-    )
-
-
-class ChunkIndex:
-    """Adds, finds and removes chunks; `Unavailable` where Milvus does not answer."""
+class ChunkIndex(VectorIndex):
+    """The collection of chunks, named `NAME`; `Unavailable` where Milvus does not answer."""
 
     def __init__(self, milvus: Milvus, *, model: str, dimension: int) -> None:
         """Take the embedding model's name and dimensions."""
-        self._milvus = milvus
-        self._dimension = dimension
-        self._vectors = vector_index(milvus, model=model, dimension=dimension)
+        super().__init__(
+            milvus,
+            model=model,
+            dimension=dimension,
+            of="knowledge bases",
+            prefix=NAME,
+            add_own_fields=_add_fields_of_chunk,
+        )
+        self._nowhere = [1.0, *[0.0] * (dimension - 1)]
 
-    @property
-    def is_outdated(self) -> bool:
-        """Whether the last check found rows of another embedding model or an older version."""
-        return self._vectors.is_outdated
-
-    async def check(self) -> None:
-        """Check whether the present index was made with this embedding model and by this version."""
-        await self._vectors.check()
-
-    async def search(
+    async def find_chunks(
         self,
         tenant_id: UUID,
         base_ids: Collection[UUID],
@@ -94,8 +42,8 @@ class ChunkIndex:
         limit: int,
         *,
         within_s: float,
-    ) -> tuple[list[ChunkHit], list[ChunkHit]]:
-        """Chunks of some bases by words and by meaning, the best first.
+    ) -> tuple[list[UUID], dict[UUID, float]]:
+        """Ids of chunks of some bases, found by words, and found by meaning with their cosines.
 
         Raises:
             CollectionMissing: the index is not there.
@@ -104,21 +52,13 @@ class ChunkIndex:
         of_bases = ", ".join(f'"{each}"' for each in base_ids)
         chosen = f'tenant_id == "{tenant_id}" and base_id in [{of_bases}]'
         vectors = [list(vector)] if vector else []
-        words, meaning = await self._vectors.search(
+        words, meaning = await self.search(
             NAME, chosen, [" ".join(terms)], vectors, (limit, limit), ["id"], within_s=within_s
         )
-        return _hits(words), _hits(meaning)
-
-    async def upsert(self, rows: Sequence[ChunkRow], *, lost: Callable[[], Awaitable[None]]) -> None:
-        """Add or replace chunks.
-
-        Args:
-            lost: called where the index is not there, before it is made: what it may have held is lost.
-
-        Raises:
-            Unavailable: the index holds embeddings of another model.
-        """
-        await self._vectors.upsert(NAME, [as_entity(row) for row in rows], lost=lost)
+        return (
+            [UUID(each["id"]) for hits in words for each in hits],
+            {UUID(each["id"]): float(each["distance"]) for hits in meaning for each in hits},
+        )
 
     async def warm(self) -> None:
         """Make Milvus load new rows by a search, which takes seconds the first time.
@@ -127,35 +67,9 @@ class ChunkIndex:
             CollectionMissing: the index is not there.
         """
         nobodys = f'base_id == "{UUID(int=0)}"'
-        vector = [1.0, *[0.0] * (self._dimension - 1)]
         cosine = {"metric_type": "COSINE", "params": {"ef": 1}}
-        for field, data, params in (("sparse", ["a"], {"metric_type": "BM25"}), ("embedding", [vector], cosine)):
-            await self._vectors.find(NAME, nobodys, field, data, params, 1, ["id"], timeout_s=_WARM_S)
-
-    async def forget_chunks(self, chunk_ids: Iterable[UUID]) -> None:
-        """Remove these chunks."""
-        await self._vectors.delete(NAME, any_of("id", chunk_ids))
-
-    async def forget_document(self, base_id: UUID, document_id: UUID, *, before: int | None) -> None:
-        """Remove a document's chunks, or those of its versions before this one."""
-        older = "" if before is None else f" and version < {before}"
-        await self._vectors.delete(NAME, [f'base_id == "{base_id}" and document_id == "{document_id}"{older}'])
-
-    async def forget_base(self, base_id: UUID) -> None:
-        """Remove a base's chunks."""
-        await self._vectors.delete(NAME, [f'base_id == "{base_id}"'])
-
-    async def begin_again(self) -> NewCollection:
-        """Create an empty collection beside the present one, to fill and then swap in."""
-        return await self._vectors.begin_again(NAME)
-
-    async def remove(self) -> None:
-        """Remove the index."""
-        await remove(self._milvus, NAME)
-
-
-def _hits(found: Hits) -> list[ChunkHit]:
-    return [ChunkHit(UUID(each["id"]), float(each["distance"])) for hits in found for each in hits]
+        await self.find(NAME, nobodys, "sparse", ["a"], {"metric_type": "BM25"}, 1, ["id"], timeout_s=_WARM_S)
+        await self.find(NAME, nobodys, "embedding", [self._nowhere], cosine, 1, ["id"], timeout_s=_WARM_S)
 
 
 def _add_fields_of_chunk(schema: "CollectionSchema") -> None:

@@ -5,23 +5,22 @@ same ids: nothing is lost, nothing is there twice.
 """
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-import procrastinate
 import structlog
-from psycopg.rows import class_row, tuple_row
+from psycopg.rows import DictRow, dict_row, tuple_row
 
 from services.errors import Unavailable
 from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
 from services.knowledge import chunk_sql as sql
 from services.knowledge.documents import text_to_index
-from services.knowledge.index import ChunkIndex, ChunkRow, as_entity
+from services.knowledge.index import NAME, ChunkIndex
 from services.llm.embeddings import Embedder
 from services.platform.postgres import Database
-from services.search.vector_index import FORGET_PASSAGES, WRITING
+from services.search.shard import remove
+from services.search.vector_index import FORGET_PASSAGES, WRITING, any_of
 
 INDEX = "index_passages"
 
@@ -31,20 +30,6 @@ _CHUNKS_AT_ONCE = 200
 _FIRST = UUID(int=0)
 
 log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True)
-class ChunkToIndex:
-    """A chunk to index."""
-
-    chunk_id: UUID
-    base_id: UUID
-    document_id: UUID
-    version: int
-    title: str
-    heading: str
-    text: str
-    terms: str
 
 
 class ChunkIndexSync:
@@ -79,34 +64,40 @@ class ChunkIndexSync:
             await self._index.warm()
         return count
 
-    async def _index_waiting(self, context: procrastinate.JobContext) -> None:
+    async def _index_waiting(self) -> None:
         try:
             await self.index_waiting()
         except Unavailable as error:
             # They stay waiting: searches find them by words, and the next run comes soon.
             log.warning("passages wait to be indexed", reason=error.message)
-        await self._jobs.forget_older_runs(INDEX, context)
 
     async def _index_batch(self, tenant_id: UUID) -> int:
         values = {"tenant_id": tenant_id, "limit": _CHUNKS_AT_ONCE}
-        chunks = await self._database.fetch(tenant_id, sql.TO_INDEX, values, class_row(ChunkToIndex))
+        chunks = await self._database.fetch(tenant_id, sql.TO_INDEX, values, dict_row)
         if not chunks:
             return 0
-        await self._index.upsert(await self._rows(tenant_id, chunks), lost=self._lost)
-        ids = [chunk.chunk_id for chunk in chunks]
+        await self._index.upsert(NAME, await self._entities(tenant_id, chunks), lost=self._lost)
+        ids = [chunk["chunk_id"] for chunk in chunks]
         marked = await self._mark(tenant_id, ids)
         # A chunk replaced or removed meanwhile must not come back.
         if stale := set(ids) - marked:
-            await self._index.forget_chunks(stale)
+            await self._index.delete(NAME, any_of("id", stale))
         return len(chunks)
 
-    async def _rows(self, tenant_id: UUID, chunks: Sequence[ChunkToIndex]) -> list[ChunkRow]:
-        texts = [text_to_index(chunk.title, chunk.heading, chunk.text) for chunk in chunks]
+    async def _entities(self, tenant_id: UUID, chunks: Sequence[DictRow]) -> list[dict[str, Any]]:
+        """The rows of the index, by the names of their fields."""
+        texts = [text_to_index(chunk["title"], chunk["heading"], chunk["text"]) for chunk in chunks]
         vectors = await self._embedder.embed_documents(texts)
         return [
-            ChunkRow(
-                chunk.chunk_id, tenant_id, chunk.base_id, chunk.document_id, chunk.version, chunk.terms, vector
-            )
+            {
+                "id": str(chunk["chunk_id"]),
+                "tenant_id": str(tenant_id),
+                "base_id": str(chunk["base_id"]),
+                "document_id": str(chunk["document_id"]),
+                "version": chunk["version"],
+                "terms": chunk["terms"],
+                "embedding": [float(value) for value in vector],
+            }
             for chunk, vector in zip(chunks, vectors, strict=True)
         ]
 
@@ -118,8 +109,8 @@ class ChunkIndexSync:
     async def _lost(self) -> None:
         """A missing index is new or was lost: index everything again."""
         for tenant_id in await self._database.tenants():
-            values = {"tenant_id": tenant_id}
-            await self._database.fetch(tenant_id, sql.NOTHING_INDEXED, values, tuple_row)
+            async with self._database.tenant(tenant_id) as connection:
+                await connection.execute(sql.NOT_INDEXED, {"tenant_id": tenant_id, "base_ids": None})
 
     async def _forget(self, job: RunningJob, *, base_id: UUID, document_ids: list[UUID]) -> None:
         left = "removed passages are left in the index"
@@ -129,14 +120,13 @@ class ChunkIndexSync:
             # A process that writes now may have read removed chunks: let it finish first.
             self._database.only_one(WRITING, wait=True),
         ):
-            if not document_ids:
-                await self._index.forget_base(base_id)
-                return
+            of_base = f'base_id == "{base_id}"'
             values = {"tenant_id": job.tenant_id, "document_ids": list(document_ids)}
             rows = await self._database.fetch(job.tenant_id, sql.VERSIONS, values, tuple_row)
-            versions = {row[0]: row[1] for row in rows}
-            for document_id in document_ids:
-                await self._index.forget_document(base_id, document_id, before=versions.get(document_id))
+            # Of a document that was replaced the present version stays.
+            older = {row[0]: f" and version < {row[1]}" for row in rows}
+            filters = [f'{of_base} and document_id == "{each}"{older.get(each, "")}' for each in document_ids]
+            await self._index.delete(NAME, filters or [of_base])
 
     async def count(self) -> int:
         """Number of chunks of all tenants."""
@@ -162,28 +152,28 @@ class ChunkIndexSync:
             # Read under the lock: later chunks are indexed once the new collection is in place.
             tenants = await self._database.tenants()
             if not await self.count():
-                await self._index.remove()
+                await remove(self._index.milvus, NAME)
                 return 0
-            fresh = await self._index.begin_again()
+            fresh = await self._index.begin_again(NAME)
             done: list[tuple[UUID, list[UUID]]] = []
             for tenant_id in tenants:
                 async for chunks in self._all_of(tenant_id):
-                    await fresh.add([as_entity(row) for row in await self._rows(tenant_id, chunks)])
-                    done.append((tenant_id, [chunk.chunk_id for chunk in chunks]))
+                    await fresh.add(await self._entities(tenant_id, chunks))
+                    done.append((tenant_id, [chunk["chunk_id"] for chunk in chunks]))
                     on_progress(len(chunks))
             await fresh.put_in_place()
             await self._index.warm()
             for tenant_id, ids in done:
                 if stale := set(ids) - await self._mark(tenant_id, ids):
-                    await self._index.forget_chunks(stale)
+                    await self._index.delete(NAME, any_of("id", stale))
         return sum(len(ids) for _, ids in done)
 
-    async def _all_of(self, tenant_id: UUID) -> AsyncIterator[list[ChunkToIndex]]:
+    async def _all_of(self, tenant_id: UUID) -> AsyncIterator[list[DictRow]]:
         last = _FIRST
         while True:
             values = {"tenant_id": tenant_id, "after": last, "limit": _CHUNKS_AT_ONCE}
-            chunks = await self._database.fetch(tenant_id, sql.ALL, values, class_row(ChunkToIndex))
+            chunks = await self._database.fetch(tenant_id, sql.ALL, values, dict_row)
             if not chunks:
                 return
-            last = chunks[-1].chunk_id
+            last = chunks[-1]["chunk_id"]
             yield chunks

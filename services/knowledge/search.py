@@ -15,7 +15,7 @@ from psycopg.rows import class_row
 
 from services.errors import DatabaseUnavailable, Unavailable
 from services.knowledge import chunk_sql as sql
-from services.knowledge.index import ChunkHit, ChunkIndex
+from services.knowledge.index import ChunkIndex
 from services.knowledge.passage_scores import KEYWORD, NAMED, Candidate, probabilities, shown
 from services.llm.embeddings import Embedder
 from services.platform import span_names as names
@@ -28,8 +28,8 @@ from services.search.embedding_quality import EmbeddingQuality, measured, probe_
 from services.search.queries import Heads, make_query
 from services.text.language import Language, language_of
 from services.text.tokenizer import is_weak, simplified_text, terms
-from state.conversation import AgentType
 from state.prompt import Passage
+from state.turn import AgentType
 
 _MOST_CHARACTERS = 2_000
 """Characters of a question that are read."""
@@ -249,39 +249,38 @@ class KnowledgeSearch:
 
     async def _find(self, asked: _Asked) -> tuple[dict[UUID, _Shown], dict[UUID, float]]:
         """The current text of the hits, with similarities."""
-        by_words, by_meaning, complete = await self._ask_index(asked)
-        shown = await self._read(asked, [*by_words, *by_meaning], complete=complete)
-        hits = {hit.chunk_id for hit in (*by_words, *by_meaning)}
-        if complete and not hits <= shown.keys():
+        by_words, cosines, complete = await self._ask_index(asked)
+        shown = await self._read(asked, [*by_words, *cosines], complete=complete)
+        if complete and not {*by_words, *cosines} <= shown.keys():
             # Chunks were replaced or removed: their successors may be in the index by now.
-            by_words, by_meaning, _ = await self._ask_index(asked)
-            shown = await self._read(asked, [*by_words, *by_meaning], complete=False)
-        return shown, {hit.chunk_id: hit.score for hit in by_meaning}
+            by_words, cosines, _ = await self._ask_index(asked)
+            shown = await self._read(asked, [*by_words, *cosines], complete=False)
+        return shown, cosines
 
-    async def _ask_index(self, asked: _Asked) -> tuple[list[ChunkHit], list[ChunkHit], bool]:
+    async def _ask_index(self, asked: _Asked) -> tuple[list[UUID], dict[UUID, float], bool]:
         """Hits of the index by words and meaning, and whether it answered completely."""
         # Without an embedding, search by words.
         words = asked.words if asked.by_words or not asked.vector else []
         try:
-            found = await self._index.search(
+            found = await self._index.find_chunks(
                 asked.tenant_id, asked.base_ids, words, asked.vector, _DEPTH, within_s=_MILVUS_S
             )
         except CollectionMissing:  # it was lost, or nothing was ever in it
             if await self._index_again(asked):
                 asked.degraded.append("milvus")
-            return [], [], False
+            return [], {}, False
         except DatabaseUnavailable:
             raise
         except Unavailable as error:
             if "milvus" not in asked.degraded:
                 log.warning("knowledge is searched without its index", reason=error.message)
                 asked.degraded.append("milvus")
-            return [], [], False
+            return [], {}, False
         return *found, True
 
-    async def _read(self, asked: _Asked, hits: Sequence[ChunkHit], *, complete: bool) -> dict[UUID, _Shown]:
+    async def _read(self, asked: _Asked, hits: Sequence[UUID], *, complete: bool) -> dict[UUID, _Shown]:
         """The hits, and chunks that only PostgreSQL finds by words, in one snapshot."""
-        values = asked.values([hit.chunk_id for hit in hits])
+        values = asked.values(hits)
         others = sql.WAITING_BY_WORDS if complete else sql.ALL_BY_WORDS
         found, beside = await self._database.fetch_each(
             asked.tenant_id,
@@ -294,7 +293,7 @@ class KnowledgeSearch:
         """Have the base indexed again; return whether any of it was indexed."""
         values = {"tenant_id": asked.tenant_id, "base_ids": asked.base_ids}
         async with self._database.tenant(asked.tenant_id) as connection:
-            return (await connection.execute(sql.BASE_NOT_INDEXED, values)).rowcount > 0
+            return (await connection.execute(sql.NOT_INDEXED, values)).rowcount > 0
 
 
 def _names(base: Answering, question: str) -> bool:

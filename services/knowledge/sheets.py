@@ -17,7 +17,6 @@ from typing import Any
 from services.knowledge.document import MOST_CHARACTERS, BadDocument, Converted, Part
 from services.knowledge.encodings import decoded
 from services.knowledge.screening import screen_xlsx, too_long
-from services.text.storable import storable
 
 _MOST_COLUMNS = 200
 _MOST_SPAN = 1_000
@@ -110,7 +109,7 @@ def from_csv(data: bytes) -> Converted:
     Raises:
         BadDocument: it cannot be read; says why.
     """
-    text = storable(decoded(data))
+    text = decoded(data)
     csv.field_size_limit(_LONGEST_FIELD)
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(text))
     try:
@@ -149,7 +148,7 @@ def from_xlsx(data: bytes) -> Converted:
     except Exception as error:  # the library raises whatever its parsers do
         raise BadDocument("is broken: no workbook can be read from it") from error
     title = book.properties.title if book.properties else None
-    return Converted(storable(title or ""), (Part(lines),), headings=True)
+    return Converted(title or "", (Part(lines),), headings=True)
 
 
 def _sheets(book: Any, archive: zipfile.ZipFile, bounds: Bounds) -> Iterator[str]:
@@ -213,4 +212,4 @@ def _limited(lines: Iterable[str]) -> str:
         if characters > MOST_CHARACTERS:
             raise too_long()
         kept.append(line)
-    return storable("\n".join(kept))
+    return "\n".join(kept)

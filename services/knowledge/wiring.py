@@ -2,7 +2,8 @@
 
 from services.jobs.queue import JobQueue
 from services.knowledge.bases import KnowledgeBases
-from services.knowledge.documents import ConversationDocuments, Documents
+from services.knowledge.conversation_documents import ConversationDocuments
+from services.knowledge.documents import Documents
 from services.knowledge.index import ChunkIndex
 from services.knowledge.index_sync import ChunkIndexSync
 from services.knowledge.search import KnowledgeSearch

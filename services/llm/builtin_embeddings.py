@@ -5,10 +5,8 @@ import os
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.util import find_spec
-from itertools import pairwise
 from pathlib import Path
 from threading import Lock
-from timeit import repeat
 from typing import Any
 
 import numpy as np
@@ -32,18 +30,17 @@ _DIGESTS = {
     "sp.model": "994fcc2e8ad0fe2c802b68fa0de9f058403f2b1656c2d33b6a94146b0c5925e9",
 }
 
-log = structlog.get_logger(__name__)
-
-_COLUMNS, _ROWS = 32, 24
-"""Of matrices that are small: up to a million products of two numbers at a height of 1,280."""
-_FASTER = 0.8
 _WINDOWS = ((2, 0), (3, 1), (5, 2))
-"""Of each branch: the tokens of a window, and how many of them stand before its own."""
+"""Of each branch of the network: the tokens of a window, and how many of them stand before its own."""
 _BESIDE = 2
 """Tokens that a window reaches to either side; beyond its text there are none."""
-_ALIGNED = 64
+_TOKENS = 2_048
+"""Tokens of which is kept what the first layers make of them: 27 MB, once as many have been seen."""
+
+log = structlog.get_logger(__name__)
 
 Matrix = NDArray[np.float32]
+Places = NDArray[np.intp]
 
 
 @cache
@@ -142,140 +139,115 @@ class BuiltinEncoder:
 
 
 class Network:
-    """Makes a vector of length 1 from the tokens of a text.
+    """The package's network, in which the first layers look at a token once, whatever stands beside it.
 
-    What the package does in several steps with nothing between is done at once: averages are taken out of weights
-    instead of results, and tokens are added up before what is the same for each of them.
+    These are three fifths of its products, and texts repeat most of their tokens: what they make of those seen
+    last is kept.
     """
 
     def __init__(self, backend: Any) -> None:
-        """Take the package's weights; those that it needs no longer are dropped there."""
-        self._backend = backend
+        """Take the package's weights."""
+        self._weights = backend
         self._width = backend.proj_W.shape[1] // len(_WINDOWS)
-        self._project_bias = backend.proj_b - backend.proj_b.mean()
-        tail = np.concatenate([backend.d0, backend.p1], axis=1)
-        self._each = (backend.ln_b @ backend.cnn_W + backend.cnn_b) @ tail
-        large = [backend.proj_W - backend.proj_W.mean(axis=1, keepdims=True), *backend.w1, *backend.w2]
-        by_blocks = _blocks_are_faster(large[len(_WINDOWS)])
-        others = [
-            (backend.ln_g[:, np.newaxis] * backend.cnn_W) @ tail,
-            backend.d1,
-            np.concatenate([backend.d2, backend.p3], axis=1),
-            backend.d3,
-        ]
-        stored = _together([*map(_in_blocks, large), *others] if by_blocks else [*large, *others])
-        multiplied = list(map(_ColumnBlocks, stored)) if by_blocks else stored
-        self._project, windows = multiplied[0], multiplied[1 : len(large)]
-        self._once, self._twice = windows[: len(_WINDOWS)], windows[len(_WINDOWS) :]
-        self._tail = stored[len(large) :]
-        for name in ("proj_W", "w1", "w2", "cnn_W", "d0", "d1", "d2", "d3", "p1", "p3"):
-            delattr(backend, name)
+        # The products of a token for each of its places in a window, beside one another
+        self._first = [np.hstack(np.split(matrix, len(matrix) // self._width)) for matrix in backend.w1]
+        del backend.w1
+        self._place_of = np.zeros(len(backend.table) + 1, dtype=np.intp)
+        """Where each token is kept; 0 = nowhere."""
+        self._tokens = np.full(_TOKENS + 1, len(backend.table), dtype=np.intp)
+        """The token at each place; at first none."""
+        self._next = 0
+        rows = sum(1 + length for length, _ in _WINDOWS)
+        self._kept = np.zeros((rows, _TOKENS + 1, self._width), dtype=np.float32)
+        """Of each branch its part of the projection, and a product for every place in the window. The first place
+        is that of no token."""
+        self._alone = Lock()
 
     def __call__(self, texts: Sequence[Sequence[int]], _: int, out: Matrix) -> None:
         """Store the vectors of texts, each the numbers of its tokens, as the package's own function does."""
-        tokens, begins = [*texts[0]], [0]
+        tokens, parts = [*texts[0]], [slice(0, len(texts[0]))]
         gaps: list[int] = []
         for text in texts[1:]:
             gaps += range(len(tokens), len(tokens) + _BESIDE)
             tokens += [0] * _BESIDE
-            begins.append(len(tokens))
+            parts.append(slice(len(tokens), len(tokens) + len(text)))
             tokens += text
-        between = np.array(gaps, dtype=np.intp)
-        features = self._features(np.array(tokens), between)
+        with self._alone:
+            features = self._features(np.array(tokens), np.array(gaps, dtype=np.intp))
         averages = features.sum(axis=1) / features.shape[1]
         squares = np.einsum("ij,ij->i", features, features) / features.shape[1]
-        scales = 1 / np.sqrt(squares - averages * averages + self._backend.eps)
-        scales[between] = 0.0
-        features -= averages[:, np.newaxis]
-        features *= scales[:, np.newaxis]
+        scales = 1 / np.sqrt(squares - averages * averages + self._weights.eps)
+        averages *= scales
+        sums = np.stack([scales[part] @ features[part] - averages[part].sum() for part in parts])
         lengths = np.array([[len(text)] for text in texts], dtype=np.float32)
-        into, across, onward, last = self._tail
-        found = np.add.reduceat(features, begins, axis=0) @ into
-        found += lengths * self._each
-        found /= np.sqrt(lengths)
-        half = len(across)
-        found = np.maximum(found[:, half:] + np.maximum(found[:, :half], 0) @ across, 0) @ onward
-        half = len(last)
-        np.tanh(found[:, half:] + np.maximum(found[:, :half], 0) @ last, out=out)
-        out /= np.sqrt(np.einsum("ij,ij->i", out, out).clip(self._backend.eps))[:, np.newaxis]
+        weights = self._weights
+        mean = (sums * weights.ln_g + lengths * weights.ln_b) @ weights.cnn_W + lengths * weights.cnn_b
+        mean /= np.sqrt(lengths)
+        once = np.maximum(mean @ weights.p1 + np.maximum(mean @ weights.d0, 0) @ weights.d1, 0)
+        np.tanh(once @ weights.p3 + np.maximum(once @ weights.d2, 0) @ weights.d3, out=out)
+        out /= np.sqrt(np.einsum("ij,ij->i", out, out).clip(weights.eps))[:, np.newaxis]
 
-    def _features(self, tokens: NDArray[np.int64], between: NDArray[np.intp]) -> Matrix:
+    def _features(self, tokens: NDArray[np.int64], between: Places) -> Matrix:
         """Return for each token its embedding and what its windows yield; `between` texts there are no tokens."""
-        weights, width = self._backend, self._width
-        size, own = len(tokens), weights.table.shape[1]
+        size, width, own = len(tokens), self._width, self._weights.table.shape[1]
+        places = np.zeros(size + 2 * _BESIDE, dtype=np.intp)
+        inside = places[_BESIDE:-_BESIDE]
+        inside[:] = self._places(tokens)
+        inside[between] = 0
         found = np.empty((size, own + len(_WINDOWS) * width), dtype=np.float32)
-        chunks = tokens % len(weights.scale)
-        embeddings = found[:, :own]
-        np.multiply(weights.table[tokens], weights.scale[chunks, np.newaxis], out=embeddings)
-        embeddings += weights.lo[chunks, np.newaxis]
-        projected: Matrix = embeddings @ self._project
-        projected += self._project_bias
+        self._embeddings(tokens, found[:, :own])
+        around = np.zeros((len(places), width), dtype=np.float32)
+        kept = iter(self._kept)
+        for branch, (length, before) in enumerate(_WINDOWS):
+            begin = _BESIDE - before
+            projected = next(kept)
+            once = next(kept)[places[begin : begin + size]]
+            for at in range(begin + 1, begin + length):
+                once += next(kept)[places[at : at + size]]
+            once += self._weights.b1[branch]
+            np.maximum(once, 0, out=once)
+            once += projected[inside]
+            once[between] = 0.0
+            around[_BESIDE:-_BESIDE] = once
+            # Rows that overlap: a library of linear algebra multiplies only a copy of them.
+            strides = around.strides
+            windows = np.ndarray((size, length * width), np.float32, around, begin * strides[0], strides)
+            twice = np.ascontiguousarray(windows) @ self._weights.w2[branch]
+            twice += self._weights.b2[branch]
+            np.maximum(twice, 0, out=twice)
+            np.add(twice, once, out=found[:, own + branch * width : own + (branch + 1) * width])
+        return found
+
+    def _places(self, tokens: NDArray[np.int64]) -> Places:
+        """Return where tokens are kept; new ones take the places of the oldest.
+
+        A text of 600 characters has fewer different ones than there are places.
+        """
+        while len(new := np.unique(tokens[self._place_of[tokens] == 0])):
+            places = 1 + (self._next + np.arange(len(new))) % _TOKENS
+            self._place_of[self._tokens[places]] = 0
+            self._tokens[places], self._place_of[new] = new, places
+            self._next += len(new)
+            self._make(new, places)
+        return self._place_of[tokens]
+
+    def _make(self, tokens: NDArray[np.int64], places: Places) -> None:
+        weights = self._weights
+        embeddings = np.empty((len(tokens), weights.table.shape[1]), dtype=np.float32)
+        self._embeddings(tokens, embeddings)
+        projected: Matrix = embeddings @ weights.proj_W + weights.proj_b
+        projected -= projected.mean(axis=1, keepdims=True)
         squares = np.einsum("ij,ij->i", projected, projected) / projected.shape[1]
         projected *= (1 / np.sqrt(squares + weights.eps))[:, np.newaxis]
-        projected *= weights.ln_g_all
-        projected += weights.ln_b_all
-        projected[between] = 0.0
-        around = np.zeros((size + 2 * _BESIDE, width), dtype=np.float32)
-        inside = around[_BESIDE:-_BESIDE]
-        for branch, (length, before) in enumerate(_WINDOWS):
-            part = slice(branch * width, (branch + 1) * width)
-            inside[:] = projected[:, part]
-            # Rows that overlap: a library of linear algebra multiplies only a copy of them.
-            begin = (_BESIDE - before) * around.strides[0]
-            windows = np.ndarray((size, length * width), np.float32, around, begin, around.strides)
-            once = np.ascontiguousarray(windows) @ self._once[branch]
-            once += weights.b1[branch]
-            np.maximum(once, 0, out=once)
-            once += inside
-            once[between] = 0.0
-            inside[:] = once
-            twice = np.ascontiguousarray(windows) @ self._twice[branch]
-            twice += weights.b2[branch]
-            np.maximum(twice, 0, out=twice)
-            np.add(twice, once, out=found[:, own:][:, part])
-        return found
+        projected = projected * weights.ln_g_all + weights.ln_b_all
+        rows = iter(self._kept)
+        for part, first in zip(np.split(projected, len(_WINDOWS), axis=1), self._first, strict=True):
+            next(rows)[places] = part
+            products = np.ascontiguousarray(part) @ first
+            for product in np.split(products, products.shape[1] // self._width, axis=1):
+                next(rows)[places] = product
 
-
-class _ColumnBlocks:
-    """A matrix in blocks of columns, for products with few rows.
-
-    With AVX-512 the library of linear algebra multiplies small matrices as they are; larger ones it copies first,
-    which takes as long as such a product.
-    """
-
-    __array_ufunc__ = None  # so that `rows @ self` comes here
-
-    def __init__(self, blocks: Matrix) -> None:
-        self._blocks = blocks
-        self._width = len(blocks) * _COLUMNS
-
-    def __rmatmul__(self, rows: Matrix) -> Matrix:
-        found = np.empty((len(rows), self._width), dtype=np.float32)
-        in_blocks = found.reshape(len(rows), -1, _COLUMNS).transpose(1, 0, 2)
-        for begin in range(0, len(rows), _ROWS):
-            part = slice(begin, begin + _ROWS)
-            np.matmul(rows[part], self._blocks, out=in_blocks[:, part])
-        return found
-
-
-def _in_blocks(matrix: Matrix) -> Matrix:
-    return np.ascontiguousarray(matrix.reshape(len(matrix), -1, _COLUMNS).transpose(1, 0, 2))
-
-
-def _blocks_are_faster(matrix: Matrix) -> bool:
-    """Whether products with this matrix take less time by blocks on this machine."""
-    blocks, rows = _ColumnBlocks(_in_blocks(matrix)), np.ones((_ROWS, len(matrix)), dtype=np.float32)
-    return min(repeat(lambda: rows @ blocks, number=1)) < _FASTER * min(repeat(lambda: rows @ matrix, number=1))
-
-
-def _together(matrices: Sequence[Matrix]) -> list[Matrix]:
-    """Store matrices in one array: from four megabytes on it has large pages, which a processor finds sooner."""
-    bounds = np.cumsum([0, *(each.size for each in matrices)])
-    room = np.empty(bounds[-1] + _ALIGNED, dtype=np.float32)
-    room = room[-room.ctypes.data % _ALIGNED // room.itemsize :]
-    found = [
-        room[begin:end].reshape(each.shape) for each, (begin, end) in zip(matrices, pairwise(bounds), strict=True)
-    ]
-    for each, values in zip(found, matrices, strict=True):
-        each[:] = values
-    return found
+    def _embeddings(self, tokens: NDArray[np.int64], out: Matrix) -> None:
+        weights, chunks = self._weights, tokens % len(self._weights.scale)
+        np.multiply(weights.table[tokens], weights.scale[chunks, np.newaxis], out=out)
+        out += weights.lo[chunks, np.newaxis]

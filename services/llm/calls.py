@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Literal
 
@@ -14,14 +14,14 @@ from opentelemetry.trace import Span, SpanKind
 
 from services.errors import ModelFailed
 from services.llm.request_form import LENGTHS, OnText
-from services.llm.streams.text import Reasoning, Said
+from services.llm.streams.text import Reasoning, Retraction, Said
 from services.llm.token_estimates import TokenEstimator
 from services.platform import span_names as names
 from services.platform.metrics import GEN_AI_SECONDS, GEN_AI_TOKENS
 from services.platform.tracing import TRACING, span
 from services.usage.ledger import Spent, note_spent
-from state.conversation import Sampling
 from state.prompt import Finish
+from state.turn import Sampling
 
 _OVER = 1.5
 """Multiple of the tokens at which an answer is cut off here, because its server ignores the limit."""
@@ -38,50 +38,54 @@ def finish_of(message: AIMessage) -> Finish:
     return "content_filter" if reason == "content_filter" else "stop"
 
 
-class Heard:
-    """The text of an answer as it arrives; passes it on."""
+class EnoughSaid(Exception):
+    """The answer is as long as it may be: nothing more of it is read."""
 
-    def __init__(self, on_text: OnText) -> None:
+
+class Heard:
+    """A call under way: the text of its answer as it arrives, which is passed on up to `most_characters`."""
+
+    def __init__(self, on_text: OnText, most_characters: int) -> None:
         self._on_text = on_text
+        self._left = most_characters
         self.said = Said()
         self.first_at: float | None = None
+        self.begun = perf_counter()
         self.prompt: Sequence[BaseMessage] = ()
+        self.answer: AIMessage | None = None
+        """Set by the caller, once it is there."""
 
     def __call__(self, piece: str) -> None:
-        """Take the next piece, of any kind."""
+        """Take the next piece, of any kind; raises `EnoughSaid` if it does not fit."""
         if self.first_at is None and not isinstance(piece, Reasoning):
             self.first_at = perf_counter()
+        length = 0 if isinstance(piece, Reasoning | Retraction) else len(piece)
+        fits = length <= self._left
+        piece = piece if fits else piece[: self._left]
+        self._left -= length
         self.said(piece)
         self._on_text(piece)
-
-
-@dataclass
-class ObservedCall:
-    """A call under way."""
-
-    begun: float = field(default_factory=perf_counter)
-    answer: AIMessage | None = None
-    """Set by the caller, once it is there."""
+        if not fits:
+            raise EnoughSaid
 
 
 @contextmanager
-def observed_call(model: str, provider: str, heard: Heard) -> Iterator[ObservedCall]:
+def observed_call(model: str, provider: str, heard: Heard) -> Iterator[None]:
     """Observe one call of a model."""
-    call = ObservedCall()
     about = {names.OPERATION: "chat", names.PROVIDER: provider, names.REQUEST_MODEL: model}
     failure = "cancelled"
     with span(f"chat {model}", about, kind=SpanKind.CLIENT) as current:
         try:
-            yield call
+            yield
             failure = ""
         except ModelFailed as failed:
             failure = failed.failure
             raise
         finally:
-            GEN_AI_SECONDS.labels("chat", provider, model, failure).observe(perf_counter() - call.begun)
-            _count_tokens(call.answer, provider, model)
+            GEN_AI_SECONDS.labels("chat", provider, model, failure).observe(perf_counter() - heard.begun)
+            _count_tokens(heard.answer, provider, model)
             if current.is_recording():
-                _describe(current, call, heard)
+                _describe(current, heard)
 
 
 def _count_tokens(answer: AIMessage | None, provider: str, model: str) -> None:
@@ -94,21 +98,21 @@ def _count_tokens(answer: AIMessage | None, provider: str, model: str) -> None:
     note_spent(model, spent)
 
 
-def _describe(current: Span, call: ObservedCall, heard: Heard) -> None:
+def _describe(current: Span, heard: Heard) -> None:
     if heard.first_at is not None:
-        current.set_attribute(names.FIRST_CHUNK, heard.first_at - call.begun)
+        current.set_attribute(names.FIRST_CHUNK, heard.first_at - heard.begun)
     if TRACING.shows_content:
         told = [{"role": each.type, "parts": [{"type": "text", "content": each.text}]} for each in heard.prompt]
         said = [{"role": "assistant", "parts": [{"type": "text", "content": heard.said.text}]}]
         current.set_attribute(names.INPUT_MESSAGES, orjson.dumps(told).decode())
         current.set_attribute(names.OUTPUT_MESSAGES, orjson.dumps(said).decode())
-    if call.answer is None:
+    if heard.answer is None:
         return
-    if usage := call.answer.usage_metadata:
+    if usage := heard.answer.usage_metadata:
         current.set_attribute(names.INPUT_TOKENS, usage["input_tokens"])
         current.set_attribute(names.OUTPUT_TOKENS, usage["output_tokens"])
         current.set_attribute(names.CACHED_TOKENS, (usage.get("input_token_details") or {}).get("cache_read") or 0)
-    metadata = call.answer.response_metadata
+    metadata = heard.answer.response_metadata
     if reason := metadata.get("finish_reason") or metadata.get("status"):
         current.set_attribute(names.FINISH_REASONS, [str(reason)])
     if name := metadata.get("model_name") or metadata.get("model"):
@@ -136,22 +140,17 @@ class BoundedAnswer:
 
 
 class _Counted:
-    """Passes text on, and ends the call when it is much longer than it may be."""
+    """Passes text on, until it is much longer than it may be."""
 
     def __init__(self, on_text: OnText, tokens: TokenEstimator, most: int | None) -> None:
         self._on_text, self._tokens, self._most = on_text, tokens, most
         self.said = Said()
-        self.too_long = False
-        self.deadline = asyncio.timeout(None)
 
     def __call__(self, piece: str) -> None:
-        if self.too_long:
-            return
         self.said(piece)
         self._on_text(piece)
         if self._most is not None and self._tokens.count(self.said.text) > self._most * _OVER + _OVER_TOKENS:
-            self.too_long = True
-            self.deadline.reschedule(asyncio.get_running_loop().time())
+            raise EnoughSaid
 
 
 async def answer_within(
@@ -173,8 +172,7 @@ async def answer_within(
     """
     heard = _Counted(on_text, tokens, bounds.tokens)
     ended_by: Literal["seconds", "tokens"] = "seconds"
-    loop = asyncio.get_running_loop()
-    heard.deadline = asyncio.timeout_at(None if bounds.seconds is None else loop.time() + bounds.seconds)
+    deadline = asyncio.timeout(bounds.seconds)
 
     def estimated() -> Spent:
         spent = Spent(0, bounds.prompt_tokens, tokens.count(heard.said.text))
@@ -182,17 +180,17 @@ async def answer_within(
         return spent
 
     try:
-        async with heard.deadline:
+        async with deadline:
             reply = await ask(on_text=heard, model=model, sampling=sampling, most_tokens=bounds.tokens)
         by_limit = bounds.tokens is not None and finish_of(reply) == "length"
         return BoundedAnswer(
             reply, heard.said.text, "tokens" if by_limit and not _is_shorter(sampling, bounds) else "model"
         )
     except TimeoutError:
-        if not heard.deadline.expired():
+        if not deadline.expired():
             raise
-        if heard.too_long:
-            ended_by = "tokens"
+    except EnoughSaid:
+        ended_by = "tokens"
     except asyncio.CancelledError:
         if heard.said.pieces:
             estimated()

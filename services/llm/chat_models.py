@@ -2,8 +2,9 @@
 
 import asyncio
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, get_args
 
 import structlog
@@ -25,7 +26,7 @@ from services.llm.request_form import (
 from services.platform.patience import REST_S, CircuitBreaker
 from services.platform.settings import Settings
 from services.text.secrets import Secrets
-from state.conversation import Sampling
+from state.turn import Sampling
 
 log = structlog.get_logger(__name__)
 
@@ -38,6 +39,9 @@ _FAILED_TURNS = 5
 
 _VALUED: frozenset[Option] = frozenset({"tools", "temperature", "response_format"})
 """Options that have a value; the others are there or not."""
+
+_Ask = Callable[[str], Awaitable[AIMessage]]
+"""Asks the model of a name once."""
 
 _AWAY: frozenset[ModelFailure] = frozenset({"llm_unreachable", "llm_timeout", "llm_server_error"})
 
@@ -64,18 +68,6 @@ class ModelUsage:
 
 def _ignore(_: str) -> None:
     """Ignore the streamed text."""
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """One question to whichever model answers it."""
-
-    messages: Sequence[BaseMessage]
-    on_text: OnText
-    options: dict[Option, Any]
-    """Left out if a model refuses them."""
-    sampling: Sampling
-    """Never left out: the caller asks for them."""
 
 
 class ChatModels:
@@ -143,11 +135,9 @@ class ChatModels:
     ) -> AIMessage:
         """Stream one answer into `on_text` and return it whole.
 
-        The answer ends at `most_tokens`, or earlier if the settings say so.
-
-        Before the first text arrives, temporary failures are retried up to three times with exponential back-off,
-        then the fallback models are asked. After the first text nothing is retried. A model that refuses one of
-        the caller's parameters (`sampling`) has failed.
+        It ends at `most_tokens`, or earlier if the settings say so. Before the first text arrives, temporary
+        failures are retried up to three times with exponential back-off, then the fallback models are asked. After
+        it nothing is retried. A model that refuses one of the caller's parameters (`sampling`) has failed.
 
         Raises:
             ModelFailed: no model answered, or the answer broke off.
@@ -156,15 +146,16 @@ class ChatModels:
         if self.offline:
             names = [OfflineChatModel.NAME]
         sampling = limited(limited(sampling or Sampling(), self._settings.llm_answer_tokens), most_tokens)
-        asked = _Asked(messages, on_text, {"tools": tools}, sampling)
+        options: dict[Option, Any] = {"tools": tools}
+        ask = partial(self._once, messages=messages, on_text=on_text, options=options, sampling=sampling)
         for name in names[:-1]:
             try:
-                return await self._unless_away(name, asked)
+                return await self._unless_away(name, ask)
             except ModelFailed as failure:
                 if failure.begun:
                     raise
                 log.warning("model failed, asking the next", model=name, failure=failure.failure)
-        return await self._unless_away(names[-1], asked)
+        return await self._unless_away(names[-1], ask)
 
     async def complete(
         self,
@@ -176,13 +167,8 @@ class ChatModels:
     ) -> str:
         """Have the small model answer, for background work; it is asked once, because jobs are retried.
 
-        Secrets in the prompt are left out. If the endpoint refuses the temperature or the response format, it is
-        left out, now and for a while.
-        Failures are counted separately from those of turns, so that they do not affect turns.
-
-        Args:
-            temperature: of sampling, 0 to 2.
-            response_format: as Chat Completions takes it; such as `{"type": "json_schema", …}`.
+        Secrets in the prompt are left out. If the endpoint refuses the temperature or the response format (as Chat
+        Completions takes it), it is left out, now and for a while. Failures do not count for turns.
 
         Raises:
             ModelFailed: it did not answer.
@@ -196,7 +182,10 @@ class ChatModels:
         if response_format is not None:
             options["response_format"] = response_format
         async with self._breaker(f"{name} (background)").use():
-            return (await self._once(name, _Asked(messages, _ignore, options, sampling or Sampling()))).text
+            answer = await self._once(
+                name, messages=messages, on_text=_ignore, options=options, sampling=sampling or Sampling()
+            )
+        return answer.text
 
     async def probe(
         self,
@@ -213,42 +202,35 @@ class ChatModels:
         Raises:
             ModelFailed: it did not answer.
         """
-        options: dict[Option, Any] = {}
-        if tools:
-            options["tools"] = tools
-        if response_format is not None:
-            options["response_format"] = response_format
-        refused = [each for each in self._own_options(messages) if self._refusals.refuses(model, each)]
-        try:
-            answer = await self._endpoint.ask(
-                model, messages, on_text=on_text, form=form, without=refused, **options
-            )
-        except ModelFailed as failure:
-            if option := _refused_option(failure, dict.fromkeys([*options, *self._own_options(messages)])):
-                self._refusals.remember(model, option)
-                if option not in options and option not in refused:  # it is never asked for: once more without
-                    return await self.probe(
-                        model,
-                        messages,
-                        on_text=on_text,
-                        tools=tools,
-                        response_format=response_format,
-                        form=form,
-                    )
-            raise
-        for option in options:
-            self._refusals.forget(model, option)
-        return answer
+        given: dict[Option, Any] = {"tools": tools, "response_format": response_format}
+        options = {option: value for option, value in given.items() if value}
+        own = self._own_options(messages)
+        while True:
+            refused = [option for option in own if self._refusals.refuses(model, option)]
+            try:
+                answer = await self._endpoint.ask(
+                    model, messages, on_text=on_text, form=form, without=refused, **options
+                )
+            except ModelFailed as failure:
+                option = _refused_option(failure, [*options, *own])
+                if option is not None:
+                    self._refusals.remember(model, option)
+                if option is None or option in options or option in refused:
+                    raise
+                continue  # it is never asked for: once more without
+            for option in options:
+                self._refusals.forget(model, option)
+            return answer
 
     async def close(self) -> None:
         """Close the connections to the endpoint."""
         await self._endpoint.close()
 
-    async def _unless_away(self, name: str, asked: _Asked) -> AIMessage:
+    async def _unless_away(self, name: str, ask: _Ask) -> AIMessage:
         """Ask a model, unless it has been unavailable for several turns: then this turn does not wait for it."""
         try:
             async with self._breaker(name).use():
-                return await self._with_retries(name, asked)
+                return await self._with_retries(name, ask)
         except ModelFailed:
             raise
         except Unavailable as error:
@@ -262,10 +244,10 @@ class ChatModels:
             )
         return breaker
 
-    async def _with_retries(self, name: str, asked: _Asked) -> AIMessage:
+    async def _with_retries(self, name: str, ask: _Ask) -> AIMessage:
         for attempt in range(1, _TRIES + 1):
             try:
-                return await self._once(name, asked)
+                return await ask(name)
             except ModelFailed as failure:
                 # A time-out has already used its whole budget; another would make the user wait twice.
                 again = failure.can_retry and not failure.begun and failure.failure != "llm_timeout"
@@ -281,41 +263,50 @@ class ChatModels:
             await asyncio.sleep(self._first_pause_s * 2 ** (attempt - 1) * random.uniform(0.8, 1.2))  # noqa: S311
         raise AssertionError("unreachable")
 
-    async def _once(self, name: str, asked: _Asked) -> AIMessage:
+    async def _once(
+        self,
+        name: str,
+        *,
+        messages: Sequence[BaseMessage],
+        on_text: OnText,
+        options: dict[Option, Any],
+        sampling: Sampling,
+    ) -> AIMessage:
         """Ask once; if the endpoint refuses an option, ask again at once without it.
 
-        An option counts as refused only when the request without it is answered.
+        An option counts as refused only when the request without it is answered. The caller's own parameters
+        (`sampling`) are never left out.
         """
-        options = asked.options
         if self._settings.llm_messages == "compatible" and not self.offline:
             options = {**options, "system_role": True}
-        options = {**options, **dict.fromkeys(self._own_options(asked.messages), True)}
+        options = {**options, **dict.fromkeys(self._own_options(messages), True)}
         left_out = [option for option in get_args(Option) if self._leaves_out(name, option)]
         refused: dict[Option, ModelFailed] = {}
         while True:
             sent = {option: value for option, value in options.items() if option not in left_out}
-            prompt = without_tool_messages(asked.messages) if "tools" in left_out else asked.messages
             form: MessageForm | None = "user_only" if "system_role" in left_out else None
             given = {option: value for option, value in sent.items() if option in _VALUED}
             try:
                 answer = await self._endpoint.ask(
                     name,
-                    prompt,
-                    on_text=asked.on_text,
-                    sampling=asked.sampling,
+                    without_tool_messages(messages) if "tools" in left_out else messages,
+                    on_text=on_text,
+                    sampling=sampling,
                     form=form,
                     without=left_out,
                     **given,
                 )
             except ModelFailed as failure:
                 option = _refused_option(failure, sent)
-                if option is None or not self._may_leave_out(option):
+                if option is None or (option == "tools" and self._settings.llm_tools != "auto"):
                     raise
                 refused[option] = failure
                 left_out.append(option)
                 continue
             for option, refusal in refused.items():
-                self._remember(name, option, refusal)
+                self._refusals.remember(name, option)
+                setting = {"setting": "ANAMNESIS_LLM_TOOLS=off"} if option == "tools" else {}
+                log.warning("model refuses an option", model=name, option=option, reason=refusal.detail, **setting)
             return answer
 
     def _own_options(self, messages: Sequence[BaseMessage]) -> list[Option]:
@@ -326,16 +317,8 @@ class ChatModels:
             return not self.offline and not self.takes_tools(name)
         return self._refusals.refuses(name, option)
 
-    def _may_leave_out(self, option: Option) -> bool:
-        return option != "tools" or self._settings.llm_tools == "auto"
 
-    def _remember(self, name: str, option: Option, refusal: ModelFailed) -> None:
-        self._refusals.remember(name, option)
-        setting = {"setting": "ANAMNESIS_LLM_TOOLS=off"} if option == "tools" else {}
-        log.warning("model refuses an option", model=name, option=option, reason=refusal.detail, **setting)
-
-
-def _refused_option(failure: ModelFailed, sent: Mapping[Option, Any]) -> Option | None:
+def _refused_option(failure: ModelFailed, sent: Collection[Option]) -> Option | None:
     """Return the option to leave out of a request that failed; None if the failure has other reasons."""
     option = OPTION_OF.get(failure.topic) if failure.topic else None
     if option == "reasoning" and option not in sent:  # it is missed

@@ -1,28 +1,33 @@
 """Clients of embedding models: of an endpoint with its failures, and of a model on this machine."""
 
+import re
+from dataclasses import dataclass
 from typing import Any
 
 import httpx
 import openai
+import structlog
 from langchain_core.embeddings import Embeddings
 from langchain_openai import OpenAIEmbeddings
 from pydantic import SecretStr
 
-from services.errors import ConfigurationError
+from services.errors import ConfigurationError, EmbeddingFailed
+from services.llm.endpoint_messages import endpoint_message, for_log, secrets_of
+from services.platform.proxies import OPENAI, through
 from services.platform.settings import Settings
 
-TIMEOUT_S = 30.0
-
-FAILURES: tuple[type[Exception], ...] = (
-    openai.OpenAIError,
-    httpx.HTTPError,
-    OSError,
-    TimeoutError,
-    ValueError,
-    TypeError,
-)
+_TIMEOUT_S = 30.0
+_AT_ONCE = 64
+_FAILURES = (openai.OpenAIError, httpx.HTTPError, OSError, TimeoutError, ValueError, TypeError)
 """Exceptions for which the endpoint is at fault."""
-REFUSALS = openai.APIStatusError
+_DIMENSIONS = re.compile("dimension|matryoshka", re.IGNORECASE)
+_TOO_MANY = re.compile(
+    r"batch[ _]?size|too many (?:inputs|texts)|(?:inputs?|texts?|array)\b.{0,40}\bat most", re.IGNORECASE
+)
+
+_RETRIEVE = "Given a web search query, retrieve relevant passages that answer the query"
+
+log = structlog.get_logger(__name__)
 
 
 class LocalEmbeddings(Embeddings):
@@ -57,36 +62,116 @@ class LocalEmbeddings(Embeddings):
         return self.embed_documents([text])[0]
 
 
-def client_of(settings: Settings, http: httpx.AsyncClient | None = None) -> Embeddings:
-    """Make the client for the model that the settings name; an endpoint is called over `http`, if given.
+@dataclass(frozen=True)
+class Roles:
+    """Text put before what is embedded, by its role."""
 
-    Raises:
-        ConfigurationError: a local model cannot be loaded.
-    """
-    if settings.embedding_api == "local":
-        return LocalEmbeddings(str(settings.embedding_model))
-    return OpenAIEmbeddings(
-        model=str(settings.embedding_model),
-        openai_api_base=settings.embedding_base_url or settings.llm_base_url,
-        openai_api_key=settings.embedding_api_key or settings.llm_api_key or SecretStr("none"),
-        dimensions=settings.embedding_dim,
-        # Counting tokens first would download tokenizer tables.
-        check_embedding_ctx_length=False,
-        request_timeout=TIMEOUT_S,
-        http_async_client=http,
-        max_retries=1,
-    )
+    query: str = ""
+    document: str = ""
+
+    def identity(self, model: str) -> str:
+        """Return the name by which an index knows whose embeddings it holds."""
+        return f"{model} [{self.query}|{self.document}]" if self.query or self.document else model
 
 
-def without_dimensions(embeddings: Embeddings) -> Embeddings | None:
-    """Return the client without the parameter dimensions; None if nothing can be left out."""
-    if not isinstance(embeddings, OpenAIEmbeddings) or embeddings.dimensions is None:
-        return None
-    return embeddings.model_copy(update={"dimensions": None})
+# From the models' own descriptions; the first that matches counts.
+_FAMILIES: tuple[tuple[str, Roles], ...] = (
+    (r"e5.*instruct|qwen3-?embedding", Roles(f"Instruct: {_RETRIEVE}\nQuery: ")),
+    (r"\be5\b|-e5-", Roles("query: ", "passage: ")),
+    (
+        r"bge-(?:small|base|large)-en-v1\.5|mxbai-embed",
+        Roles("Represent this sentence for searching relevant passages: "),
+    ),
+    (r"bge-(?:small|base|large)-zh-v1\.5", Roles("为这个句子生成表示以用于检索相关文章：")),
+    (r"nomic-embed", Roles("search_query: ", "search_document: ")),
+    (r"embedding-?gemma", Roles("task: search result | query: ", "title: none | text: ")),
+    (
+        r"jina-embeddings-v3",
+        Roles("Represent the query for retrieving evidence documents: ", "Represent the document for retrieval: "),
+    ),
+    (r"jina-embeddings-v4", Roles("Query: ", "Passage: ")),
+    (r"jina-embeddings-v5", Roles("Query: ", "Document: ")),
+    (r"arctic-embed.*v2", Roles("query: ")),
+)  # fmt: skip
 
 
-def advice(error: Exception) -> str:
-    """Say what to do about a failure."""
+def roles_of(model: str, query: str | None = None, document: str | None = None) -> Roles:
+    """Return the prefixes of a model: those given, and for the others those of its family."""
+    name = model.lower().replace("_", "-")
+    usual = next((roles for pattern, roles in _FAMILIES if re.search(pattern, name)), Roles())
+    return Roles(usual.query if query is None else query, usual.document if document is None else document)
+
+
+class EmbeddingClient:
+    """The model that the settings name, of an endpoint or on this machine."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Make its client.
+
+        Raises:
+            ConfigurationError: a local model cannot be loaded.
+        """
+        self.at_once = _AT_ONCE
+        """Texts that it takes in one call, as far as is known."""
+        self._model = str(settings.embedding_model)
+        self.roles = roles_of(self._model, settings.embedding_query_prefix, settings.embedding_document_prefix)
+        self._url = settings.embedding_base_url or settings.llm_base_url or OPENAI
+        self._secrets = secrets_of(settings)
+        self._http: httpx.AsyncClient | None = None
+        if settings.embedding_api == "local":
+            self._embeddings: Embeddings = LocalEmbeddings(self._model)
+            return
+        self._http = httpx.AsyncClient(timeout=_TIMEOUT_S)
+        self._embeddings = OpenAIEmbeddings(
+            model=self._model,
+            openai_api_base=settings.embedding_base_url or settings.llm_base_url,
+            openai_api_key=settings.embedding_api_key or settings.llm_api_key or SecretStr("none"),
+            dimensions=settings.embedding_dim,
+            # Counting tokens first would download tokenizer tables.
+            check_embedding_ctx_length=False,
+            request_timeout=_TIMEOUT_S,
+            http_async_client=self._http,
+            max_retries=1,
+        )
+
+    async def embed(self, texts: list[str]) -> list[list[float]]:
+        """Return a vector for each text.
+
+        Raises:
+            EmbeddingFailed: the model did not answer.
+        """
+        try:
+            return await self._ask(texts)
+        except _FAILURES as error:
+            advice = f"{_advice(error)}{through(self._url)}"
+            failed = EmbeddingFailed(advice, for_log(endpoint_message(error), self._secrets, texts))
+            log.warning("embedding failed", model=self._model, reason=failed.detail, advice=failed.advice)
+            raise failed from error
+
+    async def close(self) -> None:
+        """Close the connections to the endpoint."""
+        if self._http is not None:
+            await self._http.aclose()
+
+    async def _ask(self, texts: list[str]) -> list[list[float]]:
+        """Ask the endpoint, and again without dimensions or with fewer texts if it refuses these."""
+        client = self._embeddings
+        try:
+            return await client.aembed_documents(texts)
+        except openai.APIStatusError as error:
+            said, half = endpoint_message(error), len(texts) // 2
+            if half and _TOO_MANY.search(said):
+                self.at_once = half
+                return [*await self._ask(texts[:half]), *await self._ask(texts[half:])]
+            if not (isinstance(client, OpenAIEmbeddings) and client.dimensions and _DIMENSIONS.search(said)):
+                raise
+            plain = client.model_copy(update={"dimensions": None})
+        vectors = await plain.aembed_documents(texts)
+        self._embeddings = plain
+        return vectors
+
+
+def _advice(error: Exception) -> str:
     match error:
         case openai.AuthenticationError() | openai.PermissionDeniedError():
             return "The endpoint refused the key; check ANAMNESIS_EMBEDDING_API_KEY."

@@ -1,57 +1,40 @@
 """Embeddings: of the built-in encoder, an endpoint, or a model on this machine."""
 
 import asyncio
-import re
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import httpx
 import numpy as np
 import structlog
-from langchain_core.embeddings import Embeddings
 from numpy.typing import NDArray
 from opentelemetry.trace import SpanKind
 
-from services.errors import EmbeddingFailed, Unavailable
+from services.errors import Unavailable
 from services.llm.builtin_embeddings import DIMENSIONS, NAME, BuiltinEncoder, missing
-from services.llm.embedding_roles import Roles, roles_of
-from services.llm.endpoint_messages import endpoint_message, for_log, secrets_of
 from services.platform import span_names as names
 from services.platform.patience import CircuitBreaker
-from services.platform.proxies import OPENAI, through
 from services.platform.settings import Settings
 from services.platform.tracing import Attributes, span
 from services.usage.ledger import Spent, note_spent
+
+if TYPE_CHECKING:
+    from services.llm.embedding_clients import EmbeddingClient
 
 log = structlog.get_logger(__name__)
 
 Vector = NDArray[np.float32]
 
-_SAME = Roles()
 NONE = "none: words alone"
 """Name of the model of an index without embeddings."""
 _NO_DIMENSIONS = 2
-_AT_ONCE = 64
 _BETWEEN = 4
 """Texts that the built-in encoder takes before the event loop goes on; a thread beside a busy loop starves."""
 _OF_TURNS = 128
 """Texts of a call up to which they come from turns and not from an import."""
-_DIMENSIONS = re.compile("dimension|matryoshka", re.IGNORECASE)
-_TOO_MANY = re.compile(
-    r"batch[ _]?size|too many (?:inputs|texts)|(?:inputs?|texts?|array)\b.{0,40}\bat most", re.IGNORECASE
-)
-
 _MOMENT_S = 0.001
 _CHARACTERS_AT_ONCE = 600
 """Characters after which the event loop goes on."""
-
-
-def _clients() -> Any:
-    """Return the clients of models other than the built-in one: half a second and 50 MB, for who has one."""
-    from services.llm import embedding_clients  # noqa: PLC0415
-
-    return embedding_clients
 
 
 class EmbeddingBatch:
@@ -100,37 +83,20 @@ class Embedder:
 
     def __init__(
         self,
-        embeddings: Embeddings | None,
+        client: "EmbeddingClient | None",
         *,
         model: str,
         dimension: int,
-        roles: Roles = _SAME,
         builtin: BuiltinEncoder | None = None,
-        http: httpx.AsyncClient | None = None,
-        url: str = OPENAI,
-        secrets: Sequence[str] = (),
     ) -> None:
-        """Wrap a client or the built-in encoder; without either, every vector is zero and words alone decide.
-
-        Args:
-            dimension: Dimensions of its vectors.
-            roles: What is put before a text.
-            builtin: The built-in encoder.
-            http: The client's connections, which are closed with the embedder.
-            url: What the client asks.
-            secrets: Removed from the endpoint's messages.
-        """
-        self._http = http
-        self._url = url
-        self._secrets = secrets
-        self._at_once = _AT_ONCE
+        """Wrap a client or the built-in encoder; without either, every vector is zero and words alone decide."""
         self.answered = False
         """Whether it has made embeddings since the start."""
-        self._embeddings = embeddings
+        self._client = client
         self._builtin = builtin
         self._together = EmbeddingBatch(builtin.encode_again) if builtin else None
-        self._roles = roles
-        self.model = roles.identity(model)
+        self._query, self._document = (client.roles.query, client.roles.document) if client else ("", "")
+        self.model = client.roles.identity(model) if client else model
         """The model's name as an index keeps it, with the prefixes of its roles."""
         self.dimension = dimension
         self._breaker = CircuitBreaker("The embedding endpoint")
@@ -148,17 +114,13 @@ class Embedder:
                 return cls(None, model=NONE, dimension=_NO_DIMENSIONS)
             builtin = BuiltinEncoder(settings.data_dir / "encoder")
             return cls(None, model=NAME, dimension=DIMENSIONS, builtin=builtin)
-        http = httpx.AsyncClient(timeout=_clients().TIMEOUT_S) if settings.embedding_api == "openai" else None
+        # Half a second and 50 MB, for who has a model of their own.
+        from services.llm.embedding_clients import EmbeddingClient  # noqa: PLC0415
+
         return cls(
-            _clients().client_of(settings, http),
-            http=http,
-            url=settings.embedding_base_url or settings.llm_base_url or OPENAI,
+            EmbeddingClient(settings),
             model=settings.embedding_model,
             dimension=settings.embedding_dim,
-            roles=roles_of(
-                settings.embedding_model, settings.embedding_query_prefix, settings.embedding_document_prefix
-            ),
-            secrets=secrets_of(settings),
         )
 
     @property
@@ -173,8 +135,8 @@ class Embedder:
 
     async def close(self) -> None:
         """Close the connections to the endpoint."""
-        if self._http is not None:
-            await self._http.aclose()
+        if self._client is not None:
+            await self._client.close()
 
     def load(self) -> None:
         """Load what it needs; takes half a second once, so not in the event loop."""
@@ -199,7 +161,7 @@ class Embedder:
     async def embed_queries(self, texts: Sequence[str]) -> Vector:
         """Return the vectors (rows) of texts that are sought; raises as `embed_query`."""
         soon = await self.embed_soon(texts)
-        asked = [self._roles.query + text for text in texts]
+        asked = [self._query + text for text in texts]
         return np.array(await self._embed_all(asked, again=True) if soon is None else soon, dtype=np.float32)
 
     async def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
@@ -211,14 +173,14 @@ class Embedder:
         Raises:
             Unavailable: as `embed_query`.
         """
-        documents = [self._roles.document + text for text in texts]
+        documents = [self._document + text for text in texts]
         return await self._embed_all(documents, again=len(documents) <= _OF_TURNS)
 
     async def _embed_all(self, texts: list[str], *, again: bool = False) -> list[list[float]]:
         vectors: list[list[float]] = []
-        if self._embeddings is not None:
-            while len(vectors) < len(texts):
-                vectors += await self._embed(texts[len(vectors) : len(vectors) + self._at_once])
+        if self._client is not None:
+            while some := texts[len(vectors) : len(vectors) + self._client.at_once]:
+                vectors += await self._embed(self._client, some)
             return vectors
         if self._builtin is None:
             return [[0.0] * self.dimension for _ in texts]
@@ -231,22 +193,16 @@ class Embedder:
             vectors += [each.tolist() for each in self._builtin.encode_again(some, keep=again)]
         return vectors
 
-    async def _embed(self, texts: list[str]) -> list[list[float]]:
+    async def _embed(self, client: "EmbeddingClient", texts: list[str]) -> list[list[float]]:
         about: Attributes = {
             names.OPERATION: "embeddings",
             names.REQUEST_MODEL: self.model,
             names.DIMENSION: self.dimension,
         }
         async with self._breaker.use():
-            try:
-                with span(f"embeddings {self.model}", about, kind=SpanKind.CLIENT):
-                    vectors = await self._ask(texts)
-                note_spent(self.model, Spent(calls=1))
-            except _clients().FAILURES as error:
-                advice = f"{_clients().advice(error)}{through(self._url)}"
-                failed = EmbeddingFailed(advice, for_log(endpoint_message(error), self._secrets, texts))
-                log.warning("embedding failed", model=self.model, reason=failed.detail, advice=failed.advice)
-                raise failed from error
+            with span(f"embeddings {self.model}", about, kind=SpanKind.CLIENT):
+                vectors = await client.embed(texts)
+            note_spent(self.model, Spent(calls=1))
             if len(vectors) != len(texts) or any(len(vector) != self.dimension for vector in vectors):
                 sizes = sorted({len(vector) for vector in vectors})
                 raise Unavailable(
@@ -254,21 +210,4 @@ class Embedder:
                     f"{len(texts)} texts; ANAMNESIS_EMBEDDING_DIM is {self.dimension}."
                 )
         self.answered = True
-        return vectors
-
-    async def _ask(self, texts: list[str]) -> list[list[float]]:
-        """Ask the endpoint, and again without dimensions or with fewer texts if it refuses these."""
-        assert self._embeddings is not None  # noqa: S101 — for the type checker
-        try:
-            return await self._embeddings.aembed_documents(texts)
-        except _clients().REFUSALS as error:
-            said, half = endpoint_message(error), len(texts) // 2
-            plain: Embeddings | None = _clients().without_dimensions(self._embeddings)
-            if half and _TOO_MANY.search(said):
-                self._at_once = half
-                return [*await self._ask(texts[:half]), *await self._ask(texts[half:])]
-            if plain is None or not _DIMENSIONS.search(said):
-                raise
-        vectors = await plain.aembed_documents(texts)
-        self._embeddings = plain
         return vectors

@@ -15,7 +15,7 @@ from langchain_core.tools import BaseTool
 from pydantic import SecretStr
 
 from services.errors import ModelFailed, ModelFailure
-from services.llm.calls import Heard, finish_of, observed_call
+from services.llm.calls import EnoughSaid, Heard, finish_of, observed_call
 from services.llm.endpoint_messages import secrets_of
 from services.llm.offline import OfflineChatModel
 from services.llm.request_form import LENGTHS, MessageForm, OnText, Option, call_options, in_form, tool_schema
@@ -25,7 +25,7 @@ from services.llm.token_estimates import IMAGE_TOKENS, MESSAGE_OVERHEAD, count_t
 from services.platform import span_names as names
 from services.platform.proxies import OPENAI, proxy_for, through
 from services.platform.settings import Settings
-from state.conversation import Sampling
+from state.turn import Sampling
 
 if TYPE_CHECKING:
     import httpx2
@@ -84,27 +84,24 @@ class ModelEndpoint:
 
         Args:
             model: The model's name; the offline model answers to any.
-            on_text: Gets the text as it arrives.
-            tools: Offered to the model.
-            temperature: None = the model's default.
             response_format: As Chat Completions takes it, such as `{"type": "json_schema", …}`.
-            sampling: The caller's parameters for this answer.
+            sampling: The caller's own parameters.
             form: Of the messages; None = as ANAMNESIS_LLM_MESSAGES says.
             without: Parts of the request to leave out.
 
         Raises:
             ModelFailed: the model did not answer, or the answer broke off.
         """
-        heard = Heard(on_text)
+        heard = Heard(on_text, self._settings.llm_answer_characters)
         provider = names.OFFLINE if self._offline else names.OPENAI
-        with observed_call(model, provider, heard) as call:
+        with observed_call(model, provider, heard):
             given = {"temperature": temperature, "response_format": response_format}
             options = {name: value for name, value in given.items() if value is not None}
             options |= call_options(sampling or Sampling(), responses_api=self._responses_api)
             options |= {argument: False for option, argument in _LEFT_OUT.items() if option in without}
             ask = partial(self._answer, model, messages, heard, tools, options, sampling or (), form)
-            call.answer = _with_usage(await self._despite_missing_v1(ask), heard.prompt)
-            return call.answer
+            answer = heard.answer = _with_usage(await self._despite_missing_v1(ask), heard.prompt)
+            return answer
 
     async def _despite_missing_v1(self, ask: Callable[[], Awaitable[AIMessage]]) -> AIMessage:
         """Ask, and once more below `/v1` if the address has no path and nothing is there."""
@@ -116,29 +113,27 @@ class ModelEndpoint:
             given = self._base_url
             self._use(f"{given.rstrip('/')}/v1")
             try:
-                answer = await ask()
+                return await ask()
             except ModelFailed as again:
                 if not _is_nothing_there(again):
-                    self._name_v1()
                     raise
                 self._use(given)
                 raise failed from failed.__cause__
-            self._name_v1()
-            return answer
+            finally:
+                if self._base_url != given:
+                    log.warning("ANAMNESIS_LLM_BASE_URL lacks its /v1", used=self._base_url)
 
     def _use(self, base_url: str) -> None:
         self._base_url = base_url
         self._runnables.clear()
-
-    def _name_v1(self) -> None:
-        log.warning("ANAMNESIS_LLM_BASE_URL lacks its /v1", used=self._base_url)
 
     def own_options(self, messages: Sequence[BaseMessage]) -> list[Option]:
         """Return the parts that a request with these messages has without being asked for."""
         options: list[Option] = [] if self._responses_api else ["stream_options"]
         if any(REASONING in message.additional_kwargs for message in messages):
             options.append("reasoning")
-        if not self._responses_api and any(map(_calls_barely, messages)):
+        called = [each for each in messages if isinstance(each, AIMessage) and each.tool_calls]
+        if not self._responses_api and any(REASONING not in each.additional_kwargs for each in called):
             options.append("bare_calls")
         return options
 
@@ -161,6 +156,9 @@ class ModelEndpoint:
         sent |= {"system_role"} if any(isinstance(message, SystemMessage) for message in prompt) else set()
         try:
             answer = await runnable.ainvoke(prompt, on_text=heard, **options)
+        except EnoughSaid:
+            self.answered.add(model)
+            return AIMessage(heard.said.text, response_metadata={"finish_reason": "length"})
         except Exception as error:
             from services.llm.failures import EXPECTED, failure_of  # noqa: PLC0415 — loaded with the client
 
@@ -231,14 +229,7 @@ class ModelEndpoint:
             timeout=lean_openai.timeouts(settings.llm_timeout_s),
             http_async_client=self._http,
             http_socket_options=(),  # of a client that is not used; with others it warns of proxies for nothing
-            longest_answer=settings.llm_answer_characters,
         )
-
-
-def _calls_barely(message: BaseMessage) -> bool:
-    return (
-        isinstance(message, AIMessage) and bool(message.tool_calls) and REASONING not in message.additional_kwargs
-    )
 
 
 def _with_usage(answer: AIMessage, prompt: Sequence[BaseMessage]) -> AIMessage:

@@ -25,10 +25,6 @@ _REFUSED: dict[RefusalTopic, ModelFailure] = {
     "tools": "llm_tools_refused",
     "messages": "llm_messages_refused",
     "model": "llm_model_unknown",
-    "temperature": "llm_rejected",
-    "schema": "llm_rejected",
-    "stream_options": "llm_rejected",
-    "reasoning": "llm_rejected",
     "credit": "llm_no_credit",
     "rate": "llm_rate_limited",
 }
@@ -52,12 +48,9 @@ def failure_of(
 
     Args:
         error: One of `EXPECTED`.
-        responses_api: Whether the request went to the Responses API.
-        begun: Whether text of the answer had already arrived.
         sent: Names of the options in the request; one that was not sent cannot have been refused.
         sampling: Names of the caller's own parameters in the request.
-        secrets: Texts to remove from the endpoint's message.
-        prompt: The texts of the prompt; quotations of them are removed, too.
+        secrets: Removed from the endpoint's message, like quotations of the `prompt`.
     """
     message = endpoint_message(error)
     topic = _topic(error, message) if not begun else None
@@ -67,8 +60,9 @@ def failure_of(
     missed = topic == "reasoning" and "bare_calls" in sent
     if topic in OPTION_OF and topic != "messages" and OPTION_OF[topic] not in sent and not missed:
         topic = None
-    failure = _REFUSED.get(topic) if topic else None
-    if failure is None:
+    if topic:
+        failure = _REFUSED.get(topic, "llm_rejected")
+    else:
         failure = _failure(error, responses_api=responses_api, begun=begun)
     return ModelFailed(failure, shown, begun=begun, topic=topic)
 

@@ -16,7 +16,6 @@ from typing import Any
 import httpx2
 import openai
 import orjson
-import structlog
 from langchain_core.callbacks import AsyncCallbackManager, AsyncCallbackManagerForLLMRun
 from langchain_core.language_models import LanguageModelInput
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
@@ -33,7 +32,7 @@ from services.llm.streams.answer import BEFORE_TEXT, CALL_FIELDS, REASONING, Ans
 from services.llm.streams.chat import ChatStream
 from services.llm.streams.faults import AnswerFailed
 from services.llm.streams.responses import ResponsesStream
-from services.llm.streams.text import Reasoning, Retraction, Said, ThinkStyles, ThinkTags
+from services.llm.streams.text import ThinkStyles, ThinkTags
 
 _CONNECT_TIMEOUT_S = 5.0
 _PIECE_BYTES = 256 * 1024
@@ -44,8 +43,6 @@ _REPEATED_BYTES = 24
 _AFTER_CLOSED_S = 0.1
 """Seconds to wait for the end of the body after the mark that nothing follows, so that its connection can be
 reused."""
-
-log = structlog.get_logger(__name__)
 
 
 def connections(timeout_s: float, *, over_socks: bool) -> httpx2.AsyncClient:
@@ -79,9 +76,6 @@ class LeanChatOpenAI(ChatOpenAI):
     callbacks per call. `astream` works as in the stock class.
     """
 
-    longest_answer: int = 200_000
-    """Characters of text after which nothing more is read of an answer to `ainvoke`. It then ends like one that
-    has reached the model's own limit, without usage, which comes last."""
     think_styles: ThinkStyles = Field(default_factory=ThinkStyles, exclude=True)
     """How models write reasoning; shared by the models of one endpoint."""
     _sender: Sender | None = PrivateAttr(default=None)
@@ -127,7 +121,7 @@ class LeanChatOpenAI(ChatOpenAI):
                 if run_manager:
                     await run_manager.on_llm_new_token(piece, chunk=chunk)
                 yield chunk
-        yield ChatGenerationChunk(message=_last_chunk(_message(stream), streamed))
+        yield ChatGenerationChunk(message=_last_chunk(stream.message(), streamed))
 
     async def _agenerate(
         self,
@@ -139,21 +133,11 @@ class LeanChatOpenAI(ChatOpenAI):
         **kwargs: Any,
     ) -> ChatResult:
         stream = self._stream_for(kwargs)
-        said = Said()
-        length = 0
         async with aclosing(self._pieces(stream, messages, stop, kwargs)) as pieces:
             async for piece in pieces:
-                is_text = not isinstance(piece, Reasoning | Retraction)
-                if is_text and length + len(piece) > self.longest_answer:
-                    rest = piece[: self.longest_answer - length]
-                    if on_text:
-                        on_text(rest)
-                    return _result(_cut_off(said.text + rest))
-                length += len(piece) if is_text else 0
-                said(piece)
                 if on_text:
                     on_text(piece)
-        return _result(_message(stream))
+        return ChatResult(generations=[ChatGeneration(message=stream.message())])
 
     def _stream_for(self, options: Mapping[str, Any]) -> AnswerStream:
         tags = ThinkTags(thinks_first=self.think_styles.think_first(self.model_name))
@@ -334,18 +318,6 @@ async def _reads(response: httpx2.Response, stream: AnswerStream) -> AsyncGenera
     yield None
 
 
-def _message(stream: AnswerStream) -> AIMessage:
-    """Return the whole answer.
-
-    Raises:
-        ValueError: nothing of one came.
-    """
-    message = stream.message()
-    if stream.calls.odd:
-        log.info("the endpoint's tool calls are unusual", how=sorted(stream.calls.odd))
-    return message
-
-
 def _last_chunk(message: AIMessage, streamed: str) -> AIMessageChunk:
     """Return what was not streamed of a message."""
     chunks = [
@@ -363,12 +335,3 @@ def _last_chunk(message: AIMessage, streamed: str) -> AIMessageChunk:
         response_metadata=message.response_metadata,
         usage_metadata=message.usage_metadata,
     )
-
-
-def _cut_off(text: str) -> AIMessage:
-    """Return an answer that was longer than any may be, without the calls that it may have begun."""
-    return AIMessage(text, response_metadata={"finish_reason": "length"})
-
-
-def _result(message: AIMessage) -> ChatResult:
-    return ChatResult(generations=[ChatGeneration(message=message)])

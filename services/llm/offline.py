@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import (
     AIMessage,
@@ -106,42 +105,20 @@ class OfflineChatModel(BaseChatModel):
         return self.NAME
 
     def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        *,
-        on_text: OnText | None = None,
-        **kwargs: Any,
+        self, messages: list[BaseMessage], *_: Any, on_text: OnText | None = None, **__: Any
     ) -> ChatResult:
         reply = _reply(messages)
-        for piece in _pieces(reply.text):
-            if on_text:
-                on_text(piece)
+        list(_pieces(reply.text, on_text))
         return ChatResult(generations=[ChatGeneration(message=reply)])
 
-    async def _agenerate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        return self._generate(messages, stop, None, **kwargs)
+    async def _agenerate(self, messages: list[BaseMessage], *_: Any, **options: Any) -> ChatResult:
+        return self._generate(messages, **options)
 
     async def _astream(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        *,
-        on_text: OnText | None = None,
-        **kwargs: Any,
+        self, messages: list[BaseMessage], *_: Any, on_text: OnText | None = None, **__: Any
     ) -> AsyncIterator[ChatGenerationChunk]:
         reply = _reply(messages)
-        for piece in _pieces(reply.text):
-            if on_text:
-                on_text(piece)
+        for piece in _pieces(reply.text, on_text):
             yield ChatGenerationChunk(message=AIMessageChunk(content=piece))
         yield ChatGenerationChunk(message=AIMessageChunk(content="", usage_metadata=reply.usage_metadata))
 
@@ -154,10 +131,13 @@ def _reply(messages: list[BaseMessage]) -> AIMessage:
     return AIMessage(content, usage_metadata=usage)
 
 
-def _pieces(text: str) -> list[str]:
-    """Yield the text a word, or a few Chinese characters, at a time."""
+def _pieces(text: str, on_text: OnText | None) -> Iterator[str]:
+    """Pass the text on a word, or a few Chinese characters, at a time, and yield the same."""
     pieces = _PIECE.findall(text)
-    return pieces if "".join(pieces) == text else [text] if text else []
+    for piece in pieces if "".join(pieces) == text else filter(None, [text]):
+        if on_text:
+            on_text(piece)
+        yield piece
 
 
 @dataclass(frozen=True)
@@ -167,10 +147,8 @@ class OfflinePrompt:
     question: str
     facts: Sequence[str]
     """Lines on the user from core memory, such as `name: Ada`."""
-    recalled: Sequence[str]
-    """What the user said in other conversations."""
     said: Sequence[str]
-    """What the user said in this one, before the question."""
+    """What the user said in other conversations, and in this one before the question."""
     days: Sequence[str]
     """Records of the days that the question asks about."""
     changes: Sequence[str]
@@ -185,6 +163,7 @@ def read_prompt(messages: Sequence[BaseMessage]) -> OfflinePrompt:
     """Read a prompt by its structure: roles, tags and the marks of lines."""
     last = max((i for i, message in enumerate(messages) if isinstance(message, HumanMessage)), default=0)
     asked = messages[last].text if messages and isinstance(messages[last], HumanMessage) else ""
+    spoken = max((i for i, m in enumerate(messages) if isinstance(m, HumanMessage | AIMessage)), default=-1)
     first = 1 if messages and isinstance(messages[0], SystemMessage) else 0
     systems = [message.text for message in messages if isinstance(message, SystemMessage)]
     systems += _CONTEXT.findall(asked)
@@ -198,8 +177,15 @@ def read_prompt(messages: Sequence[BaseMessage]) -> OfflinePrompt:
     return OfflinePrompt(
         question=_CONTEXT.sub("", asked).strip(),
         facts=[fact for block in memory for fact in _facts(block)],
-        recalled=[_RECALLED.sub("", line) for block in memory for line in _recalled_lines(block)],
-        said=said,
+        said=[
+            *(
+                _RECALLED.sub("", line)
+                for block in memory
+                for line in _OWN_ANSWER.sub("", block).splitlines()
+                if _RECALLED.match(line)
+            ),
+            *said,
+        ],
         days=[day for text in systems for day in _DAY.findall(text)],
         changes=[
             _ID.sub("", line)
@@ -208,7 +194,7 @@ def read_prompt(messages: Sequence[BaseMessage]) -> OfflinePrompt:
             for line in block.splitlines()
             if line
         ],
-        results=[message.text for message in _since_the_question(messages) if isinstance(message, ToolMessage)],
+        results=[message.text for message in messages[spoken + 1 :] if isinstance(message, ToolMessage)],
         sentences=list(dict.fromkeys(sentence for text in context for sentence in _sentences(text))),
     )
 
@@ -232,20 +218,10 @@ def _facts(block: str) -> Iterator[str]:
             below_heading = line.rstrip().endswith((":", "："))
 
 
-def _recalled_lines(block: str) -> Iterator[str]:
-    return (line for line in _OWN_ANSWER.sub("", block).splitlines() if _RECALLED.match(line))
-
-
 def _sentences(text: str) -> Iterator[str]:
     for sentence in sentences(text):
         if stripped := _RECALLED.sub("", sentence.text.strip()).removeprefix("- "):
             yield stripped
-
-
-def _since_the_question(messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
-    """Return what has come since the question, and since the model said or called something."""
-    first = max((i for i, m in enumerate(messages) if isinstance(m, HumanMessage | AIMessage)), default=-1)
-    return messages[first + 1 :]
 
 
 def reply_to(prompt: OfflinePrompt) -> str:
@@ -261,8 +237,7 @@ def reply_to(prompt: OfflinePrompt) -> str:
         also = [texts["related"].format(quotes=_quoted(quotes, texts))] if quotes else []
         return " ".join([texts["changed"].format(changes=" ".join(prompt.changes)), *also])
     if _ABOUT_THE_USER.search(question):
-        said = [text for text in (*prompt.recalled, *prompt.said) if states_something(text)]
-        return _listed([*prompt.facts, *said], texts)
+        return _listed([*prompt.facts, *filter(states_something, prompt.said)], texts)
     if not asked:
         return texts["small talk" if is_small_talk(question) else "noted"]
     quotes = quotes or list(prompt.days[:_QUOTES])

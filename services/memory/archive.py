@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from services.errors import BrokenReference, NotFound
+from services.errors import NotFound
 from services.memory.blocks import Owner
 from services.memory.episodes.episode import (
     EpisodeStore,
@@ -19,6 +19,7 @@ from services.memory.episodes.episode import (
     Source,
     StoredUnit,
     checked_content,
+    sources_of,
 )
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.memory.recall.recall import Recall
@@ -96,17 +97,13 @@ class Archive:
         chosen = [([recalled.units[each.unit.id] for each in one.units], one.best) for one in best]
         written = [unit for units, _ in chosen for unit in units if unit.message_id is None]
         ids = [message_id for unit in written for message_id in unit.source_message_ids]
-        sources = await self._episodes.sources(scope, ids) if ids else {}
+        sources = await sources_of(self._database, scope.tenant_id, ids, user_id=scope.user_id, at=scope.as_of)
         items = [_found(units, ranked, sources) for units, ranked in chosen]
         return FoundEpisodes(items, list(recalled.degraded))
 
     @again_if_contended
     async def note_search(self, owner: Owner, query: str, found: Sequence[UUID], trigger: Trigger) -> None:
-        """Log that a tool searched, with the ids of the episodes that it was shown.
-
-        Raises:
-            NotFound: the user, or the conversation, was erased.
-        """
+        """Log that a tool searched, with the ids of the episodes that it was shown."""
         results = [str(episode_id) for episode_id in found]
         operation = Operation("archival_memory_search", query=query.replace("\x00", ""), results=results)
         async with self._database.tenant(owner.tenant_id) as connection:
@@ -136,17 +133,19 @@ class Archive:
 
         Raises:
             InvalidInput: its content is empty or too long.
-            NotFound: the user, or the conversation, was erased.
         """
         new = replace(new, content=checked_content(new.content))
-        try:
-            async with self._database.tenant(owner.tenant_id) as connection:
-                episode_id = await self._episodes.add(connection, owner, new, trigger)
-                value = {"id": str(episode_id), **_logged(new)}
-                operation = Operation("episode_insert", field=new.episode_type, new_value=value)
-                await self._append(connection, owner, operation, trigger)
-        except BrokenReference:
-            raise NotFound("There is no such user, expert or conversation any more.") from None
+        logged = {
+            "content": new.content,
+            "importance": new.importance,
+            "origin": new.origin,
+            "source_message_ids": [str(message_id) for message_id in new.source_message_ids],
+        }
+        async with self._database.tenant(owner.tenant_id) as connection:
+            episode_id = await self._episodes.add(connection, owner, new, trigger)
+            value = {"id": str(episode_id), **logged}
+            operation = Operation("episode_insert", field=new.episode_type, new_value=value)
+            await self._append(connection, owner, operation, trigger)
         return episode_id
 
     async def remove(self, owner: Owner, episode_id: UUID, trigger: Trigger) -> None:
@@ -199,12 +198,3 @@ def _found(units: Sequence[StoredUnit], best: Ranked, sources: dict[UUID, Source
         likelihood=round(best.likelihood, 3),
         ranks=best.ranks,
     )
-
-
-def _logged(new: NewEpisode) -> dict[str, Any]:
-    return {
-        "content": new.content,
-        "importance": new.importance,
-        "origin": new.origin,
-        "source_message_ids": [str(message_id) for message_id in new.source_message_ids],
-    }

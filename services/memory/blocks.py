@@ -1,8 +1,8 @@
 """Sections of core memory as they are stored, and one that is being changed."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -12,13 +12,15 @@ from uuid_utils.compat import uuid7
 from services.encryption.marks import WordsJson, words_json
 from services.errors import InvalidInput
 from services.memory import core_sql
-from services.memory.cache import StoredCoreMemory
-from services.memory.content import MAX_SECTIONS, check_size
-from services.memory.items import ItemChange, overlay
-from services.memory.operations import Entry, Operation, OperationLog, Trigger
+from services.memory.content import MAX_SECTIONS, check_section, check_size, check_values
+from services.memory.core_values import pinned_among, without_removals_of
+from services.memory.items import apply_changes, canonical, overlay
+from services.memory.operations import Actor, Entry, Operation, OperationLog, Trigger
 from services.platform.authorship import made_by
 from services.platform.connections import Connection
+from state.memory import ItemChange
 from state.prompt import CoreMemoryBlock, CoreMemorySections
+from state.turn import OpenTurn
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,11 @@ class Owner:
     user_id: UUID
     expert_id: UUID
     space_id: UUID | None = None
+
+    @classmethod
+    def of_turn(cls, turn: OpenTurn) -> "Owner":
+        """Return whose memory a turn may read and change."""
+        return cls(turn.tenant_id, turn.user_id, turn.expert_id, turn.space_id)
 
     @property
     def shared(self) -> "Owner":
@@ -69,16 +76,6 @@ class Change:
 
 
 @dataclass(frozen=True)
-class ItemsChanged:
-    """What came of changes of single items."""
-
-    blocks: list[Block]
-    """The sections that the changes name, as they are now; a section that does not exist is left out."""
-    unmatched: list[ItemChange]
-    """Changes that found no item to change, or more than one, or in the background a pinned one."""
-
-
-@dataclass(frozen=True)
 class AddedItem:
     """One of several items that are added at once."""
 
@@ -88,49 +85,46 @@ class AddedItem:
     """The operation that it is part of, which is logged before it."""
 
 
+BACKGROUND: frozenset[Actor] = frozenset(["filing", "maintenance"])
+"""Actors that never take a pinned value away."""
+
+
 class SectionChange:
     """A section that is being changed, in a transaction that has locked its owner's core memory."""
 
-    stored: StoredCoreMemory
-
     def __init__(self, connection: Connection, owner: Owner, section: str, log: OperationLog) -> None:
         self.connection = connection
-        self.changed = False
+        self.pins: Collection[bytes] = ()
+        """Digests of its values that only the user takes away, if they were read."""
         self.owner = owner
         self._section = section
         self._log = log
-        self._added: list[_Version] = []
-        self._updated_at: dict[str, datetime] = {}
-        self._ids: dict[str, UUID] = {}
+        self._added: list[Entry] = []
+        self._there: Block | None = None
+        self._others = 0
 
     @property
     def content(self) -> dict[str, Any] | None:
         """What it is now; None when there is no such section."""
-        there = self.stored.sections.get(self._section)
-        return there["content"] if there else None
+        return self._there.content if self._there else None
 
     @property
     def version(self) -> int:
         """Its version now, or 0."""
-        there = self.stored.sections.get(self._section)
-        return there["version"] if there else 0
+        return self._there.version if self._there else 0
 
     @property
     def block(self) -> Block:
         """The section, which is there."""
-        there = self.stored.sections[self._section]
-        at, block_id = self._updated_at[self._section], self._ids[self._section]
-        return Block(self._section, there["content"], there["version"], at, block_id)
+        assert self._there is not None  # noqa: S101 — the caller's choice
+        return self._there
 
     async def look(self) -> None:
-        """Read all sections."""
+        """Read it, and how many others there are."""
         values = {**vars(self.owner), "visible": False}
-        rows = await (await self.connection.execute(core_sql.READ, values)).fetchall()
-        stored = stored_of(rows)
-        assert stored is not None  # noqa: S101 — its row was locked
-        self.stored = stored
-        self._updated_at = {row[1]: row[5] for row in rows}
-        self._ids = {row[1]: row[6] for row in rows}
+        blocks = blocks_of(await (await self.connection.execute(core_sql.READ, values)).fetchall())
+        self._there = next((each for each in blocks if each.section == self._section), None)
+        self._others = len(blocks) - bool(self._there)
 
     async def write(self, new: dict[str, Any], what: str, trigger: Trigger, *, whole: bool = False) -> None:
         """Store a new version; `whole` = not merged.
@@ -141,50 +135,63 @@ class SectionChange:
         self.add_version(new, what, trigger)
         await self._note(await self.store(whole=whole))
 
+    def apply(self, changes: Sequence[ItemChange], trigger: Trigger) -> list[ItemChange]:
+        """Add the version that changes of items make, if any; return those that found nothing they may change.
+
+        Raises:
+            InvalidInput: its name or a value is not accepted, or it would be too large.
+        """
+        check_section(self._section)
+        for change in changes:
+            check_values({change.field: change.value})
+        old, refused = self.content or {}, list[ItemChange]()
+        if self.pins and trigger.actor in BACKGROUND:
+            pinned = pinned_among(self.block.id, old, self.pins)
+            changes, refused = without_removals_of(pinned, old, changes)
+        applied = apply_changes(old, changes)
+        if canonical(old) != canonical(applied.content):
+            self.add_version(applied.content, "core_memory_change", trigger)
+        return [*refused, *applied.unmatched]
+
     def add_version(self, new: dict[str, Any], what: str, trigger: Trigger) -> None:
         """Add a version, which `store` writes with those before.
 
         Raises:
             InvalidInput: it would be too large, or one section too many.
         """
-        old = self.content
         new = self._log.secrets.without_in(new)
         check_size(self._section, new)
-        if self._section not in self.stored.sections and len(self.stored.sections) >= MAX_SECTIONS:
+        if self._there is None and self._others >= MAX_SECTIONS:
             raise InvalidInput("section", f"there are {MAX_SECTIONS} sections already, and no more are accepted")
-        version, rewritten = self.version + 1, self._rewritten
-        self._added.append(_Version(version, old, new, what, trigger))
-        block = CoreMemoryBlock(content=new, version=version, rewritten_version=rewritten)
-        self.stored = replace(self.stored, sections={**self.stored.sections, self._section: block})
+        self._added.append(self._entry(Operation(what, self._section, self.content, new), trigger))
+        there = self._there or Block(self._section, {}, 0, datetime.now(UTC), uuid7())
+        self._there = replace(there, content=new, version=there.version + 1)
 
     async def store(self, *, whole: bool = False) -> list[Entry]:
         """Write the versions that were added; return what the caller logs of them."""
-        added, self._added = self._added, []
-        if not added:
+        entries, self._added = self._added, []
+        if not entries:
             return []
+        operations, triggers = [each.operation for each in entries], [each.trigger for each in entries]
+        block = self.block
         values = {
             **vars(self.owner),
-            "id": uuid7(),
+            "id": block.id,
             "section": self._section,
-            "content": WordsJson(added[-1].new),
-            "version": added[-1].number,
+            "content": WordsJson(block.content),
+            "version": block.version,
             "whole": whole,
-            "versions": [each.number for each in added],
-            "olds": [words_json(each.old) for each in added],
-            "news": [WordsJson(each.new) for each in added],
-            "messages": [each.trigger.message_id for each in added],
-            "actors": [each.trigger.actor for each in added],
-            "made_by": [Jsonb(made_by(turn_id=each.trigger.turn_id)) for each in added],
+            "versions": list(range(block.version - len(entries) + 1, block.version + 1)),
+            "olds": [words_json(each.old_value) for each in operations],
+            "news": [WordsJson(each.new_value) for each in operations],
+            "messages": [each.message_id for each in triggers],
+            "actors": [each.actor for each in triggers],
+            "made_by": [Jsonb(made_by(turn_id=each.turn_id)) for each in triggers],
         }
         row = await (await self.connection.execute(core_sql.WRITE, values)).fetchone()
         assert row is not None  # noqa: S101 — the owner's row was locked
-        generation, rewritten, self._updated_at[self._section], self._ids[self._section] = row
-        block = CoreMemoryBlock(content=added[-1].new, version=added[-1].number, rewritten_version=rewritten)
-        self.stored = StoredCoreMemory(generation, {**self.stored.sections, self._section: block})
-        self.changed = True
-        return [
-            self._entry(Operation(each.what, self._section, each.old, each.new), each.trigger) for each in added
-        ]
+        self._there = replace(block, updated_at=row[0], id=row[1])
+        return entries
 
     async def delete(self, trigger: Trigger) -> None:
         """Remove it with all that is kept of it."""
@@ -192,14 +199,6 @@ class SectionChange:
         await self.connection.execute(core_sql.DELETE, values)
         await self.connection.execute(core_sql.SCRUB_SECTION, {**values, "content": None, "since": None})
         await self._note([self._entry(Operation("core_memory_delete", self._section), trigger)])
-        await self.connection.execute(core_sql.CHANGED, vars(self.owner))
-        await self.look()
-        self.changed = True
-
-    @property
-    def _rewritten(self) -> int:
-        there = self.stored.sections.get(self._section)
-        return there["rewritten_version"] if there else 0
 
     def _entry(self, operation: Operation, trigger: Trigger) -> Entry:
         return Entry(operation, replace(trigger, expert_id=self.owner.expert_id, space_id=self.owner.space_id))
@@ -208,30 +207,18 @@ class SectionChange:
         await self._log.append_all(self.connection, self.owner.tenant_id, self.owner.user_id, entries)
 
 
-@dataclass(frozen=True)
-class _Version:
-    """A version that is not written yet."""
-
-    number: int
-    old: dict[str, Any] | None
-    new: dict[str, Any]
-    what: str
-    """Type of its entry in the log."""
-    trigger: Trigger
+def blocks_of(rows: Sequence[Sequence[Any]]) -> list[Block]:
+    """What `core_sql.READ` found."""
+    return [Block(*row[:3], *row[4:]) for row in rows]
 
 
-def stored_of(rows: Sequence[Sequence[Any]]) -> StoredCoreMemory | None:
-    """What `core_sql.READ` found, a space's sections laid over the shared ones; None when there never was any."""
-    if not rows:
-        return None
+def sections_of(rows: Sequence[Sequence[Any]]) -> CoreMemorySections:
+    """What `core_sql.READ` found, a space's sections laid over the shared ones."""
     sections: CoreMemorySections = {}
-    for _, name, content, version, rewritten, *_ in rows:
-        if name is None:
-            continue
+    for name, content, version, rewritten, *_ in rows:
         block = CoreMemoryBlock(content=content, version=version, rewritten_version=rewritten)
-        shared = sections.get(name)
-        sections[name] = block if shared is None else _over(shared, block)
-    return StoredCoreMemory(rows[0][0], sections)
+        sections[name] = _over(sections[name], block) if name in sections else block
+    return sections
 
 
 def _over(shared: CoreMemoryBlock, own: CoreMemoryBlock) -> CoreMemoryBlock:

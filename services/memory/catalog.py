@@ -1,7 +1,7 @@
 """The catalog of a user's episodes: listed with filters, read one by one, and edited by hand."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, LiteralString
 from uuid import UUID
@@ -12,7 +12,6 @@ from services.encryption.marks import Words
 from services.errors import Conflict, NotFound
 from services.identity.tenants import user_id_of
 from services.memory.as_of import as_of
-from services.memory.blocks import Owner
 from services.memory.episodes.episode import (
     TEXT_OF_TURN,
     EpisodeType,
@@ -220,16 +219,8 @@ class EpisodeCatalog:
                 old_value={name: old[name] for name in changed},
                 new_value={name: new[name] for name in changed},
             )
-            whose = Owner(tenant_id, owner["user_id"], old["expert_id"], old["space_id"])
-            await self._log.append(
-                connection,
-                tenant_id,
-                whose.user_id,
-                operation,
-                Trigger(
-                    trigger.actor, expert_id=whose.expert_id, space_id=whose.space_id, details=trigger.details
-                ),
-            )
+            whose = replace(trigger, expert_id=old["expert_id"], space_id=old["space_id"])
+            await self._log.append(connection, tenant_id, user_id, operation, whose)
 
 
 def _refuse(episode_id: UUID, old: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ from services.memory.finding import MemoryFinder
 from services.memory.items import removed_value
 from services.memory.model import ChangeRequest, Memory
 from services.memory.remainders import Remainder, Words, sentences_without, without
-from state.memory import PlannedItem
+from state.memory import ItemChange
 
 _TELLS_OF = 0.5
 """Share of a value's words by which a clause is what it was filed from."""
@@ -27,7 +27,7 @@ class Removal:
     messages: dict[UUID, str | None] = field(default_factory=dict)
     """What memory keeps of each message; None = nothing."""
     episodes: list[str] = field(default_factory=list)
-    items: list[PlannedItem] = field(default_factory=list)
+    items: list[ItemChange] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
     """What goes, in the user's words."""
     also: list[str] = field(default_factory=list)
@@ -100,15 +100,13 @@ class Closure:
         owner = request.owner
         gone: list[str] = []
         for message in await self._finder.messages(owner, list(sources.texts)):
-            if message.role != "user" and message.id not in sources.whole:
-                continue
-            rest = Remainder("", (message.content,))
-            if message.id not in sources.whole:
-                found = _without(message.content, sources.texts[message.id])
-                if not found.gone and replaces:
+            message_id, rest = UUID(message.id), Remainder("", (message.text,))
+            if message_id not in sources.whole:
+                found = _without(message.text, sources.texts[message_id])
+                if message.role != "user" or (replaces and not found.gone):
                     continue
                 rest = found if found.gone else rest  # nothing can be told apart, as in a translation
-            removal.messages[message.id] = rest.text or None
+            removal.messages[message_id] = rest.text or None
             removal.told += rest.gone
             removal.also += rest.also_gone
             gone += [*rest.gone, *rest.also_gone]
@@ -117,8 +115,7 @@ class Closure:
                 left = sentences_without(content, " ".join(gone)) if removal.messages[asked] else ""
                 removal.messages[answer_id] = left or None
         for text, answer in await self._finder.repeated(request, gone):
-            if answer.id not in removal.messages:
-                removal.messages[answer.id] = sentences_without(answer.content, text) or None
+            removal.messages.setdefault(UUID(answer.id), sentences_without(answer.text, text) or None)
 
 
 def tells_of(clause: str, value: str) -> bool:

@@ -1,11 +1,11 @@
 """Core memory: what an expert always knows of a user, in named sections of JSON.
 
-PostgreSQL is the truth, Redis holds a copy for turns. Every change is kept with its old and new value, and logged
-in the transaction that makes it; changes of one core memory are made one after the other, so that none is lost.
+Every change is kept with its old and new value, and logged in the transaction that makes it; changes of one core
+memory are made one after the other, so that none is lost.
 """
 
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -13,32 +13,37 @@ from uuid import UUID
 from psycopg.rows import tuple_row
 from uuid_utils.compat import uuid7
 
-from services.errors import BrokenReference, Conflict, InvalidInput, NotFound
+from services.errors import Conflict, InvalidInput, NotFound
 from services.memory import core_sql
 from services.memory.as_of import as_of
-from services.memory.blocks import AddedItem, Block, Change, ItemsChanged, Owner, SectionChange, stored_of
-from services.memory.cache import CoreMemoryCache
+from services.memory.blocks import (
+    BACKGROUND,
+    AddedItem,
+    Block,
+    Change,
+    Owner,
+    SectionChange,
+    blocks_of,
+    sections_of,
+)
 from services.memory.content import check_section, check_size, check_values
-from services.memory.core_values import digests_pinned, pinned_among, without_removals_of
-from services.memory.items import ItemChange, apply_changes, canonical, merge_patch
-from services.memory.operations import Actor, OperationLog, Trigger
+from services.memory.core_values import digests_pinned
+from services.memory.items import canonical, merge_patch
+from services.memory.operations import Actor, Entry, OperationLog, Trigger
 from services.memory.provenance import taken_back
 from services.platform.connections import Connection, again_if_contended
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
+from state.memory import ItemChange
 from state.prompt import CoreMemorySections
-
-_BACKGROUND: frozenset[Actor] = frozenset(["filing", "maintenance"])
-"""Actors that never take a pinned value away."""
 
 
 class CoreMemory:
     """Reads and changes core memory."""
 
-    def __init__(self, database: Database, cache: CoreMemoryCache, log: OperationLog, *, on: bool = True) -> None:
+    def __init__(self, database: Database, log: OperationLog, *, on: bool = True) -> None:
         """With `on` false turns know of none; what is stored stays, and can be read and changed."""
         self._database = database
-        self._cache = cache
         self._log = log
         self._on = on
 
@@ -71,34 +76,20 @@ class CoreMemory:
 
         With `at`, as they were at that moment; a section that was removed since is not there.
         """
-        rows = await self._rows(owner, visible=False, at=at)
-        return [Block(row[1], row[2], row[3], row[5], row[6]) for row in rows if row[1] is not None]
+        return blocks_of(await self._rows(owner, visible=False, at=at))
 
     async def known(self, owner: Owner) -> dict[str, dict[str, Any]]:
-        """The content of every section as prompts show it, a space's laid over the shared ones; never cached."""
-        stored = stored_of(await self._rows(owner, visible=True))
-        return {name: block["content"] for name, block in stored.sections.items()} if stored else {}
+        """The content of every section as prompts show it, a space's laid over the shared ones."""
+        sections = sections_of(await self._rows(owner, visible=True))
+        return {name: block["content"] for name, block in sections.items()}
 
-    async def for_turn(self, owner: Owner, at_least: int | None) -> CoreMemorySections:
-        """Every section as a prompt needs it: the cached ones, if they are of generation `at_least` or newer.
-
-        With `at_least` 0 there is none and no store is asked; with None only PostgreSQL is believed.
+    async def for_turn(self, owner: Owner) -> CoreMemorySections:
+        """Every section as a prompt needs it.
 
         Raises:
-            DatabaseUnavailable: nothing fitting is cached, and the database does not answer.
+            DatabaseUnavailable: the database does not answer.
         """
-        if not self._on or at_least == 0:
-            return {}
-        if at_least is not None:
-            cached = await self._cache.get(owner.user_id, owner.expert_id, owner.space_id)
-            if cached is not None and cached.generation >= at_least:
-                return cached.sections
-        stored = stored_of(await self._rows(owner, visible=True))
-        if stored is None:
-            return {}
-        key = await self._database.user_key(owner.tenant_id, user_id=owner.user_id)
-        await self._cache.put(owner.user_id, owner.expert_id, stored, owner.space_id, key=key)
-        return stored.sections
+        return sections_of(await self._rows(owner, visible=True)) if self._on else {}
 
     @again_if_contended
     async def update(self, owner: Owner, section: str, patch: dict[str, Any], trigger: Trigger) -> Block:
@@ -109,7 +100,6 @@ class CoreMemory:
         Raises:
             InvalidInput: the section's name, the patch, or the section's size with it is not accepted, or the
                 owner has the most sections already.
-            NotFound: the owner, or the conversation, was erased.
         """
         check_section(section)
         check_values(patch)
@@ -122,61 +112,40 @@ class CoreMemory:
 
     async def change_items(
         self, connection: Connection, owner: Owner, changes: Sequence[ItemChange], trigger: Trigger
-    ) -> ItemsChanged:
+    ) -> list[ItemChange]:
         """Add, replace and remove single items (`items.py`) in the caller's transaction; everything else stays.
 
-        Each section that changes gets one new version; what changes nothing makes none. A change made in the
-        background that would take a pinned value away counts as unmatched. Nothing is cached, as the caller may
-        yet roll back: turns believe no copy older than the stored generation.
+        Each section that changes gets one new version; what changes nothing makes none.
+
+        Returns:
+            Changes that found no item to change, or in the background would take a pinned one away.
 
         Raises:
             InvalidInput: a section's name or a value is not accepted, or a section would be too large.
-            NotFound: the owner was erased.
         """
-        for change in changes:
-            check_section(change.section)
-            check_values({change.field: change.value})
-        blocks, unmatched = [], []
-        for section in sorted({each.section for each in changes}):  # two transactions never wait for each other
-            changing = await self._locked(connection, owner, section)
-            old = changing.content
+        unmatched, entries = list[ItemChange](), list[Entry]()
+        for section, changing in (await self._sections(connection, owner, changes, {trigger.actor})).items():
             wanted = [change for change in changes if change.section == section]
-            if trigger.actor in _BACKGROUND and changing.version:
-                wanted, refused = await _sparing_pinned(changing, wanted)
-                unmatched += refused
-            applied = apply_changes(old or {}, wanted)
-            unmatched += applied.unmatched
-            if not _equal(old or {}, applied.content):
-                await changing.write(applied.content, "core_memory_change", trigger)
-            if changing.version:
-                blocks.append(changing.block)
-        return ItemsChanged(blocks, unmatched)
+            unmatched += changing.apply(wanted, trigger)
+            entries += await changing.store()
+        await self._log.append_all(connection, owner.tenant_id, owner.user_id, entries)
+        return unmatched
 
     async def add_items(
         self, connection: Connection, owner: Owner, added: Sequence[AddedItem]
     ) -> list[InvalidInput | None]:
-        """Add items, each with a version of its own, in a few statements of the caller's transaction.
-
-        What would take a pinned value away in the background is left as it is.
+        """Do the same with single items, each with a version of its own, in a few statements.
 
         Returns:
             For each item why it was not accepted, and nothing was logged; None = it was.
-
-        Raises:
-            NotFound: the owner was erased.
         """
-        changing: dict[str, tuple[SectionChange, Collection[bytes]]] = {}
-        for section in sorted({each.change.section for each in added}):
-            one = await self._locked(connection, owner, section)
-            spares = one.version and any(each.trigger.actor in _BACKGROUND for each in added)
-            pins = await digests_pinned(connection, owner.tenant_id, [one.block.id]) if spares else set[bytes]()
-            changing[section] = one, pins
-        refused = [_add(*changing[each.change.section], each) for each in added]
+        actors = {each.trigger.actor for each in added}
+        sections = await self._sections(connection, owner, [each.change for each in added], actors)
+        refused = [_why_not(sections[each.change.section], each) for each in added]
         entries = [each.of for each, why in zip(added, refused, strict=True) if why is None]
-        for one, _ in changing.values():
-            entries += await one.store()
-        if entries:
-            await self._log.append_all(connection, owner.tenant_id, owner.user_id, entries)
+        for changing in sections.values():
+            entries += await changing.store()
+        await self._log.append_all(connection, owner.tenant_id, owner.user_id, entries)
         return refused
 
     async def take_back(
@@ -220,7 +189,7 @@ class CoreMemory:
 
         Raises:
             Conflict: the section's version is another than `expected_version` (0 = there is none yet).
-            InvalidInput, NotFound: as `update`.
+            InvalidInput: as `update`.
         """
         check_section(section)
         check_size(section, content)
@@ -274,15 +243,10 @@ class CoreMemory:
 
     @asynccontextmanager
     async def _changing(self, owner: Owner, section: str) -> AsyncIterator[SectionChange]:
-        """Open a transaction in which nobody else changes this core memory; refresh the cache afterwards."""
-        with _erased_is_not_found():
-            async with self._database.tenant(owner.tenant_id) as connection:
-                changing = await self._locked(connection, owner, section)
-                yield changing
-        owner = changing.owner
-        if changing.changed and owner.space_id is None:  # turns in a space read what is shared as well
-            key = await self._database.user_key(owner.tenant_id, user_id=owner.user_id)
-            await self._cache.put(owner.user_id, owner.expert_id, changing.stored, key=key)
+        """Open a transaction in which nobody else changes this core memory."""
+        async with self._database.tenant(owner.tenant_id) as connection:
+            changing = await self._locked(connection, owner, section)
+            yield changing
 
     async def _locked(self, connection: Connection, owner: Owner, section: str) -> SectionChange:
         """Lock the core memory that holds a section, for the rest of the transaction."""
@@ -292,6 +256,18 @@ class CoreMemory:
         await changing.look()
         return changing
 
+    async def _sections(
+        self, connection: Connection, owner: Owner, changes: Sequence[ItemChange], actors: Collection[Actor]
+    ) -> dict[str, SectionChange]:
+        """Lock the sections that changes name, in order: two transactions never wait for each other."""
+        sections = {
+            each: await self._locked(connection, owner, each) for each in sorted({c.section for c in changes})
+        }
+        for changing in sections.values():
+            if changing.version and not BACKGROUND.isdisjoint(actors):
+                changing.pins = await digests_pinned(connection, owner.tenant_id, [changing.block.id])
+        return sections
+
     async def _rows(self, owner: Owner, *, visible: bool, at: datetime | None = None) -> Sequence[Sequence[Any]]:
         values = {**vars(owner), "visible": visible, "as_of": at}
         if at is None:
@@ -299,37 +275,12 @@ class CoreMemory:
         return await self._database.fetch(owner.tenant_id, as_of(core_sql.READ), values, tuple_row)
 
 
-def _add(changing: SectionChange, pins: Collection[bytes], added: AddedItem) -> InvalidInput | None:
-    """Add the version that an item makes, if it makes any; return why it is not accepted."""
-    old, change = changing.content or {}, added.change
-    pinned = pinned_among(changing.block.id, old, pins) if pins else ()
+def _why_not(changing: SectionChange, added: AddedItem) -> InvalidInput | None:
     try:
-        check_section(change.section)
-        check_values({change.field: change.value})
-        kept, _ = without_removals_of(pinned, old, [change]) if pinned else ([change], [])
-        new = apply_changes(old, kept).content
-        if not _equal(old, new):
-            changing.add_version(new, "core_memory_change", added.trigger)
+        changing.apply([added.change], added.trigger)
     except InvalidInput as error:
         return error
     return None
-
-
-async def _sparing_pinned(
-    changing: SectionChange, changes: Sequence[ItemChange]
-) -> tuple[list[ItemChange], list[ItemChange]]:
-    """Return the changes of a section that take no pinned value away, and the others."""
-    block = changing.block
-    digests = await digests_pinned(changing.connection, changing.owner.tenant_id, [block.id])
-    return without_removals_of(pinned_among(block.id, block.content, digests), block.content, changes)
-
-
-@contextmanager
-def _erased_is_not_found() -> Iterator[None]:
-    try:
-        yield
-    except BrokenReference:
-        raise NotFound("There is no such expert or conversation any more.") from None
 
 
 def _equal(one: dict[str, Any], other: dict[str, Any]) -> bool:

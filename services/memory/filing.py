@@ -23,20 +23,11 @@ from services.jobs.tasks import RunningJob
 from services.llm.chat_models import ChatModels
 from services.llm.structured_output import ask_for
 from services.memory.blocks import Owner
-from services.memory.core import CoreMemory
 from services.memory.filing_checks import FilingEvidence, checked
-from services.memory.filing_prompt import Answer, FilingOperation, filing_of_answer, filing_prompt
-from services.memory.filing_store import (
-    FILE_MEMORY,
-    FilingStore,
-    StoredBatch,
-    StoredMessage,
-    WaitingTurns,
-    request_of,
-)
-from services.memory.items import SINGLE_FIELDS, ItemChange, apply_changes
-from services.memory.model import ChangeRequest, Memory
-from services.memory.planner import SECTION, ChangePlanner, KnownSections
+from services.memory.filing_prompt import Answer, Batch, FilingOperation, Said, filing_of_answer, filing_prompt
+from services.memory.filing_store import FILE_MEMORY, FilingStore, WaitingTurns, request_of
+from services.memory.model import Memory
+from services.memory.planner import ChangePlanner
 from services.memory.proposals import Proposals
 from services.memory.quotes import own_text
 from services.memory.removal.hiding import Hiding, only_adds
@@ -45,79 +36,6 @@ from services.platform.connections import Connection
 from services.platform.metrics import MEMORY_FILING_OPERATIONS, MEMORY_FILINGS
 from services.platform.patience import beside_the_loop
 from state.memory import PlannedChange
-
-_EVENTS = frozenset(["event", "events", "decision", "decisions", "outcome", "outcomes"])
-"""Fields of what matters only when its subject returns: it is written, and not shown in every prompt."""
-
-
-class FilingPlans:
-    """Plans operations."""
-
-    def __init__(self, planner: ChangePlanner, core: CoreMemory) -> None:
-        self._planner = planner
-        self._core = core
-
-    async def plan_all(
-        self,
-        owner: Owner,
-        memories: Mapping[str, Memory],
-        operations: Sequence[tuple[FilingOperation, StoredMessage]],
-    ) -> list[PlannedChange]:
-        """Return what each operation changes.
-
-        Args:
-            memories: those that the model was shown, by their short ids.
-            operations: each with the user's message that it rests on.
-        """
-        adds = any(operation.kind == "add" for operation, _ in operations)
-        known = dict(await self._core.known(owner)) if adds else {}
-        planned = []
-        for operation, message in operations:
-            plan = await self._plan(owner, memories, known, operation, message)
-            planned.append(plan)
-            if operation.kind == "add":  # the next must not count on room that this one takes
-                added = [ItemChange(**item) for item in plan["items"]]
-                known[SECTION] = apply_changes(known.get(SECTION, {}), added).content
-        return planned
-
-    async def _plan(
-        self,
-        owner: Owner,
-        memories: Mapping[str, Memory],
-        known: KnownSections,
-        operation: FilingOperation,
-        message: StoredMessage,
-    ) -> PlannedChange:
-        request = request_of(owner, message)
-        if operation.kind == "leave_out":
-            # A request never takes its own message away, so that it is made outside of it.
-            outside = ChangeRequest.outside_of_turns(owner, request.trigger)
-            return await self._planner.plan_leave_out(outside, [message.id])
-        if operation.kind == "add":
-            return self._addition(request, known, operation)
-        memory = memories[operation.memory]
-        if operation.kind == "replace":
-            plan = await self._planner.plan_replace(request, [memory], operation.text, field=memory.field)
-            return _written(plan, operation.text) if memory.kind == "written" else plan
-        if operation.kind == "end":
-            return await self._planner.plan_end(request, memory, operation.date)
-        return await self._planner.plan_forget(request, [memory], target=operation.quote)
-
-    def _addition(self, request: ChangeRequest, known: KnownSections, operation: FilingOperation) -> PlannedChange:
-        field = operation.field
-        if field in _EVENTS:
-            return _written(self._planner.plan_kept(request, known, operation.text), operation.text)
-        # Adding to it would replace what it holds, which only `replace` may.
-        if field in SINGLE_FIELDS and known.get(SECTION, {}).get(field):
-            field = "facts"
-        return self._planner.plan_kept(request, known, operation.text, field=field)
-
-
-def _written(plan: PlannedChange, text: str) -> PlannedChange:
-    """Return a plan that writes a text where it would add a value; what memory says already stays as it is."""
-    items = [each for each in plan["items"] if each["action"] != "add"]
-    return {**plan, "items": items, "written": [text] if len(items) < len(plan["items"]) else plan["written"]}
-
 
 _LONG = 2_000
 """Characters of a batch that are compared in one step of the event loop."""
@@ -136,7 +54,7 @@ class _Decided:
     """What is to be done about a batch."""
 
     by: str
-    done: Sequence[tuple[FilingOperation, StoredMessage]] = ()
+    done: Sequence[tuple[FilingOperation, Said]] = ()
     """With the message that each rests on."""
     asked: Sequence[FilingOperation] = ()
     dropped: int = 0
@@ -144,7 +62,7 @@ class _Decided:
     in_story: bool = False
 
 
-_Planned = tuple[tuple[FilingOperation, StoredMessage], PlannedChange]
+_Planned = tuple[tuple[FilingOperation, Said], PlannedChange]
 
 
 class Filing:
@@ -155,7 +73,7 @@ class Filing:
         store: FilingStore,
         evidence: FilingEvidence,
         models: ChatModels,
-        plans: FilingPlans,
+        planner: ChangePlanner,
         hiding: Hiding,
         proposals: Proposals,
         jobs: JobQueue,
@@ -174,7 +92,7 @@ class Filing:
         self._store = store
         self._evidence = evidence
         self._models = models
-        self._plans = plans
+        self._planner = planner
         self._hiding = hiding
         self._proposals = proposals
         self._jobs = jobs
@@ -248,7 +166,7 @@ class Filing:
                 waiting = again
         raise Unavailable("The user's memory is being changed by others.")
 
-    async def _decide(self, batch: StoredBatch) -> _Decided:
+    async def _decide(self, batch: Batch) -> _Decided:
         """Ask the model about a batch, and check what it answers.
 
         Raises:
@@ -279,10 +197,11 @@ class Filing:
         dropped = len(found) - len(done) - len(asked)
         return _Decided("model", done, asked, dropped, shown.memories, answer.in_story)
 
-    async def _apply(self, batch: StoredBatch, decided: _Decided) -> int | None:
+    async def _apply(self, batch: Batch, decided: _Decided) -> int | None:
         """Carry out what was decided, all or nothing; return the number of changes, None if memory has changed."""
         owner = batch.owner
-        planned = await self._plans.plan_all(owner, decided.memories, decided.done)
+        operations = [(operation, request_of(owner, message)) for operation, message in decided.done]
+        planned = await self._planner.plan_filed(decided.memories, operations)
         changes = 0
         async with self._store.database.tenant(owner.tenant_id) as connection:
             await self._hiding.lock(connection, owner)
@@ -293,7 +212,7 @@ class Filing:
                 carry_out = self._add if adds else self._carry_out
                 changes += await carry_out(connection, owner, list(group))
             if proposals_wait:
-                await self._proposals.close_overtaken(connection, owner)
+                await self._proposals.questions.waiting(connection, owner)  # closes what is overtaken
             for operation in decided.asked:
                 await self._ask(connection, batch, operation, decided.memories.get(operation.memory))
             MEMORY_FILING_OPERATIONS.labels("dropped").inc(decided.dropped)
@@ -327,7 +246,7 @@ class Filing:
         return changes
 
     async def _ask(
-        self, connection: Connection, batch: StoredBatch, operation: FilingOperation, memory: Memory | None
+        self, connection: Connection, batch: Batch, operation: FilingOperation, memory: Memory | None
     ) -> None:
         """Let a change wait for the user."""
         request = request_of(batch.owner, batch.last)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
+from uuid import UUID
 
 import structlog
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
@@ -12,12 +13,14 @@ from pydantic import BaseModel, Field
 
 from services.errors import BadModelOutput
 from services.llm.structured_output import json_answer
+from services.memory.blocks import Owner
 from services.memory.items import item_text
 from services.memory.model import Memory
-from services.memory.quotes import foreign_spans
+from services.memory.quotes import own_parts
 from services.text.language import Language, language_of, sentences
 from services.text.storable import storable
 from services.time_reference.local_days import time_zone
+from state.memory import ForeignOrigin
 
 MOST_OPERATIONS = 8
 LONGEST_TEXT = 300
@@ -256,23 +259,37 @@ _WEEKDAYS = "一二三四五六日"
 
 @dataclass(frozen=True)
 class Said:
-    """A message as the model is shown it."""
+    """A message as memory keeps it."""
 
+    id: UUID
+    turn_id: UUID | None
+    conversation_id: UUID
     role: Literal["user", "assistant"]
     content: str
     created_at: datetime
+    origin: ForeignOrigin | None = None
+    has_images: bool = False
+    timezone: str = "UTC"
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether it was made from words that are neither the user's nor the assistant's."""
+        return self.origin is not None or (self.role == "assistant" and self.has_images)
 
     @property
     def is_hidden(self) -> bool:
         """Whether an answer was made from words that may instruct the model: only what it asks is shown."""
-        return False
+        return self.is_foreign and self.origin != "operator"
 
 
 @dataclass(frozen=True)
 class Batch:
     """What is filed in one call."""
 
-    timezone: str
+    owner: Owner
+    turn_ids: Sequence[UUID]
+    conversations: Sequence[UUID]
+    """In order; the last is where a story may go on."""
     messages: Mapping[str, Said]
     """The new ones by their short ids: u1, … of the user, a1, … of the assistant; in order."""
     earlier: Sequence[Said] = ()
@@ -281,20 +298,27 @@ class Batch:
     memories: Mapping[str, Memory] = field(default_factory=dict)
     """The nearest ones, by their short ids: m1, …"""
     in_story: bool = False
+    last_change: UUID | None = None
+    """The newest change of the user's memory before any of it was read."""
 
     @property
     def said(self) -> dict[str, str]:
         """Return the user's new messages by their short ids."""
         return {key: each.content for key, each in self.messages.items() if each.role == "user"}
 
+    @property
+    def last(self) -> Said:
+        """Return the newest message."""
+        return list(self.messages.values())[-1]
+
 
 def filing_prompt(batch: Batch) -> list[BaseMessage]:
     """Return the prompt that asks, as JSON, what to file of a batch."""
     language = language_of(list(batch.said.values()))
     names = _NAMES[language]
-    last = list(batch.messages.values())[-1].created_at
-    sections = [(names["today"], _when(last, batch.timezone, language, weekday=True))]
-    lines = [_memory(key, each, batch.timezone) for key, each in batch.memories.items()]
+    timezone = next(iter(batch.messages.values())).timezone
+    sections = [(names["today"], _when(batch.last.created_at, timezone, language, weekday=True))]
+    lines = [_memory(key, each, timezone) for key, each in batch.memories.items()]
     sections.append((names["memories"], "\n".join(lines) or names["none"]))
     if batch.done:
         sections.append((names["done"], "\n".join(f"- {each}" for each in batch.done)))
@@ -304,7 +328,7 @@ def filing_prompt(batch: Batch) -> list[BaseMessage]:
     new = [names["story"]] if batch.in_story else []
     for key, each in batch.messages.items():
         most = _LONGEST_SAID if each.role == "user" else _LONGEST_ANSWER
-        head = f"[{key}] {names[each.role]}, {_when(each.created_at, batch.timezone, language)}:"
+        head = f"[{key}] {names[each.role]}, {_when(each.created_at, timezone, language)}:"
         new += [head, *(f"> {line}" for line in _shown(each)[:most].splitlines())]
     sections.append((names["new"], "\n".join(new)))
     body = "\n\n".join(f"## {heading}\n{text}" for heading, text in sections)
@@ -314,16 +338,12 @@ def filing_prompt(batch: Batch) -> list[BaseMessage]:
 
 def _shown(said: Said) -> str:
     """Return a message without the text of others: the model is not to read what may instruct it."""
-    if said.role == "assistant":
-        if not said.is_hidden:
-            return said.content
+    if said.role == "assistant" and said.is_hidden:
         asked = [each.text for each in sentences(said.content) if each.asks]
         return f"[…] {asked[-1]}" if asked else "[…]"
-    shown, end = "", 0
-    for span in foreign_spans(said.content):
-        shown += said.content[end : span.start] + "[…]"
-        end = span.end
-    return shown + said.content[end:]
+    if said.role == "assistant":
+        return said.content
+    return "[…]".join(own_parts(said.content))
 
 
 def _when(at: datetime, timezone: str, language: Language, *, weekday: bool = False) -> str:

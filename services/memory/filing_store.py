@@ -17,11 +17,10 @@ from services.jobs.queue import JobQueue
 from services.memory.blocks import Owner
 from services.memory.filing_prompt import Batch, Said
 from services.memory.model import ChangeRequest
-from services.memory.operations import Operation, OperationLog, Trigger
+from services.memory.operations import LAST_CHANGE, Operation, OperationLog, Trigger
 from services.platform.connections import Connection
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
-from state.memory import ForeignOrigin
 
 FILE_MEMORY: LiteralString = "file_memory"
 """Task that files what a user said."""
@@ -120,15 +119,8 @@ WHERE o.tenant_id = %(tenant_id)s AND o.user_id = %(user_id)s AND o.turn_id = AN
   AND o.type = 'memory_command' AND o.undone_at IS NULL
 ORDER BY o.at, o.id
 """
-# Searches and proposals change nothing.
-_LAST_CHANGE: LiteralString = """
-SELECT id FROM memory_operations
-WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type <> 'memory_proposal'
-  AND right(type, 7) <> '_search'
-ORDER BY at DESC, id DESC LIMIT 1
-"""
 _STATE: LiteralString = f"""
-SELECT ({_LAST_CHANGE}), EXISTS (
+SELECT ({LAST_CHANGE}), EXISTS (
     SELECT FROM memory_operations
     WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type = 'memory_proposal'
       AND results->>'state' = 'waiting'
@@ -154,47 +146,6 @@ class WaitingTurns:
     """How many are of other experts and spaces."""
 
 
-@dataclass(frozen=True)
-class StoredMessage(Said):
-    """A message as memory keeps it."""
-
-    id: UUID
-    turn_id: UUID | None
-    conversation_id: UUID
-    origin: ForeignOrigin | None
-    has_images: bool
-    timezone: str
-
-    @property
-    def is_foreign(self) -> bool:
-        """Whether it was made from words that are neither the user's nor the assistant's."""
-        return self.origin is not None or (self.role == "assistant" and self.has_images)
-
-    @property
-    def is_hidden(self) -> bool:
-        """Whether an answer was made from words that may instruct the model: only what it asks is shown."""
-        return self.is_foreign and self.origin != "operator"
-
-
-@dataclass(frozen=True, kw_only=True)
-class StoredBatch(Batch):
-    """What one call covers, with the ids of what it shows."""
-
-    owner: Owner
-    turn_ids: Sequence[UUID]
-    conversations: Sequence[UUID]
-    """In order; the last is where a story may go on."""
-    messages: Mapping[str, StoredMessage]
-    earlier: Sequence[StoredMessage]
-    last_change: UUID | None
-    """The newest change of the user's memory before any of it was read."""
-
-    @property
-    def last(self) -> StoredMessage:
-        """Return the newest message."""
-        return list(self.messages.values())[-1]
-
-
 class FilingStore:
     """Reads what is to be filed, and records what was."""
 
@@ -218,15 +169,15 @@ class FilingStore:
         [row] = await self.database.read(tenant_id, Query(_LAST, values, tuple_row))
         return row[0], row[1]
 
-    async def batch(self, waiting: WaitingTurns) -> StoredBatch:
+    async def batch(self, waiting: WaitingTurns) -> Batch:
         """Return the oldest turns that wait, as many as one call covers."""
         owner = waiting.owner
         values: dict[str, Any] = {**vars(owner), "turn_ids": list(waiting.turns)[:_MOST_TURNS]}
         # What is read later than the newest change tells at least what it changed.
         changes, found = await self.database.read_each(
             owner.tenant_id,
-            Query(_LAST_CHANGE, values, tuple_row),
-            Query(_SAID, values, class_row(StoredMessage)),
+            Query(LAST_CHANGE, values, tuple_row),
+            Query(_SAID, values, class_row(Said)),
             of_one_moment=False,
         )
         taken = _portion(values["turn_ids"], found)
@@ -243,12 +194,11 @@ class FilingStore:
             "limit": _EARLIER,
         }
         earlier, done, story = await asyncio.gather(
-            self.database.read(owner.tenant_id, Query(_BEFORE, values, class_row(StoredMessage))),
+            self.database.read(owner.tenant_id, Query(_BEFORE, values, class_row(Said))),
             self.database.read(owner.tenant_id, Query(_DONE, values, tuple_row)),
             self.database.read(owner.tenant_id, Query(_STORY, values, tuple_row)),
         )
-        return StoredBatch(
-            timezone=next((each.timezone for each in messages.values()), "UTC"),
+        return Batch(
             owner=owner,
             turn_ids=taken,
             conversations=conversations,
@@ -270,13 +220,9 @@ class FilingStore:
         return row[0], row[1]
 
     async def record(
-        self, connection: Connection, batch: StoredBatch, *, by: str, counts: Mapping[str, int], in_story: bool
+        self, connection: Connection, batch: Batch, *, by: str, counts: Mapping[str, int], in_story: bool
     ) -> None:
-        """Record in a transaction of the caller's that a batch is filed.
-
-        Raises:
-            NotFound: the user, or a conversation, was erased.
-        """
+        """Record in a transaction of the caller's that a batch is filed."""
         owner = batch.owner
         results = {**counts, "by": by, "turns": [str(each) for each in batch.turn_ids], "story": in_story}
         trigger = Trigger(
@@ -287,13 +233,13 @@ class FilingStore:
         )
 
 
-def request_of(owner: Owner, message: StoredMessage) -> ChangeRequest:
+def request_of(owner: Owner, message: Said) -> ChangeRequest:
     """Return for whom memory is changed, and because of which message."""
     ids = (message.id, message.conversation_id, message.turn_id, owner.expert_id, owner.space_id)
     return ChangeRequest(owner, message.conversation_id, message.id, Trigger("filing", *ids))
 
 
-def _portion(turn_ids: Sequence[UUID], messages: Sequence[StoredMessage]) -> list[UUID]:
+def _portion(turn_ids: Sequence[UUID], messages: Sequence[Said]) -> list[UUID]:
     """Return the first turns, up to the characters that one call covers."""
     taken, characters = list[UUID](), 0
     for turn_id in turn_ids:
@@ -306,9 +252,9 @@ def _portion(turn_ids: Sequence[UUID], messages: Sequence[StoredMessage]) -> lis
     return taken
 
 
-def _numbered(messages: Sequence[StoredMessage]) -> dict[str, StoredMessage]:
+def _numbered(messages: Sequence[Said]) -> dict[str, Said]:
     """Return messages by short ids: u1, … of the user, a1, … of the assistant."""
-    numbered: dict[str, StoredMessage] = {}
+    numbered: dict[str, Said] = {}
     counts = {"user": 0, "assistant": 0}
     for each in messages:
         counts[each.role] += 1

@@ -6,9 +6,9 @@ Exactly one clear best is meant; where several may be, they are candidates, and 
 import asyncio
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 from typing import Any, Literal
 from uuid import UUID
 
@@ -26,7 +26,7 @@ from services.memory.core_values import digest_of_value
 from services.memory.items import values_of
 from services.memory.model import ChangeRequest, Memory
 from services.memory.quotes import folded
-from services.memory.remainders import Words, clauses, labelled, patterns_of, speaks_of_another, words_of
+from services.memory.remainders import Words, clauses_of, labelled, patterns_of, speaks_of_another, words_of
 from services.platform.patience import beside_the_loop
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
@@ -63,17 +63,6 @@ class Found:
     """What it means beyond doubt: one statement, wherever it stands."""
     candidates: Sequence[Memory] = ()
     """If nothing is meant beyond doubt: what may be."""
-
-
-@dataclass(frozen=True)
-class Stored:
-    """A message or a written memory."""
-
-    kind: Literal["message", "episode"]
-    id: UUID
-    role: Literal["user", "assistant"]
-    content: str
-    created_at: datetime
 
 
 class MemoryFinder:
@@ -166,20 +155,10 @@ class MemoryFinder:
             values = await self.values(owner, reaches_shared=reaches_shared)
             return next((each for each in values if each.id == memory_id), None)
         asked = {**vars(owner), "id": UUID(memory_id), "reaches_shared": reaches_shared}
-        rows = await self._database.fetch(owner.tenant_id, sql.EPISODE, asked, tuple_row)
+        rows = await self._database.fetch(owner.tenant_id, sql.EPISODE, asked, class_row(Memory))
         if rows:
-            content, message_ids, at, pinned = rows[0]
-            first = message_ids[0] if message_ids else None
-            if content is not None:
-                return Memory("written", memory_id, content, at, pinned=pinned, message_id=first)
-            messages = await self.messages(owner, message_ids)
-            text = " / ".join(each.content for each in messages)
-            return Memory("said", str(first), text, at, pinned=pinned, message_id=first) if messages else None
-        messages = await self.messages(owner, [UUID(memory_id)])
-        if not messages:
-            return None
-        [message] = messages
-        return Memory("said", memory_id, message.content, message.created_at, message_id=message.id)
+            return rows[0] if rows[0].text else None
+        return next(iter(await self.messages(owner, [UUID(memory_id)])), None)
 
     async def values(self, owner: Owner, *, reaches_shared: bool = True) -> list[Memory]:
         """Return the values of core memory, those of the owner's space first."""
@@ -190,11 +169,8 @@ class MemoryFinder:
 
     async def written(self, owner: Owner) -> list[Memory]:
         """Return the newest written memories."""
-        query = Query(sql.WRITTEN, {**vars(owner), "most": _MOST_MENTIONS}, tuple_row)
-        return [
-            Memory("written", memory_id, text, at, pinned=pinned, message_id=message_id)
-            for memory_id, text, at, pinned, message_id in await self._database.read(owner.tenant_id, query)
-        ]
+        query = Query(sql.WRITTEN, {**vars(owner), "most": _MOST_MENTIONS}, class_row(Memory))
+        return await self._database.read(owner.tenant_id, query)
 
     async def nearest(self, request: ChangeRequest, texts: Sequence[str], *, limit: int = 12) -> list[Memory]:
         """Return the values and written memories nearest to any of some texts, at least one.
@@ -209,24 +185,24 @@ class MemoryFinder:
             known = [known[int(at)] for at in np.argsort(-likeness)]
         return known[:limit]
 
-    async def previous(self, request: ChangeRequest) -> Stored | None:
+    async def previous(self, request: ChangeRequest) -> Memory | None:
         """Return the user's last message before the request's."""
         asked = {"tenant_id": request.owner.tenant_id, "conversation_id": request.conversation_id}
         asked["message_id"] = request.message_id
-        found = await self._database.fetch(request.owner.tenant_id, sql.PREVIOUS, asked, class_row(Stored))
+        found = await self._database.fetch(request.owner.tenant_id, sql.PREVIOUS, asked, class_row(Memory))
         return found[0] if found else None
 
-    async def messages(self, owner: Owner, ids: Sequence[UUID]) -> list[Stored]:
+    async def messages(self, owner: Owner, ids: Sequence[UUID]) -> list[Memory]:
         """Return messages of the owner as memory keeps them, oldest first."""
         asked = {**vars(owner), "message_ids": list(ids)}
-        return await self._database.fetch(owner.tenant_id, sql.MESSAGES, asked, class_row(Stored))
+        return await self._database.fetch(owner.tenant_id, sql.MESSAGES, asked, class_row(Memory))
 
     async def answers(self, owner: Owner, ids: Sequence[UUID]) -> list[tuple[UUID, str, UUID]]:
         """Return id and text of the answer to each of some messages, and which message it answers."""
         asked = {"tenant_id": owner.tenant_id, "message_ids": list(ids)}
         return await self._database.fetch(owner.tenant_id, sql.ANSWERS, asked, tuple_row)
 
-    async def repeated(self, request: ChangeRequest, texts: Sequence[str]) -> list[tuple[str, Stored]]:
+    async def repeated(self, request: ChangeRequest, texts: Sequence[str]) -> list[tuple[str, Memory]]:
         """Return the answers that have all of the words of some texts, each with the text."""
         if len(texts) > _FEW:
             every = await self._mentions(request, _ANYTHING, "assistant", None, reaches_shared=True)
@@ -234,18 +210,18 @@ class MemoryFinder:
         else:
             ask = partial(self._mentions, request, role="assistant", most=_MOST_MENTIONS, reaches_shared=True)
             found = [(text, await ask(patterns=patterns_of(text))) for text in texts]
-        characters = sum(len(each.content) for _, answers in found for each in answers)
+        characters = sum(len(each.text) for _, answers in found for each in answers)
         return await beside_the_loop(partial(_covered, found), characters=characters, most=_LONG)
 
     async def _stored(
         self, request: ChangeRequest, what: str, most: int | None, *, reaches_shared: bool
-    ) -> list[Stored]:
+    ) -> list[Memory]:
         some = {
             each.id: each
             for patterns, limit in ((patterns_of(what), most), (_ANYTHING, _MOST_MENTIONS))
             for each in await self._mentions(request, patterns, "user", limit, reaches_shared=reaches_shared)
         }
-        return sorted(some.values(), key=lambda each: (each.created_at, each.id), reverse=True)
+        return sorted(some.values(), key=attrgetter("at", "id"), reverse=True)
 
     async def _mentions(
         self,
@@ -255,7 +231,7 @@ class MemoryFinder:
         most: int | None,
         *,
         reaches_shared: bool,
-    ) -> list[Stored]:
+    ) -> list[Memory]:
         """Return what was said or written, of what matches most patterns the newest first; `most` None = all."""
         if not patterns:
             return []
@@ -270,25 +246,25 @@ class MemoryFinder:
         is_searched_here = self._database.vault is not None and patterns != _ANYTHING  # as it is encrypted
         if is_searched_here:
             values |= {"patterns": _ANYTHING, "most": most and _MOST_SCANNED}
-        found = await self._database.fetch(request.owner.tenant_id, sql.MENTIONS, values, class_row(Stored))
+        found = await self._database.fetch(request.owner.tenant_id, sql.MENTIONS, values, class_row(Memory))
         if not is_searched_here:
             return found
         parts = [re.sub(r"\\(.)", r"\1", each[1:-1]).lower() for each in patterns]
-        lowered = [(each.content.lower(), each) for each in found]
+        lowered = [(each.text.lower(), each) for each in found]
         matched = [(sum(part in content for part in parts), each) for content, each in lowered]
         matched = sorted((each for each in matched if each[0]), key=lambda each: -each[0])
         return [each for _, each in matched[:most]]
 
 
-def _covered(found: Iterable[tuple[str, Sequence[Stored]]]) -> list[tuple[str, Stored]]:
+def _covered(found: Iterable[tuple[str, Sequence[Memory]]]) -> list[tuple[str, Memory]]:
     """Return each text with those of its answers that have all of its words."""
-    words: dict[UUID, Words] = {}
+    words: dict[str, Words] = {}
     covered = []
     for text, answers in found:
         sought = Words.of(text)
         for each in answers:
             if each.id not in words:
-                words[each.id] = Words.of(each.content)
+                words[each.id] = Words.of(each.text)
             if sought.covered_by(words[each.id]):
                 covered.append((text, each))
     return covered
@@ -309,19 +285,16 @@ def _values_of(block: Block) -> Iterable[Memory]:
         yield Memory("value", memory_id, text, block.updated_at, section=block.section, field=field)
 
 
-def _places(stored: Iterable[Stored]) -> list[Memory]:
+def _places(stored: Iterable[Memory]) -> list[Memory]:
     """Return written memories, and each clause of what was said that is no question."""
     found = []
     for each in stored:
-        if each.kind == "episode":
-            found.append(Memory("written", str(each.id), each.content, each.created_at))
+        if each.kind == "written":
+            found.append(each)
             continue
-        asked = {number for number, sentence in enumerate(sentences(each.content)) if sentence.asks}
-        found += [
-            Memory("said", str(each.id), clause.text, each.created_at, message_id=each.id)
-            for clause in clauses(each.content)
-            if clause.sentence not in asked
-        ]
+        for sentence in sentences(each.text):
+            if not sentence.asks:
+                found += [replace(each, text=clause.text) for clause in clauses_of(sentence)]
     return found
 
 

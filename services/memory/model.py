@@ -6,8 +6,9 @@ from typing import Literal, Self
 from uuid import UUID, uuid4
 
 from services.memory.blocks import Owner
-from services.memory.operations import Trigger
+from services.memory.operations import Actor, Trigger
 from services.text.language import Language
+from state.turn import OpenTurn
 
 MemoryKind = Literal["value", "written", "said"]
 """A value of core memory, a written memory, or a statement in a message."""
@@ -29,6 +30,8 @@ class Memory:
     pinned: bool = False
     message_id: UUID | None = None
     """The message that it stands in, or was filed from."""
+    role: Literal["user", "assistant"] = "user"
+    """Who said it."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,12 @@ class ChangeRequest:
     trigger: Trigger
     language: Language | None = None
     """Of what is said about changes; None = that of their texts."""
+
+    @classmethod
+    def of_turn(cls, turn: OpenTurn, actor: Actor, language: Language | None) -> Self:
+        """Return for whom a turn changes memory."""
+        trigger = Trigger.of_turn(turn, actor)
+        return cls(Owner.of_turn(turn), turn.conversation_id, turn.user_message_id, trigger, language)
 
     @classmethod
     def outside_of_turns(cls, owner: Owner, trigger: Trigger) -> Self:

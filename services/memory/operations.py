@@ -5,15 +5,14 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, LiteralString
 from uuid import UUID
 
-import psycopg
 from psycopg.rows import class_row
 from uuid_utils.compat import uuid7
 
 from services.encryption.marks import WordsInJson, WordsJson, words, words_in_json, words_json
-from services.errors import Conflict, NotFound
+from services.errors import Conflict
 from services.identity.tenants import user_id_of
 from services.platform import span_names as names
 from services.platform.connections import Connection
@@ -21,6 +20,7 @@ from services.platform.postgres import Database
 from services.platform.shared_reads import page_after
 from services.platform.tracing import span
 from services.text.secrets import Secrets
+from state.turn import OpenTurn
 
 Actor = Literal["model", "user", "filing", "maintenance"]
 """Who changes memory: the answering model by a tool, the user (or a client for them) through the API, the filing
@@ -30,20 +30,17 @@ PROPOSAL = "memory_proposal"
 """Type under which a change that waits for the user stands in the log."""
 
 _OF_ENTRY = (
-    *(
-        "id",
-        "conversation_id",
-        "space_id",
-        "turn_id",
-        "type",
-        "field",
-        "old_value",
-        "new_value",
-        "query",
-        "results",
-    ),
-    "trigger",
+    *("id", "conversation_id", "space_id", "turn_id", "type", "field"),
+    *("old_value", "new_value", "query", "results", "trigger"),
 )
+
+# Searches and proposals change nothing.
+LAST_CHANGE: LiteralString = """
+SELECT id FROM memory_operations
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type <> 'memory_proposal'
+  AND right(type, 7) <> '_search'
+ORDER BY at DESC, id DESC LIMIT 1
+"""
 
 _ACCEPT = """
 UPDATE memory_operations
@@ -85,6 +82,11 @@ class Trigger:
     accepts: UUID | None = None
     """The proposal that the change carries out: accepted in the same transaction, so that neither is without the
     other."""
+
+    @classmethod
+    def of_turn(cls, turn: OpenTurn, actor: Actor) -> "Trigger":
+        """Return the trigger of what a turn changes."""
+        return cls(actor, turn.user_message_id, turn.conversation_id, turn.turn_id)
 
 
 @dataclass(frozen=True)
@@ -174,6 +176,8 @@ class OperationLog:
         Raises:
             Conflict, NotFound: as `append`.
         """
+        if not entries:
+            return []
         values: dict[str, Any] = {"tenant_id": tenant_id, "user_id": user_id}
         ids = [each.operation_id or uuid7() for each in entries]
         with ExitStack() as spans:
@@ -181,21 +185,14 @@ class OperationLog:
                 row = self._row(operation_id, entry)
                 values |= {f"{name}_{number}": row[name] for name in _OF_ENTRY}
                 spans.enter_context(_span_of(operation_id, entry))
-            try:
-                await connection.execute(_append(len(entries)), values)
-            except psycopg.errors.ForeignKeyViolation as error:
-                raise NotFound("The user, or the conversation, was erased in the meantime.") from error
+            await connection.execute(_append(len(entries)), values)
         # Where a change consists of parts, the operation that they belong to is what can be undone.
-        for operation_id, trigger in zip(ids, (each.trigger for each in entries), strict=True):
-            if trigger.accepts is not None and "part_of" not in trigger.details:
-                accepted = {
-                    "id": trigger.accepts,
-                    "tenant_id": tenant_id,
-                    "user_id": user_id,
-                    "by": str(operation_id),
-                }
+        for operation_id, entry in zip(ids, entries, strict=True):
+            accepts = entry.trigger.accepts
+            if accepts is not None and "part_of" not in entry.trigger.details:
+                accepted = {"id": accepts, "tenant_id": tenant_id, "user_id": user_id, "by": str(operation_id)}
                 if (await connection.execute(_ACCEPT, accepted)).rowcount == 0:
-                    raise Conflict(f"The proposal {trigger.accepts} was settled before.")
+                    raise Conflict(f"The proposal {accepts} was settled before.")
         return ids
 
     def _row(self, operation_id: UUID, entry: Entry) -> dict[str, Any]:

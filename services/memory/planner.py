@@ -9,8 +9,9 @@ from services.memory.closure import Closure
 from services.memory.content import MAX_SECTIONS, check_size
 from services.memory.core import CoreMemory
 from services.memory.core_values import CoreValues
+from services.memory.filing_prompt import FilingOperation
 from services.memory.finding import Found, MemoryFinder, is_id
-from services.memory.items import ItemChange, apply_changes
+from services.memory.items import SINGLE_FIELDS, apply_changes
 from services.memory.model import ChangeRequest, Memory
 from services.memory.plans import (
     known_already,
@@ -23,7 +24,7 @@ from services.memory.plans import (
 )
 from services.text.language import Language, compare, language_of
 from services.text.secrets import Secrets
-from state.memory import PlainForm, PlannedChange, PlannedItem
+from state.memory import ItemChange, PlainForm, PlannedChange
 
 Kept = Literal["remember", "standing"]
 """Kinds of what is kept: a fact, or a wish about all answers."""
@@ -31,6 +32,8 @@ KnownSections = Mapping[str, dict[str, Any]]
 """What core memory holds, by the names of its sections."""
 SECTION = "human"
 _FIELDS: dict[str, str] = {"remember": "facts", "standing": "wishes"}
+_EVENTS = frozenset(["event", "events", "decision", "decisions", "outcome", "outcomes"])
+"""Fields of what matters only when its subject returns: it is written, and not shown in every prompt."""
 LONGEST_ITEM = 300
 """Characters of a statement that is kept as one value."""
 _EDGES = " ,，.。;；!！"
@@ -56,20 +59,25 @@ class ChangePlanner:
         named = [await self._finder.by_id(request.owner, each) for each in ids]
         return Found([each for each in named if each is not None])
 
-    async def plan_named(self, request: ChangeRequest, what: str, *, ids: Sequence[str] = ()) -> PlannedChange:
-        """Plan to hide what ids or words name."""
-        found = await self.found(request, what, ids)
-        target = what or ", ".join(ids)
+    async def plan_named(
+        self,
+        request: ChangeRequest,
+        what: str,
+        *,
+        ids: Sequence[str] = (),
+        everything: bool = False,
+        language: Language | None = None,
+    ) -> PlannedChange:
+        """Plan to hide what ids or words name; with `everything`, every statement that has all of the words."""
+        if everything:
+            found = await self._finder.find(request, what, everything=True)
+        else:
+            found = await self.found(request, what, ids)
         if not found.meant:
-            return plan_of_nothing("forget", target, found.candidates, language_for(request, what))
-        return await self.plan_forget(request, found.meant, target=what, whole=bool(ids) or is_id(what))
-
-    async def plan_everything(self, request: ChangeRequest, what: str) -> PlannedChange:
-        """Plan to hide every statement that has all of some words."""
-        found = await self._finder.find(request, what, everything=True)
-        if not found.meant:
-            return plan_of_nothing("forget", what, (), language_for(request, what))
-        return await self.plan_forget(request, found.meant, target=what, whole=False)
+            target = what or ", ".join(ids)
+            return plan_of_nothing("forget", target, found.candidates, language or language_for(request, what))
+        whole = bool(ids) or (is_id(what) and not everything)
+        return await self.plan_forget(request, found.meant, target=what, whole=whole)
 
     async def plan_remember(
         self, request: ChangeRequest, text: str, *, field: str = "", kind: Kept = "remember"
@@ -104,7 +112,7 @@ class ChangePlanner:
         if _holds(content, text):
             return new_plan(kind, known_already(text, language), [text], target=text, has_changes=False)
         plan = new_plan(kind, summary_of(kind, [text], language), [text], target=text)
-        item = PlannedItem(action="add", section=SECTION, field=name, value=text, old=None)
+        item = ItemChange("add", SECTION, name, text)
         if _has_room(known, item):
             plan["items"] = [item]
         else:
@@ -155,13 +163,56 @@ class ChangePlanner:
 
     async def plan_leave_out(self, request: ChangeRequest, message_ids: Sequence[UUID]) -> PlannedChange:
         """Plan to keep messages, and what was made of them, out of memory."""
-        messages = await self._finder.messages(request.owner, message_ids)
-        said = [
-            Memory("said", str(each.id), each.content, each.created_at, message_id=each.id) for each in messages
-        ]
+        said = await self._finder.messages(request.owner, message_ids)
         gone = await self._closure.of(request, said, whole=True)
-        language = language_of([each.content for each in messages])
+        language = language_of([each.text for each in said])
         return plan_of("do_not_remember", "", language, gone)
+
+    async def plan_filed(
+        self, memories: Mapping[str, Memory], operations: Sequence[tuple[FilingOperation, ChangeRequest]]
+    ) -> list[PlannedChange]:
+        """Plan what filing wants changed: operations, each with the request of the message that it rests on.
+
+        `memories` are those that the model was shown, by their short ids.
+        """
+        adds = next((request for operation, request in operations if operation.kind == "add"), None)
+        known = dict(await self._core.known(adds.owner)) if adds else {}
+        planned = []
+        for operation, request in operations:
+            if operation.kind != "add":
+                planned.append(await self._of_filing(memories, operation, request))
+                continue
+            plan = self._of_addition(request, known, operation)
+            planned.append(plan)
+            # The next must not count on room that this one takes.
+            known[SECTION] = apply_changes(known.get(SECTION, {}), plan["items"]).content
+        return planned
+
+    async def _of_filing(
+        self, memories: Mapping[str, Memory], operation: FilingOperation, request: ChangeRequest
+    ) -> PlannedChange:
+        if operation.kind == "leave_out":
+            # A request never takes its own message away, so that it is made outside of it.
+            outside = ChangeRequest.outside_of_turns(request.owner, request.trigger)
+            return await self.plan_leave_out(outside, [request.message_id])
+        memory = memories[operation.memory]
+        if operation.kind == "replace":
+            plan = await self.plan_replace(request, [memory], operation.text, field=memory.field)
+            return _written(plan, operation.text) if memory.kind == "written" else plan
+        if operation.kind == "end":
+            return await self.plan_end(request, memory, operation.date)
+        return await self.plan_forget(request, [memory], target=operation.quote)
+
+    def _of_addition(
+        self, request: ChangeRequest, known: KnownSections, operation: FilingOperation
+    ) -> PlannedChange:
+        field = operation.field
+        if field in _EVENTS:
+            return _written(self.plan_kept(request, known, operation.text), operation.text)
+        # Adding to it would replace what it holds, which only `replace` may.
+        if field in SINGLE_FIELDS and known.get(SECTION, {}).get(field):
+            field = "facts"
+        return self.plan_kept(request, known, operation.text, field=field)
 
     async def plan_forms(
         self, request: ChangeRequest, forms: Sequence[PlainForm], message: str
@@ -178,7 +229,9 @@ class ChangePlanner:
     async def _of_form(self, request: ChangeRequest, form: PlainForm, message: str) -> PlannedChange:
         match form.kind:
             case "forget" | "forget_everything":
-                return await self._of_forgetting(request, form)
+                everything = form.kind == "forget_everything"
+                plan = await self.plan_named(request, form.what, everything=everything, language=form.language)
+                return {**plan, "own": "leave out"}
             case "remember" | "standing":
                 return await self.plan_remember(request, form.what[:LONGEST_ITEM], kind=form.kind)
             case "off_record":
@@ -190,28 +243,18 @@ class ChangePlanner:
                     return plan_of_leaving_out(form)
                 return await self._of_forgetting_last(request, form, message)
 
-    async def _of_forgetting(self, request: ChangeRequest, form: PlainForm) -> PlannedChange:
-        found = await self._finder.find(request, form.what, everything=form.kind == "forget_everything")
-        if found.meant:
-            plan = await self.plan_forget(request, found.meant, target=form.what, whole=False)
-        else:
-            plan = plan_of_nothing("forget", form.what, found.candidates, form.language)
-        plan["own"] = "leave out"
-        return plan
-
     async def _of_forgetting_last(self, request: ChangeRequest, form: PlainForm, message: str) -> PlannedChange:
         """Plan to hide the exchange before this message."""
         previous = await self._finder.previous(request)
         if previous is None:
             return plan_of_nothing("forget", message, (), form.language)
-        said = Memory("said", str(previous.id), previous.content, previous.created_at, message_id=previous.id)
-        plan = await self.plan_forget(request, [said], target=message)
+        plan = await self.plan_forget(request, [previous], target=message)
         plan["own"] = "leave out"
         return plan
 
     async def _of_remembering_last(self, request: ChangeRequest, form: PlainForm) -> PlannedChange:
         previous = None if form.rest else await self._finder.previous(request)
-        text = previous.content if previous else form.rest
+        text = previous.text if previous else form.rest
         if not text:
             return plan_of_nothing("remember", "", (), form.language)
         return await self.plan_remember(request, text[:LONGEST_ITEM])
@@ -222,12 +265,18 @@ def language_for(request: ChangeRequest, *texts: str) -> Language:
     return request.language or language_of([next((each for each in texts if each.strip()), "")])
 
 
-def _has_room(known: KnownSections, item: PlannedItem) -> bool:
+def _written(plan: PlannedChange, text: str) -> PlannedChange:
+    """Return a plan that writes a text where it would add a value; what memory says already stays as it is."""
+    items = [each for each in plan["items"] if each.action != "add"]
+    return {**plan, "items": items, "written": [text] if len(items) < len(plan["items"]) else plan["written"]}
+
+
+def _has_room(known: KnownSections, item: ItemChange) -> bool:
     """Return whether the section takes a value more, or may still be begun."""
     if SECTION not in known and len(known) >= MAX_SECTIONS:
         return False
     try:
-        check_size(SECTION, apply_changes(known.get(SECTION, {}), [ItemChange(**item)]).content)
+        check_size(SECTION, apply_changes(known.get(SECTION, {}), [item]).content)
     except InvalidInput:
         return False
     return True

@@ -5,8 +5,7 @@ it, and the user may ask about it there. Who asks for something to be forgotten 
 repeats of either is kept out of memory.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 
 from uuid_utils.compat import uuid7
 
@@ -16,7 +15,7 @@ from services.memory.remainders import sentences_without
 from services.text.language import Language, sentences
 from services.text.tokenizer import informative_terms
 from state.memory import Candidate, MemoryChange, MemoryChangeKind, PlainForm, PlannedChange, PlannedMessage
-from state.prompt import HistoryMessage
+from state.turn import OpenTurn
 
 _MOST_ITEMS = 5
 _LONGEST = 80
@@ -50,6 +49,7 @@ _WHICH: dict[Language, str] = {
     "en": "“{target}” may mean {candidates}; nothing was changed.",
     "zh": "“{target}”可能指{candidates}，没有改动。",
 }
+_CANDIDATE: dict[Language, str] = {"en": "“{text}” ({id})", "zh": "“{text}”（{id}）"}
 _THIS_MESSAGE: dict[Language, str] = {"en": "this message", "zh": "这条消息"}
 _CONFIRM: dict[Language, dict[MemoryChangeKind, str]] = {
     "en": {
@@ -77,41 +77,23 @@ _THEN: dict[Language, str] = {
 }
 
 
-def nothing_found(target: str, candidates: Sequence[Candidate], language: Language) -> str:
-    """Say that nothing was changed, and which memories may have been meant, with their ids."""
-    if not candidates:
-        return _NOTHING[language].format(target=shortened(target))
-    shown = (
-        f"“{shortened(each['text']).rstrip(' .。;；')}” ({each['id']})"
-        if language == "en"
-        else f"“{shortened(each['text']).rstrip(' .。;；')}”（{each['id']}）"
-        for each in candidates
-    )
-    return _WHICH[language].format(target=shortened(target), candidates=_listed(shown, language))
-
-
 def summary_of(
     kind: MemoryChangeKind, items: Sequence[str], language: Language, *, also: Sequence[str] = ()
 ) -> str:
     """Say what was changed, and what else the removed messages said."""
-    shown = [shortened(item).rstrip(" .。;；") for item in items[:_MOST_ITEMS]]
+    shown = list(map(_named, items[:_MOST_ITEMS]))
     more = len(items) - len(shown)
     if more > 0:
         shown.append(f"+{more}")
     summary = _DONE[language][kind].format(items=_listed(shown, language))
     if also:
-        summary += _ALSO[language].format(items=_listed(map(shortened, also[:_MOST_ITEMS]), language))
+        summary += _ALSO[language].format(items=_listed(map(_shortened, also[:_MOST_ITEMS]), language))
     return summary
 
 
 def known_already(text: str, language: Language) -> str:
     """Say that memory holds a text, so that nothing had to change."""
-    return _KNOWN[language].format(items=shortened(text).rstrip(" .。;；"))
-
-
-def this_message(language: Language) -> str:
-    """Return what stands for the present message."""
-    return _THIS_MESSAGE[language]
+    return _KNOWN[language].format(items=_named(text))
 
 
 def note_for_model(changes: Sequence[MemoryChange], language: Language) -> str:
@@ -129,10 +111,13 @@ def note_for_model(changes: Sequence[MemoryChange], language: Language) -> str:
     return "\n".join(["<memory_changes>", *done, "</memory_changes>", *confirm, _THEN[language]])
 
 
-def shortened(text: str) -> str:
-    """Return a text as a list shows it."""
+def _shortened(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
+
+
+def _named(text: str) -> str:
+    return _shortened(text).rstrip(" .。;；")
 
 
 def _listed(items: Iterable[str], language: Language) -> str:
@@ -183,19 +168,25 @@ def plan_of_nothing(
     kind: MemoryChangeKind, target: str, candidates: Sequence[Memory], language: Language
 ) -> PlannedChange:
     """Return the plan that changes nothing, as nothing, or more than one thing, may be meant."""
-    named = [Candidate(id=each.id, text=each.text) for each in candidates]
-    plan = new_plan(kind, nothing_found(target, named, language), target=target, has_changes=False)
-    if named:
-        plan["change"]["candidates"] = named
+    shown = [_CANDIDATE[language].format(text=_named(each.text), id=each.id) for each in candidates]
+    told = _WHICH[language] if candidates else _NOTHING[language]
+    told = told.format(target=_shortened(target), candidates=_listed(shown, language))
+    plan = new_plan(kind, told, target=target, has_changes=False)
+    if candidates:
+        plan["change"]["candidates"] = [Candidate(id=each.id, text=each.text) for each in candidates]
     return plan
 
 
 def plan_of_leaving_out(form: PlainForm) -> PlannedChange:
     """Return the plan by which the turn itself is not remembered."""
-    this = this_message(form.language)
-    plan = new_plan("do_not_remember", summary_of("do_not_remember", [this], form.language), [this])
+    plan = _plan_of_not_keeping(form.language)
     plan["own"] = "off the record" if form.kind == "off_record" else "leave out"
     return plan
+
+
+def _plan_of_not_keeping(language: Language) -> PlannedChange:
+    this = [_THIS_MESSAGE[language]]
+    return new_plan("do_not_remember", summary_of("do_not_remember", this, language), this)
 
 
 def own_once(planned: list[PlannedChange]) -> list[PlannedChange]:
@@ -209,45 +200,30 @@ def own_once(planned: list[PlannedChange]) -> list[PlannedChange]:
     return planned
 
 
-@dataclass(frozen=True)
-class Exchange:
-    """A message and its answer, with the ids under which they are stored."""
-
-    message_id: str
-    message: str
-    answer_id: str
-    answer: str
-
-    @property
-    def texts(self) -> dict[str, str]:
-        """Both by their ids."""
-        return {self.message_id: self.message, self.answer_id: self.answer}
-
-
-def repetition_off_record(
-    history: Sequence[HistoryMessage], exchange: Exchange, language: Language
+def repetition(
+    turn: OpenTurn, answer: str, said: Sequence[str], language: Language, *, off_record: bool
 ) -> list[PlannedChange]:
-    """Return the change that leaves out what an exchange shares with such messages; often none.
+    """Return the change that leaves out what a turn repeats of what was forgotten, or `off_record`; often none.
 
-    Of the answer every sentence goes that shares an informative word, of the message only questions: what the user
-    states again may be remembered.
+    Of the answer every sentence goes that shares an informative word with it, and of the message, too; off the
+    record only questions of the message: what the user states again may be remembered.
     """
-    said = [each["content"] for each in history if each["role"] == "user" and each.get("off_record")]
-    if not said:
+    words = " ".join(said)
+    message = _without_questions(turn.message, words) if off_record else sentences_without(turn.message, words)
+    left = (
+        (turn.user_message_id, turn.message, message),
+        (turn.answer_message_id, answer, sentences_without(answer, words)),
+    )
+    messages = [
+        PlannedMessage(message_id=str(message_id), memory_text=kept or None, off_record=off_record)
+        for message_id, text, kept in left
+        if kept != text.strip()
+    ]
+    if not messages:
         return []
-    left = {
-        exchange.message_id: _without_questions(exchange.message, " ".join(said)),
-        exchange.answer_id: sentences_without(exchange.answer, " ".join(said)),
-    }
-    return _left_out(exchange.texts, left, language, off_record=True)
-
-
-def repetition_of_forgotten(removed: Sequence[str], exchange: Exchange, language: Language) -> list[PlannedChange]:
-    """Return the change that leaves out what an exchange repeats of what it had forgotten; often none."""
-    if not removed:
-        return []
-    left = {key: sentences_without(text, " ".join(removed)) for key, text in exchange.texts.items()}
-    return _left_out(exchange.texts, left, language, off_record=False)
+    plan = _plan_of_not_keeping(language)
+    plan["messages"] = messages
+    return [plan]
 
 
 def _without_questions(message: str, said: str) -> str:
@@ -256,19 +232,3 @@ def _without_questions(message: str, said: str) -> str:
         each.text for each in sentences(message) if not each.asks or words.isdisjoint(informative_terms(each.text))
     )
     return "".join(kept).strip()
-
-
-def _left_out(
-    texts: Mapping[str, str], left: Mapping[str, str], language: Language, *, off_record: bool
-) -> list[PlannedChange]:
-    messages = [
-        PlannedMessage(message_id=key, memory_text=kept or None, off_record=off_record)
-        for key, kept in left.items()
-        if kept != texts[key].strip()
-    ]
-    if not messages:
-        return []
-    this = this_message(language)
-    plan = new_plan("do_not_remember", summary_of("do_not_remember", [this], language), [this])
-    plan["messages"] = messages
-    return [plan]

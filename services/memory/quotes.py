@@ -129,7 +129,7 @@ _ASKS_REMOVAL = re.compile(
 
 def own_text(message: str) -> str:
     """Return what the user says in a message themselves, its parts on lines of their own."""
-    return "\n".join(each.strip() for each in _own_parts(message) if each.strip())
+    return "\n".join(each.strip() for each in own_parts(message) if each.strip())
 
 
 def foreign_text(message: str) -> str:
@@ -151,7 +151,7 @@ def is_quoted(quote: str, message: str) -> bool:
     long_enough = len(_WORD.findall(sought)) >= _FEWEST_WORDS or len(_CHINESE.findall(sought)) >= _FEWEST_CHINESE
     if not long_enough or not informative_terms(sought):
         return False
-    return any(_stands_in(sought, folded(part)) for part in _own_parts(message))
+    return any(_stands_in(sought, folded(part)) for part in own_parts(message))
 
 
 def folded(text: str) -> str:
@@ -180,7 +180,8 @@ def _continues(text: str, at: int) -> bool:
     return at > 0 and len(around) == 2 and all(each.isalnum() and not _CHINESE.match(each) for each in around)  # noqa: PLR2004
 
 
-def _own_parts(message: str) -> Iterator[str]:
+def own_parts(message: str) -> Iterator[str]:
+    """Yield what the user says in a message themselves, before and between the texts of others."""
     end = 0
     for span in foreign_spans(message):
         yield message[end : span.start]

@@ -5,7 +5,7 @@ into a new sentence: what cannot stand alone goes as well, and the caller tells 
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -69,7 +69,6 @@ class Clause:
     end: int
     stands: bool
     """Whether it stands without what precedes it in its sentence."""
-    sentence: int
 
 
 @dataclass(frozen=True)
@@ -83,33 +82,36 @@ class Remainder:
     """Clauses that went with them because they cannot stand without them."""
 
 
-def clauses(text: str) -> list[Clause]:
-    """Split a text into clauses, in order; a sentence that cannot be split safely is one clause."""
-    return [clause for number, sentence in enumerate(sentences(text)) for clause in _clauses_of(sentence, number)]
-
-
 def without(text: str, goes: Callable[[str], bool]) -> Remainder:
-    """Return what is left of a text without the clauses for which `goes` is true.
+    """Return what is left of a text without the clauses for which `goes` is true, in the text's own words.
 
     What refers to a clause that goes (“and he is three”), or depends on it (“and train for a marathon”), goes too.
     """
-    parts = clauses(text)
-    kept: list[Clause] = []
-    gone: list[str] = []
-    also: list[str] = []
-    follows_gone = False
-    for part in parts[:_MOST_CLAUSES]:
-        if goes(part.text):
-            gone.append(part.text)
-            follows_gone = True
-        elif follows_gone and (not part.stands or _REFERS.match(part.text)):
-            also.append(part.text)
-        else:
-            kept.append(part)
-            follows_gone = False
-    if not gone:
-        return Remainder(text)
-    return Remainder(_joined(text, [*kept, *parts[_MOST_CLAUSES:]]), tuple(gone), tuple(also))
+    gone, also, written = list[str](), list[str](), ""
+    seen, follows_gone = 0, False
+    for sentence in sentences(text):
+        runs: list[list[Clause]] = [[]]
+        """Clauses that are kept, those together that stand next to each other."""
+        for part in clauses_of(sentence):
+            seen += 1
+            if seen <= _MOST_CLAUSES and goes(part.text):
+                gone.append(part.text)
+                follows_gone = True
+            elif seen <= _MOST_CLAUSES and follows_gone and (not part.stands or _REFERS.match(part.text)):
+                also.append(part.text)
+            else:
+                runs[-1].append(part)
+                follows_gone = False
+                continue
+            runs.append([])
+        if len(runs) == 1:
+            written += sentence.text
+            continue
+        mark = sentence.mark.strip() or ("。" if language_of([sentence.text]) == "zh" else ".")
+        space = "" if mark in "。！？" else " "
+        for run in filter(None, runs):
+            written += text[run[0].start : run[-1].end].strip(_EDGES) + mark + space
+    return Remainder(written.strip(), tuple(gone), tuple(also)) if gone else Remainder(text)
 
 
 def sentences_without(text: str, removed: str) -> str:
@@ -118,38 +120,8 @@ def sentences_without(text: str, removed: str) -> str:
     return "".join(each.text for each in sentences(text) if words.isdisjoint(informative_terms(each.text))).strip()
 
 
-def _joined(text: str, kept: Sequence[Clause]) -> str:
-    """Return clauses in the text's own words: what is next to each other as it is, everything else apart."""
-    written = ""
-    by_sentence = {
-        number: [each for each in kept if each.sentence == number] for number in {e.sentence for e in kept}
-    }
-    for number, sentence in enumerate(sentences(text)):
-        own = by_sentence.get(number, [])
-        whole = _clauses_of(sentence, number)
-        if len(own) == len(whole):
-            written += sentence.text
-            continue
-        mark = sentence.mark.strip() or ("。" if language_of([sentence.text]) == "zh" else ".")
-        space = "" if mark in "。！？" else " "
-        for run in _runs(own, whole):
-            written += text[run[0].start : run[-1].end].strip(_EDGES) + mark + space
-    return written.strip()
-
-
-def _runs(own: Sequence[Clause], whole: Sequence[Clause]) -> list[list[Clause]]:
-    """Return the clauses that are kept, those together that stand next to each other."""
-    places = {each.start: at for at, each in enumerate(whole)}
-    runs: list[list[Clause]] = []
-    for each in own:
-        if runs and places[each.start] == places[runs[-1][-1].start] + 1:
-            runs[-1].append(each)
-        else:
-            runs.append([each])
-    return runs
-
-
-def _clauses_of(sentence: Sentence, number: int) -> list[Clause]:
+def clauses_of(sentence: Sentence) -> list[Clause]:
+    """Split a sentence into clauses, in order; what cannot be split safely is one clause."""
     is_chinese = language_of([sentence.text]) == "zh"
     boundary = _CHINESE_COMMA if is_chinese else _AND
     is_short = len(sentence.text) <= _LONGEST_SENTENCE
@@ -171,7 +143,7 @@ def _clauses_of(sentence: Sentence, number: int) -> list[Clause]:
         words = sentence.text[begin:end].strip(_EDGES)
         if words:
             at = sentence.start
-            found_clauses.append(Clause(words, at + begin, at + end, stands, number))
+            found_clauses.append(Clause(words, at + begin, at + end, stands))
         begin, stands = following, next_stands
     return found_clauses
 

@@ -14,6 +14,7 @@ from psycopg.rows import class_row
 from services.memory.quotes import asks_removal
 from services.platform.postgres import Database
 from services.text.tokenizer import informative_terms, terms
+from state.turn import Read
 
 # A written memory without messages was imported, or written over MCP or the API, where agents write beside people.
 _AMONG: LiteralString = """
@@ -90,18 +91,6 @@ _EXACT = re.compile(r"\d{2,}|[^\W\d_]{0,30}\d[\w-]*|[\w.+-]{1,64}@[\w-]+|(?<!\A)
 _NEGATION = re.compile(
     r"\b(?:not|no|never|none|nothing|cannot|isn't|doesn't|don't|won't|without)\b|不|没|无|别|非", re.I
 )
-
-
-@dataclass(frozen=True)
-class Read:
-    """What a model has read before it changes memory."""
-
-    said: Sequence[str] = ()
-    """The user's own words, those of the message last."""
-    foreign: Sequence[str] = ()
-    """Documents, results of tools, images and pasted texts of the same turn."""
-    remembered: Sequence[str] = ()
-    """Texts made from such words earlier: answers, memories, summaries; and what the client's system said."""
 
 
 def rests_on_user(text: str, read: Read) -> bool:

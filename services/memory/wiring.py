@@ -5,7 +5,6 @@ from uuid import UUID
 from services.jobs.queue import JobQueue
 from services.llm.embeddings import Embedder
 from services.memory.archive import Archive
-from services.memory.cache import CoreMemoryCache
 from services.memory.catalog import EpisodeCatalog
 from services.memory.changes import Changes
 from services.memory.core import CoreMemory
@@ -24,13 +23,11 @@ from services.memory.proposals import Proposals
 from services.memory.recall.recall import Recall
 from services.memory.recall.working_sets import WorkingSets
 from services.memory.removal.exclusions import Exclusions
-from services.memory.removal.hiding import Hiding, RebuildTasks
-from services.memory.removal.undo import BranchMemory, Undo
+from services.memory.removal.hiding import Hiding
+from services.memory.removal.undo import Undo
 from services.memory.trust import ForeignOrigins
 from services.platform.milvus import Milvus
-from services.platform.patience import CircuitBreaker
 from services.platform.postgres import Database
-from services.platform.redis import RedisClient
 from services.platform.settings import Settings
 from services.text.caches import drop_texts
 from services.text.secrets import Secrets
@@ -43,17 +40,14 @@ class Memory:
         self,
         settings: Settings,
         database: Database,
-        cache: RedisClient,
         milvus: Milvus,
         embedder: Embedder,
         jobs: JobQueue,
-        remaking: RebuildTasks,
     ) -> None:
-        """Make them, with the jobs of the index; `remaking` names those that make again what is withdrawn."""
+        """Make them, with the jobs of the index."""
         secrets = Secrets(settings.memory_keep_secrets)
         self.vault = database.vault
         self.operations = OperationLog(database, secrets)
-        self.core_cache = CoreMemoryCache(cache, CircuitBreaker("Redis"), vault=database.vault)
         self.episodes = EpisodeStore(database, jobs, secrets)
         self.index = EpisodeIndex(
             milvus,
@@ -77,12 +71,11 @@ class Memory:
             embedder,
             budget_s=settings.memory_recall_budget_ms / 1000,
         )
-        self.core = CoreMemory(database, self.core_cache, self.operations, on=settings.memory_core)
-        self.hiding = Hiding(self.core, self.episodes, self.operations, jobs, remaking)
+        self.core = CoreMemory(database, self.operations, on=settings.memory_core)
+        self.hiding = Hiding(self.core, self.episodes, self.operations, jobs)
         self.archive = Archive(database, self.episodes, self.recall, self.operations)
         self.catalog = EpisodeCatalog(database, self.operations)
-        self.undo = Undo(database, self.hiding, self.operations)
-        self.branching = BranchMemory(self.hiding, self.operations)
+        self.undo = Undo(database, self.hiding, self.core, self.operations, jobs)
         self.pins = Pins(database, self.core, self.operations)
         self.values = CoreValues(database)
         self.known = KnownMemories(database, self.values)

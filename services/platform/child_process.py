@@ -7,8 +7,10 @@ import pwd
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,8 @@ import structlog
 
 _PR_SET_PDEATHSIG = 1
 _LOOK_S = 0.25
+STOP_S = 4.0
+"""Seconds after which a process that is asked to end is killed."""
 _FIRST_WAIT_S = 0.5
 _LONG_LIFE_S = 60.0
 """Seconds after which the end of a process is not blamed on its start."""
@@ -24,86 +28,110 @@ _LONG_LIFE_S = 60.0
 logger = structlog.get_logger(__name__)
 
 
-def spawn(
-    argv: Sequence[str | Path],
-    *,
-    log: Path,
-    death_signal: signal.Signals,
-    account: pwd.struct_passwd | None = None,
-    environment: Mapping[str, str] | None = None,
-) -> subprocess.Popen[bytes]:
-    """Start a process whose output goes to `log`.
+class Engine:
+    """A program that this process starts, starts again when it ends by itself, and stops."""
 
-    It gets its own session, so that Ctrl-C in a terminal does not reach it directly, and, on Linux, `death_signal`
-    from the kernel when this process dies, even of SIGKILL. The kernel watches the thread that forked: call this
-    from one that lives as long as the process, such as the event loop's executor's.
+    def __init__(self, name: str, log: Path, how_to_end: signal.Signals, *, longest_wait_s: float) -> None:
+        """Take its name for our log, where it writes itself, and the most seconds to wait before a restart."""
+        self._name, self._log = name, log
+        self._how_to_end = how_to_end
+        self._longest_wait_s = longest_wait_s
+        self._process: subprocess.Popen[bytes] | None = None
+        """None if it was stopped, or if another process started it."""
+        self._account: pwd.struct_passwd | None = None
+        """The system account that it runs as; None = the current one."""
+        self._environment: Mapping[str, str] | None = None
+        self._starting = threading.RLock()
+        self._stopped = False
 
-    Raises:
-        OSError: the program cannot be started.
-    """
-    with log.open("ab") as output:
-        return subprocess.Popen(
-            [str(argument) for argument in argv],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            cwd="/",
-            start_new_session=True,
-            env=environment,
-            preexec_fn=die_with_parent(death_signal),  # noqa: PLW1509 — one system call, no lock taken
-            **as_account(account),
-        )
+    async def supervise(self) -> None:
+        """Start it again whenever it ends by itself, until cancelled or until it is not ours to start.
+
+        It waits half a second, and twice as long after each further consecutive end.
+        """
+        wait_s = _FIRST_WAIT_S
+        while (running := self._process) is not None:
+            begun = asyncio.get_running_loop().time()
+            while (code := running.poll()) is None:  # noqa: ASYNC110 — no event announces a process's end
+                await asyncio.sleep(_LOOK_S)
+            if asyncio.get_running_loop().time() - begun > _LONG_LIFE_S:
+                wait_s = _FIRST_WAIT_S
+            logger.warning(f"{self._name} ended and is started again", code=code, in_s=wait_s, log=str(self._log))
+            await asyncio.sleep(wait_s)
+            wait_s = min(2 * wait_s, self._longest_wait_s)
+            try:
+                await asyncio.to_thread(self._spawn)
+            except OSError as error:
+                logger.warning(f"{self._name} cannot be started", reason=str(error))
+
+    @asynccontextmanager
+    async def running(self, start: Awaitable[None]) -> AsyncIterator[None]:
+        """Start it, keep it running within this block, and stop it at the end."""
+        try:
+            await start
+            supervising = asyncio.create_task(self.supervise(), name=f"supervision of {self._name}")
+            try:
+                yield
+            finally:
+                supervising.cancel()
+        finally:
+            await self.stop()
+
+    async def stop(self) -> None:
+        """Stop it, if we started it; it is not started again."""
+        await asyncio.to_thread(self._stop)
+
+    def _command(self) -> Sequence[str | Path]:
+        raise NotImplementedError
+
+    def _spawn(self) -> None:
+        """Start it; its output goes to its log.
+
+        It gets its own session, so that Ctrl-C in a terminal does not reach it directly, and, on Linux, its signal
+        from the kernel when this process dies, even of SIGKILL. The kernel watches the thread that forked: call
+        this from one that lives as long as the process, such as the event loop's executor's.
+
+        Raises:
+            OSError: the program cannot be started.
+        """
+        with self._starting:
+            if self._stopped:
+                return
+            with self._log.open("ab") as output:
+                self._process = subprocess.Popen(
+                    [str(argument) for argument in self._command()],
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    cwd="/",
+                    start_new_session=True,
+                    env=self._environment,
+                    preexec_fn=die_with_parent(self._how_to_end),  # noqa: PLW1509 — one system call, no lock taken
+                    **as_account(self._account),
+                )
+
+    def _has_ended(self) -> bool:
+        return self._stopped or (self._process is not None and self._process.poll() is not None)
+
+    def _stop(self) -> None:
+        with self._starting:  # one that is just starting is stopped as well
+            self._stopped = True
+            self._end()
+
+    def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is not None and process.poll() is None:
+            process.send_signal(self._how_to_end)
+            try:
+                process.wait(STOP_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
 
 
 def as_account(account: pwd.struct_passwd | None) -> dict[str, Any]:
     """Return arguments for `subprocess` that run a program as a system account; none for the current account."""
     return {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []} if account else {}
-
-
-async def keep_running(
-    name: str,
-    process: Callable[[], "subprocess.Popen[bytes] | None"],
-    start: Callable[[], None],
-    *,
-    log: Path,
-    longest_wait_s: float,
-) -> None:
-    """Restart an engine whenever it ends by itself, until cancelled or until it is not ours to restart.
-
-    It waits half a second, and twice as long after each further consecutive end.
-
-    Args:
-        name: of the engine, for the log.
-        process: returns the running one; None if it was stopped, or if another process started it.
-        start: starts another.
-        log: where the engine writes.
-        longest_wait_s: maximum seconds to wait.
-    """
-    wait_s = _FIRST_WAIT_S
-    while (running := process()) is not None:
-        begun = asyncio.get_running_loop().time()
-        while (code := running.poll()) is None:  # noqa: ASYNC110 — no event announces a process's end
-            await asyncio.sleep(_LOOK_S)
-        if asyncio.get_running_loop().time() - begun > _LONG_LIFE_S:
-            wait_s = _FIRST_WAIT_S
-        logger.warning(f"{name} ended and is started again", code=code, in_s=wait_s, log=str(log))
-        await asyncio.sleep(wait_s)
-        wait_s = min(2 * wait_s, longest_wait_s)
-        try:
-            await asyncio.to_thread(start)
-        except OSError as error:
-            logger.warning(f"{name} cannot be started", reason=str(error))
-
-
-def stop(process: subprocess.Popen[bytes], how: signal.Signals, *, seconds: float) -> None:
-    """Ask the process to end with the signal `how`; after `seconds` kill it."""
-    if process.poll() is None:
-        process.send_signal(how)
-        try:
-            process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
 
 
 def is_running(pid: int, program: str) -> bool:

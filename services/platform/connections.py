@@ -135,16 +135,7 @@ class Connections:
         statement_s: float = STATEMENT_S,
         adapt: Callable[[Connection], None] | None = None,
     ) -> None:
-        """Take the addresses.
-
-        Args:
-            url: of the pool. With `direct_url` it may lead through a pooler that gives each transaction another
-                session (PgBouncer's transaction mode): nothing is then left in a session.
-            direct_url: address of the same database past the pooler, for what needs a session: notifications
-                and locks that outlast a transaction. None = `url` is direct.
-            statement_s: seconds for one round trip.
-            adapt: prepares each new connection of the pool.
-        """
+        """Take the addresses, as `Database` describes them, and what prepares each new connection of the pool."""
         self._pooled = direct_url is not None
         self._direct_url = direct_url or url
         self._statement_s = statement_s
@@ -174,9 +165,6 @@ class Connections:
         Args:
             name: of the work.
             wait: wait for the current holder.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer, or broke the connection.
         """
         async with self._session() as connection:
             while True:
@@ -195,11 +183,7 @@ class Connections:
                     await connection.execute("SELECT pg_advisory_unlock(hashtextextended(%s, 0))", [name])
 
     async def notifications(self, channel: str) -> AsyncGenerator[str, None]:
-        """Yield notifications on a channel, over a separate connection; first an empty text once it listens.
-
-        Raises:
-            DatabaseUnavailable: the connection cannot be made, or broke.
-        """
+        """Yield notifications on a channel, over a separate connection; first an empty text once it listens."""
         async with driver_errors_made_ours(), self._direct_connection() as connection:
             await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
             yield ""
@@ -210,11 +194,7 @@ class Connections:
                     await connection.execute("SELECT 1")
 
     async def ping(self) -> float:
-        """Return the milliseconds that a trivial query takes.
-
-        Raises:
-            DatabaseUnavailable: nothing answers.
-        """
+        """Return the milliseconds that a trivial query takes."""
         begun = time.perf_counter()
         async with (
             driver_errors_made_ours(),

@@ -13,10 +13,9 @@ import json
 import os
 import signal
 import socket
-import subprocess
 import sys
-import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,6 @@ from services.platform import child_process
 log = structlog.get_logger(__name__)
 
 _START_SECONDS = 60.0
-_STOP_SECONDS = 4.0
 _LONGEST_WAIT_SECONDS = 30.0
 _LOOK_S, _LOOK_AT_SIZE_S = 0.1, 1.0
 _UNUSED_S = 5.0
@@ -88,18 +86,21 @@ class Standby:
         return note
 
 
-class EmbeddedMilvus:
+class EmbeddedMilvus(child_process.Engine):
     """One Milvus Lite server over one data folder; the process that starts it owns and stops it."""
 
     def __init__(self, data_dir: Path, *, large_bytes: int = _LARGE_BYTES, unused_s: float = _UNUSED_S) -> None:
         """Take the folder, and when the server is started again: with so much memory, unused for so long."""
+        super().__init__(
+            "Milvus",
+            data_dir.resolve() / "milvus.log",
+            signal.SIGINT,
+            longest_wait_s=_LONGEST_WAIT_SECONDS,
+        )
         self._large_bytes, self._unused_s = large_bytes, unused_s
         self.standby = Standby(data_dir.resolve())
         self._folder = data_dir.resolve() / "milvus"
-        self._log = data_dir.resolve() / "milvus.log"
-        self._process: subprocess.Popen[bytes] | None = None
-        self._starting = threading.Lock()
-        self._stopped = False
+        self._environment = {**_FRUGAL, **os.environ}
         self._since = time.time()
         self._reserved: socket.socket | None = None
         self._port = 0
@@ -127,7 +128,7 @@ class EmbeddedMilvus:
         """
         self.standby.need()
         if self._reserved is not None and self._process is None:
-            await asyncio.to_thread(self._start)
+            await asyncio.to_thread(self._spawn)
         # Stop waiting once it has ended, so that it is started again at once
         await asyncio.to_thread(
             child_process.wait_until, lambda: self._accepts() or self._has_ended(), seconds=_START_SECONDS
@@ -149,10 +150,7 @@ class EmbeddedMilvus:
         log.info("Milvus is needed and is started")
         await self._wait_logged()
         while not self._stopped:
-            keeping = child_process.keep_running(
-                "Milvus", lambda: self._process, self._start, log=self._log, longest_wait_s=_LONGEST_WAIT_SECONDS
-            )
-            task = asyncio.create_task(keeping)
+            task = asyncio.create_task(super().supervise())
             try:
                 while not self._may_shrink():  # noqa: ASYNC110 — others touch a file
                     await asyncio.sleep(_LOOK_AT_SIZE_S)
@@ -169,39 +167,26 @@ class EmbeddedMilvus:
         except ConfigurationError as error:
             log.warning(error.message)
 
-    async def stop(self) -> None:
-        """Stop the server, if we started it; it is not started again."""
-        await asyncio.to_thread(self._stop)
+    def _command(self) -> Sequence[str | Path]:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        where = ("--data-dir", self._folder, "--host", "127.0.0.1", "--port", str(self._port))
+        return [sys.executable, "-m", "milvus_lite", "server", *where]
 
-    def _start(self) -> None:
+    def _spawn(self) -> None:
         with self._starting:
-            if self._stopped:
-                return
-            where = ["--data-dir", str(self._folder), "--host", "127.0.0.1", "--port", str(self._port)]
             was_running = self._process is not None
-            self._folder.mkdir(parents=True, exist_ok=True)
-            self._process = child_process.spawn(
-                [sys.executable, "-m", "milvus_lite", "server", *where],
-                log=self._log,
-                death_signal=signal.SIGINT,
-                environment={**_FRUGAL, **os.environ},
-            )
-            self._since = time.time()
-            self._write_note(running=was_running)
+            super()._spawn()
+            if not self._stopped:
+                self._since = time.time()
+                self._write_note(running=was_running)
 
     def _stop(self) -> None:
-        with self._starting:  # a server that is just starting is stopped as well
-            self._stopped = True
-            self._end()
+        with self._starting:
+            super()._stop()
             if self._reserved is not None:
                 self.standby.note.unlink(missing_ok=True)
                 self._reserved.close()
                 self._reserved = None
-
-    def _end(self) -> None:
-        if self._process is not None:
-            child_process.stop(self._process, signal.SIGINT, seconds=_STOP_SECONDS)
-            self._process = None
 
     def _write_note(self, *, running: bool) -> None:
         keeper = psutil.Process()
@@ -234,10 +219,6 @@ class EmbeddedMilvus:
         except psutil.Error:
             return False
 
-    def _has_ended(self) -> bool:
-        process = self._process
-        return self._stopped or (process is not None and process.poll() is not None)
-
     def _accepts(self) -> bool:
         host, _, port = self.uri.removeprefix("http://").partition(":")
         try:
@@ -260,7 +241,7 @@ def _end_orphan(pid: int) -> None:
         orphan = psutil.Process(pid)
         orphan.send_signal(signal.SIGINT)
         try:
-            orphan.wait(_STOP_SECONDS)
+            orphan.wait(child_process.STOP_S)
         except psutil.TimeoutExpired:
             orphan.kill()
             orphan.wait()

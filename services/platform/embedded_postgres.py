@@ -13,7 +13,7 @@ import signal
 import stat
 import subprocess
 import tempfile
-import threading
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
 
@@ -36,14 +36,13 @@ _LONGEST_SOCKET_FOLDER = 90  # a socket's path may have 107 bytes on Linux, 103 
 _DISCREET = ("log_error_verbosity=terse", "log_min_error_statement=panic", "log_parameter_max_length_on_error=0")
 
 _START_SECONDS = 60.0
-_STOP_SECONDS = 4.0
 _LONGEST_WAIT_SECONDS = 5.0
 """Maximum seconds before a restart; short, because nothing works without PostgreSQL."""
 
 log = structlog.get_logger(__name__)
 
 
-class EmbeddedPostgres:
+class EmbeddedPostgres(child_process.Engine):
     """One PostgreSQL server over one data folder.
 
     The process that starts it owns and stops it; a second process (`anamnesis doctor` beside `anamnesis serve`)
@@ -51,14 +50,16 @@ class EmbeddedPostgres:
 
     def __init__(self, data_dir: Path, *, options: tuple[str, ...] = ()) -> None:
         self._parent = data_dir.resolve()
+        # SIGINT is PostgreSQL's fast shutdown: roll back, write everything, end.
+        super().__init__(
+            "PostgreSQL",
+            self._parent / "postgres.log",
+            signal.SIGINT,
+            longest_wait_s=_LONGEST_WAIT_SECONDS,
+        )
         self._folder = self._parent / "postgres"
         self._options = options
-        self._account: pwd.struct_passwd | None = None
         self._programs = _programs()
-        self._process: subprocess.Popen[bytes] | None = None
-        self._starting = threading.Lock()
-        self._stopped = False
-        self._log = self._parent / "postgres.log"
         self.sockets = self._folder
         """Folder of the socket on which it listens."""
 
@@ -74,19 +75,6 @@ class EmbeddedPostgres:
         """
         await asyncio.to_thread(self._start)
 
-    async def supervise(self) -> None:
-        """Restart the server whenever it ends by itself, until cancelled.
-
-        Does nothing about one that another process started.
-        """
-        await child_process.keep_running(
-            "PostgreSQL", lambda: self._process, self._spawn, log=self._log, longest_wait_s=_LONGEST_WAIT_SECONDS
-        )
-
-    async def stop(self) -> None:
-        """Stop the server, if we started it; supervision does not start it again."""
-        await asyncio.to_thread(self._stop)
-
     def _start(self) -> None:
         self._stopped = False
         self._prepare()
@@ -95,29 +83,13 @@ class EmbeddedPostgres:
         self._wait_until_it_answers()
         self._create_roles()
 
-    def _spawn(self) -> None:
-        with self._starting:
-            if self._stopped:
-                return
-            self._process = child_process.spawn(
-                [
-                    self._programs / "postgres",
-                    *("-D", self._folder, "-k", self.sockets, "-h", ""),
-                    *("-c", "unix_socket_permissions=0700", "-c", "jit=off"),
-                    *(part for option in (*_DISCREET, *self._options) for part in ("-c", option)),
-                ],
-                log=self._log,
-                death_signal=signal.SIGINT,
-                account=self._account,
-            )
-
-    def _stop(self) -> None:
-        with self._starting:  # a server that is just starting is stopped as well
-            self._stopped = True
-            if self._process is not None:
-                # SIGINT is PostgreSQL's fast shutdown: roll back, write everything, end.
-                child_process.stop(self._process, signal.SIGINT, seconds=_STOP_SECONDS)
-                self._process = None
+    def _command(self) -> Sequence[str | Path]:
+        return [
+            self._programs / "postgres",
+            *("-D", self._folder, "-k", self.sockets, "-h", ""),
+            *("-c", "unix_socket_permissions=0700", "-c", "jit=off"),
+            *(part for option in (*_DISCREET, *self._options) for part in ("-c", option)),
+        ]
 
     def _prepare(self) -> None:
         try:
@@ -193,8 +165,7 @@ class EmbeddedPostgres:
 
     def _wait_until_it_answers(self) -> None:
         def answers_or_ended() -> bool:
-            ended = self._process is not None and self._process.poll() is not None
-            return ended or self._answers()
+            return self._has_ended() or self._answers()
 
         child_process.wait_until(answers_or_ended, seconds=_START_SECONDS)
         if not self._answers():

@@ -1,10 +1,29 @@
-"""The locale of the machine."""
+"""The machine's locale, and its time zone by its IANA name, checked against the offset that the C library uses.
+
+Names lie: containers bring a `/etc/timezone` of their own beside the host's `/etc/localtime`, and `TZ` may be a
+rule such as `CST-8`, which has no name.
+"""
 
 import os
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from importlib import resources
+from pathlib import Path
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 _LOCALE = re.compile(r"([A-Za-z]{2,8})(?:_([A-Za-z0-9]{1,8}))?(?:[.@].*)?")
+_LOCALTIME, _TIMEZONE = Path("/etc/localtime"), Path("/etc/timezone")
+_FOLDER = "/zoneinfo/"
+_YEAR_S = 366 * 86_400
+_SAMPLES = 12
+_USUAL = ("Asia/Shanghai", "Europe/Berlin", "Europe/London", "America/New_York", "America/Los_Angeles")
+"""Of zones that cannot be told apart, these are taken first."""
+
+Offset = Callable[[float], float]
+"""The seconds east of Greenwich at a moment."""
 
 
 def machine_locale(environment: Mapping[str, str] = os.environ) -> str | None:
@@ -16,3 +35,116 @@ def machine_locale(environment: Mapping[str, str] = os.environ) -> str | None:
                 return None
             return "-".join(part for part in match.groups() if part)
     return None
+
+
+def c_library_offset(moment: float) -> float:
+    """The offset that the C library uses."""
+    return time.localtime(moment).tm_gmtoff
+
+
+def machine_timezone(
+    environment: Mapping[str, str] = os.environ,
+    localtime: Path = _LOCALTIME,
+    timezone: Path = _TIMEZONE,
+    offset: Offset = c_library_offset,
+) -> str:
+    """Return the machine's time zone: an IANA name, or an offset where no name fits.
+
+    A name that `TZ` or a file gives is taken if its offsets are those of the C library, and one that `TZ` plainly
+    means in any case.
+    """
+    for name in _names(environment, localtime, timezone):
+        if (zone := _zone(name)) is not None and _agrees(_offset_of(zone), offset):
+            return name
+    given = _name_in(environment.get("TZ", ""))
+    if _zone(given) is not None:
+        return given
+    return _name_for(offset, many_years=not environment.get("TZ"))
+
+
+def zone_doubt(
+    environment: Mapping[str, str] = os.environ, offset: Offset = c_library_offset, chosen: str | None = None
+) -> str | None:
+    """Return what is doubtful about the machine's time zone, for the operator; None = nothing."""
+    chosen = chosen or machine_timezone(environment, offset=offset)
+    given = environment.get("TZ", "").lstrip(":")
+    if given and offset(time.time()) == 0 and _is_unknown(given):
+        return f"TZ={given} names no time zone that this machine knows; new users get {chosen}"
+    zone = _zone(chosen)
+    if zone is not None and not _agrees(_offset_of(zone), offset, [time.time()]):
+        return f"new users get {chosen}, which is not the time of this machine"
+    return None
+
+
+def _is_unknown(given: str) -> bool:
+    """Whether it looks like a name of the zone database, and is none as it stands."""
+    return "/" in given and not given.startswith("/") and _zone(given) is None
+
+
+def _names(environment: Mapping[str, str], localtime: Path, timezone: Path) -> Iterator[str]:
+    if given := _name_in(environment.get("TZ", "")):
+        yield given  # then the C library reads no file
+        return
+    try:
+        yield _name_in(str(localtime.resolve()))
+        yield timezone.read_text().strip()
+    except (OSError, UnicodeDecodeError):
+        return
+
+
+def _name_in(text: str) -> str:
+    """The name in what people write: behind a colon, in quotes, or as the path of its file."""
+    bare = text.strip().lstrip(":").strip("'\"")
+    return bare.rpartition(_FOLDER)[2].removeprefix("posix/")
+
+
+def _zone(name: str) -> ZoneInfo | None:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, OSError, ValueError):
+        return None
+
+
+def _offset_of(zone: ZoneInfo) -> Offset:
+    return lambda moment: (datetime.fromtimestamp(moment, UTC).astimezone(zone).utcoffset() or timedelta()).seconds
+
+
+def _agrees(one: Offset, other: Offset, moments: Sequence[float] = ()) -> bool:
+    day_s = 86_400
+    return all(one(moment) % day_s == other(moment) % day_s for moment in moments or _this_year())
+
+
+def _this_year() -> list[float]:
+    now = time.time()
+    return [now + _YEAR_S * number / _SAMPLES for number in range(-_SAMPLES // 2, _SAMPLES // 2 + 1)]
+
+
+@lru_cache(maxsize=1)
+def _known() -> list[str]:
+    """Names of all zones that differ since 1970, the usual ones first."""
+    table = (resources.files("tzdata") / "zoneinfo" / "zone1970.tab").read_text("utf-8")
+    names = [line.split("\t")[2] for line in table.splitlines() if not line.startswith("#")]
+    return [*_USUAL, *(name for name in names if name not in _USUAL)]
+
+
+def _name_for(offset: Offset, *, many_years: bool) -> str:
+    """The zone with these offsets: of many years for a file of the zone database, of this one for a rule."""
+    moments = _this_year()
+    offsets = {offset(moment) for moment in moments}
+    if many_years:
+        moments = [*moments, *(moments[0] - _YEAR_S * number / 4 for number in range(100))]
+    if len(offsets) == 1 and not (many_years and any(offset(moment) not in offsets for moment in moments)):
+        (seconds,) = offsets
+        return _written(seconds)
+    for name in _known():
+        zone = _zone(name)
+        if zone is not None and _agrees(_offset_of(zone), offset, moments):
+            return name
+    return _written(offset(time.time()))
+
+
+def _written(seconds: float) -> str:
+    if not seconds:
+        return "UTC"
+    hours, minutes = divmod(int(abs(seconds)) // 60, 60)
+    return f"{'-' if seconds < 0 else '+'}{hours:02}:{minutes:02}"

@@ -56,7 +56,10 @@ _BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ"
 
 
 class Database(Connections):
-    """The service's connections, as a role that owns nothing and bypasses nothing."""
+    """The service's connections, as a role that owns nothing and bypasses nothing.
+
+    Every method raises `DatabaseUnavailable` if the database does not answer, or breaks the connection.
+    """
 
     def __init__(
         self,
@@ -122,12 +125,7 @@ class Database(Connections):
     async def tenant(self, tenant_id: UUID, *, statement_s: float | None = None) -> AsyncIterator[Connection]:
         """Open a transaction in which only the tenant's rows exist; commit at the end.
 
-        Args:
-            tenant_id: whose rows.
-            statement_s: seconds for each round trip; None = as long as a turn's may take.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer, or broke the connection.
+        A round trip may take `statement_s` seconds; None = as long as a turn's.
         """
         async with self._connection(statement_s) as connection:
             await connection.execute(_begin_for(self._set_tenant, tenant_id), prepare=False)
@@ -143,14 +141,10 @@ class Database(Connections):
     ) -> Result:
         """Do work in such a transaction and commit it; start over when it met a deadlock or a long lock.
 
-        Args:
-            tenant_id: whose rows.
-            work: runs up to three times, so it changes nothing but the database.
-            statement_s: seconds for each round trip; None = as long as a turn's may take.
+        The work runs up to three times, so it changes nothing but the database.
 
         Raises:
             DatabaseContended: other transactions were in the way each time; nothing was changed.
-            DatabaseUnavailable: the database does not answer, or broke the connection.
         """
 
         async def transaction() -> Result:
@@ -169,7 +163,6 @@ class Database(Connections):
 
         Raises:
             DatabaseContended: other transactions were in the way each time; nothing was changed.
-            DatabaseUnavailable: the database does not answer, or broke the connection.
         """
         values = await self._sealed(tenant_id, first.values)
 
@@ -201,9 +194,6 @@ class Database(Connections):
         With `lock`, only one transaction at a time runs under that name; the statement sees what earlier ones have
         committed. A `generic` statement has one plan for any values: it must find its rows by indexes whatever
         they are.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer, or broke the connection.
         """
 
         query = Query(statement, values, row_factory)
@@ -213,28 +203,11 @@ class Database(Connections):
 
         return (await despite_contention(lambda: self._to_its_end(fetched())))[0]
 
-    async def fetch_each(
-        self, tenant_id: UUID, one: Query[One], other: Query[Other], *, of_one_moment: bool = True
-    ) -> tuple[list[One], list[Other]]:
-        """Run two statements in such a transaction, in one round trip.
-
-        Unless they need not be `of_one_moment`, the second sees the same state as the first.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer, or broke the connection.
-        """
-
-        found = await self._to_its_end(self._run_each(tenant_id, (one, other), of_one_moment))
-        return found[0], found[1]
-
     async def read(self, tenant_id: UUID, query: Query[Row]) -> list[Row]:
         """Run a statement that only reads, with what else is read at this moment: all share one round trip.
 
         It is for statements of about the same, short duration, since each waits for all of them. They are
         `generic`, as in `fetch`.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer, or broke the connection.
         """
         return (await self._read_together(tenant_id, (query,), of_one_moment=False))[0]
 
@@ -244,11 +217,15 @@ class Database(Connections):
         """Do the same for two statements.
 
         They see the same state, unless that need not be `of_one_moment`; then the second may see a newer one.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer, or broke the connection.
         """
         found = await self._read_together(tenant_id, (one, other), of_one_moment=of_one_moment)
+        return found[0], found[1]
+
+    async def fetch_each(
+        self, tenant_id: UUID, one: Query[One], other: Query[Other], *, of_one_moment: bool = True
+    ) -> tuple[list[One], list[Other]]:
+        """Do the same in a round trip of their own, for statements that take longer; each is planned anew."""
+        found = await self._to_its_end(self._run_each(tenant_id, (one, other), of_one_moment))
         return found[0], found[1]
 
     async def _read_together(
@@ -348,9 +325,6 @@ class Database(Connections):
     ) -> list[Row]:
         """Run one statement without a tenant: it sees tables without tenants, and results of the owner's
         functions.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer, or broke the connection.
         """
         async with self._connection() as connection, connection.cursor(row_factory=row_factory) as cursor:
             await cursor.execute(statement, values)

@@ -4,20 +4,17 @@
 below a field is its meaning, and its description is what it accepts.
 """
 
-import ipaddress
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
 
 from pydantic import AliasChoices, Field, SecretStr, ValidationError, model_validator
-from pydantic.fields import FieldInfo
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from services.errors import ConfigurationError
-from services.platform.chosen_model import settings_of_choice
-from services.platform.machine import machine_locale
-from services.platform.machine_zone import machine_timezone
+from services.platform.chosen_model import chosen_model
+from services.platform.machine import machine_locale, machine_timezone
+from services.platform.proxies import is_loopback
 from services.platform.setting_values import (
     Aliases,
     Budget,
@@ -45,24 +42,6 @@ OF_COMMANDS = frozenset({URL_VARIABLE, KEY_VARIABLE})
 def _or_openai(name: str) -> AliasChoices:
     """Read `ANAMNESIS_LLM_<name>`, or else the variable that the OpenAI SDK reads."""
     return AliasChoices(f"{PREFIX}LLM_{name}", f"OPENAI_{name}", f"llm_{name.lower()}")
-
-
-class _Choice(PydanticBaseSettingsSource):
-    """The model that was chosen in the console, before the variables of the OpenAI SDK."""
-
-    def __init__(self, settings: type[BaseSettings], named: Sequence[PydanticBaseSettingsSource]) -> None:
-        super().__init__(settings)
-        self._named = named
-
-    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
-        return None, field_name, False
-
-    def __call__(self) -> dict[str, Any]:
-        read: dict[str, Any] = {}
-        for source in self._named:
-            read |= source()
-        default = Settings.model_fields["data_dir"].default
-        return settings_of_choice({**read, **self.current_state}, default)
 
 
 class Settings(BaseSettings):
@@ -458,22 +437,9 @@ class Settings(BaseSettings):
     )
     """Find places with this geocoding API."""
 
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 — by its name
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Read the model that was chosen in the console where nothing else names one."""
-        named = (dotenv_settings, env_settings)
-        return init_settings, _Choice(settings_cls, named), env_settings, dotenv_settings
-
     @model_validator(mode="after")
     def _authentication_fits(self) -> Self:
-        if self.auth == "none" and not _is_loopback(self.host):
+        if self.auth == "none" and not is_loopback(self.host):
             raise ValueError(
                 f"{PREFIX}HOST={self.host} is not accepted: without authentication only a loopback address is "
                 f"served; set {PREFIX}AUTH=api_key or {PREFIX}AUTH=jwt to serve others"
@@ -546,17 +512,8 @@ SECRET_FIELDS = frozenset(
 )
 
 
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
 def load_settings(**overrides: Any) -> Settings:
-    """Read the settings.
+    """Read the settings, with the model that was chosen in the console where nothing else names one.
 
     Raises:
         ConfigurationError: a value is wrong. Its message is one line that names the variable, the
@@ -564,7 +521,11 @@ def load_settings(**overrides: Any) -> Settings:
     """
     encoding = encoding_of(Path(".env"))
     try:
-        return Settings(_env_file_encoding=encoding, **overrides)
+        read = Settings(_env_file_encoding=encoding, **overrides)
+        chosen = chosen_model(read.data_dir) if read.offline and "llm_model" not in overrides else None
+        return (
+            read if chosen is None else Settings(_env_file_encoding=encoding, **overrides, **chosen.as_settings())
+        )
     except ValidationError as error:
         raise ConfigurationError(_one_line(error)) from None
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from opentelemetry import propagate, trace
 from opentelemetry.context import Context
-from opentelemetry.trace import INVALID_SPAN, Link, Span, SpanContext, SpanKind, StatusCode, Tracer
+from opentelemetry.trace import INVALID_SPAN, Link, Span, SpanKind, StatusCode, Tracer
 from opentelemetry.util.types import AttributeValue
 from prometheus_client import Histogram
 
@@ -96,9 +96,7 @@ def span(
     An exception marks the span with the kind of the error, never with its message, which may quote a user.
 
     Args:
-        name: of the span.
         attributes: those that are None are left out.
-        kind: of the span.
         links: to spans of other traces that caused this one.
         parent: headers of a request, from which the caller's span is read.
     """
@@ -126,10 +124,8 @@ def mark_failed(current: Span, error_type: str) -> None:
 
 def trace_id() -> str | None:
     """The id of the trace under way, 32 hexadecimal digits; None while tracing is off or outside of a span."""
-    if TRACING.tracer is None:
-        return None
-    context = trace.get_current_span().get_span_context()
-    return trace.format_trace_id(context.trace_id) if context.is_valid else None
+    context = trace.get_current_span().get_span_context() if TRACING.tracer is not None else None
+    return trace.format_trace_id(context.trace_id) if context is not None and context.is_valid else None
 
 
 def causes() -> dict[str, list[str]]:
@@ -146,13 +142,11 @@ def taken_causes(kept: MutableMapping[str, Any]) -> Iterator[list[Link]]:
     parents = tuple(map(str, kept.pop(_PARENTS, ())))
     token = _inherited.set(parents)
     try:
-        yield [Link(each) for each in map(_span_of, parents) if each.is_valid] if TRACING.tracer else []
+        contexts = [propagate.extract({_PARENT: each}, Context()) for each in parents if TRACING.tracer]
+        spans = [trace.get_current_span(each).get_span_context() for each in contexts]
+        yield [Link(each) for each in spans if each.is_valid]
     finally:
         _inherited.reset(token)
-
-
-def _span_of(parent: str) -> SpanContext:
-    return trace.get_current_span(propagate.extract({_PARENT: parent}, Context())).get_span_context()
 
 
 def add_trace_id(_: object, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
@@ -178,9 +172,8 @@ class TracedHistogram(Histogram):
 
 def _current() -> dict[str, str] | None:
     """Return the trace and span under way; None if there is none that is kept."""
-    if TRACING.tracer is None:
+    if (traced := trace_id()) is None:
         return None
     context = trace.get_current_span().get_span_context()
-    if not (context.is_valid and context.trace_flags.sampled):
-        return None
-    return {"trace_id": trace.format_trace_id(context.trace_id), "span_id": trace.format_span_id(context.span_id)}
+    sampled = context.trace_flags.sampled
+    return {"trace_id": traced, "span_id": trace.format_span_id(context.span_id)} if sampled else None

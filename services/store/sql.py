@@ -185,7 +185,7 @@ SELECT g.id, %(tenant_id)s, g.user_id, g.space_id, g.namespace, g.key, g.value, 
     g.ttl, now() + g.ttl * interval '1 minute', g.created_at, g.updated_at, g.id
 FROM unnest(%(ids)s::uuid[], %(user_ids)s::uuid[], %(space_ids)s::uuid[], %(namespaces)s::text[],
             %(keys)s::text[], %(contents)s::text[], %(paths)s::jsonb[], %(ttls)s::float8[],
-            %(created)s::timestamptz[], %(updated)s::timestamptz[])
+            %(created_ats)s::timestamptz[], %(updated_ats)s::timestamptz[])
     AS g (id, user_id, space_id, namespace, key, value, paths, ttl, created_at, updated_at)
 ON CONFLICT (user_id, namespace, key, space_id, tenant_id) DO NOTHING RETURNING id
 """

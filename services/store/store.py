@@ -118,7 +118,7 @@ class Store:
         self._embedder = embedder
         self._held = HeldVectors()
         self._new_user = {"timezone": default_timezone, "locale": default_locale}
-        jobs.periodic(_SWEEP, _EVERY)(self._sweep)
+        jobs.periodic(_SWEEP, _EVERY)(self.sweep)
 
     async def batch(self, owner: StoreOwner, operations: Sequence[Operation]) -> list[Result]:
         """Carry out operations on the items of a user, or of one of their spaces; return the result of each.
@@ -307,15 +307,12 @@ class Store:
             made = {**vars(owner), **self._new_user, **new}
             await self._database.fetch(owner.tenant_id, sql.MAKE_OWNER, made, tuple_row)
 
-    async def _sweep(self, _: Any) -> None:
+    async def sweep(self) -> None:
+        """Remove the items whose time has passed."""
         for tenant_id in await self._database.tenants():
             gone = await self._database.fetch(tenant_id, sql.SWEEP, {"tenant_id": tenant_id}, tuple_row)
             if gone:
                 log.info("items of the store expired", tenant_id=str(tenant_id), count=len(gone))
-
-    async def sweep(self) -> None:
-        """Remove the items whose time has passed."""
-        await self._sweep(None)
 
 
 def _minutes(ttl: float | None) -> float | None:

@@ -16,6 +16,7 @@ from services.platform.authorship import made_by
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
 from services.summaries.prompts import Said
+from services.summaries.writer import WrittenSummary
 
 _BREAK = timedelta(minutes=30)
 """Longest pause within a sitting."""
@@ -123,15 +124,9 @@ WHERE visits.id = done.id AND visits.tenant_id = %(tenant_id)s AND visits.messag
 RETURNING visits.id
 """  # noqa: S608 — our own text only
 
-_OWNERS: LiteralString = """
-SELECT DISTINCT v.user_id, v.expert_id, v.space_id, u.timezone FROM visits v JOIN users u ON u.id = v.user_id
-WHERE v.tenant_id = %(tenant_id)s ORDER BY 1, 2, 3
-"""
-
 _STARTS: LiteralString = """
-SELECT started_at FROM visits
-WHERE user_id = %(user_id)s AND tenant_id = %(tenant_id)s AND expert_id = %(expert_id)s
-  AND space_id IS NOT DISTINCT FROM %(space_id)s ORDER BY started_at
+SELECT v.user_id, v.expert_id, v.space_id, u.timezone, v.started_at FROM visits v JOIN users u ON u.id = v.user_id
+WHERE v.tenant_id = %(tenant_id)s ORDER BY 1, 2, 3, 5
 """
 
 
@@ -184,17 +179,6 @@ class StoredDay:
         )
 
 
-@dataclass(frozen=True)
-class NewDay:
-    """A summary of a day to store."""
-
-    date: date
-    timezone: str
-    summary: str
-    key_topics: Sequence[str]
-    visits: Sequence[DayVisit]
-
-
 class DayStore:
     """Reads and writes summaries of visits and days of one tenant's users."""
 
@@ -206,11 +190,6 @@ class DayStore:
         values = {"id": visit_id, "tenant_id": tenant_id}
         found = await self._database.fetch(tenant_id, _ONE, values, class_row(DayVisit))
         return found[0] if found else None
-
-    async def visits(self, owner: Owner, lower: datetime, upper: datetime) -> list[DayVisit]:
-        """Visits of the space (None = no space) beginning at or after `lower` and before `upper`, oldest first."""
-        values = {**vars(owner), "lower": lower, "upper": upper}
-        return await self._database.fetch(owner.tenant_id, _BETWEEN, values, class_row(DayVisit))
 
     async def visit_before(
         self, owner: Owner, conversation_id: UUID, now: datetime, *, this_sitting: bool = False
@@ -264,7 +243,7 @@ class DayStore:
         }
         return await self._database.fetch(tenant_id, _MESSAGES, values, tuple_row)
 
-    async def write_visit(self, tenant_id: UUID, visit: DayVisit, summary: str, key_topics: Sequence[str]) -> bool:
+    async def write_visit(self, tenant_id: UUID, visit: DayVisit, written: WrittenSummary) -> bool:
         """Store the summary of a visit; False if its messages changed since they were read."""
         values = {
             **_conversations([visit]),
@@ -272,24 +251,26 @@ class DayStore:
             "tenant_id": tenant_id,
             "user_id": visit.user_id,
             "message_count": visit.message_count,
-            "summary": Words(summary),
-            "key_topics": WordsInJson(list(key_topics)),
+            "summary": Words(written.summary),
+            "key_topics": WordsInJson(written.key_topics),
             "made_by": Jsonb(made_by()),
         }
         return bool(await self._database.fetch(tenant_id, _SUMMARISED, values, tuple_row))
 
-    async def write_day(self, owner: Owner, day: NewDay) -> bool:
+    async def write_day(
+        self, owner: Owner, day: date, timezone: str, written: WrittenSummary, visits: Sequence[DayVisit]
+    ) -> bool:
         """Store or replace the summary of a day; False if something was retracted since the visits were read."""
         values = {
-            **_conversations(day.visits),
+            **_conversations(visits),
             **vars(owner),
-            "date": day.date,
-            "timezone": day.timezone,
-            "summary": Words(day.summary),
-            "key_topics": WordsInJson(list(day.key_topics)),
-            "session_count": len(day.visits),
-            "message_count": sum(visit.message_count for visit in day.visits),
-            "visit_ids": [visit.id for visit in day.visits],
+            "date": day,
+            "timezone": timezone,
+            "summary": Words(written.summary),
+            "key_topics": WordsInJson(written.key_topics),
+            "session_count": len(visits),
+            "message_count": sum(visit.message_count for visit in visits),
+            "visit_ids": [visit.id for visit in visits],
             "made_by": Jsonb(made_by()),
         }
         return bool(await self._database.fetch(owner.tenant_id, _WRITE, values, tuple_row))
@@ -308,15 +289,10 @@ class DayStore:
         }
         await self._database.fetch(tenant_id, _DONE, values, tuple_row)
 
-    async def owners(self, tenant_id: UUID) -> list[tuple[Owner, str]]:
-        """A user with visits, and the user's time zone."""
-        rows = await self._database.fetch(tenant_id, _OWNERS, {"tenant_id": tenant_id}, tuple_row)
-        return [(Owner(tenant_id, *whose), timezone) for *whose, timezone in rows]
-
-    async def starts(self, owner: Owner) -> list[datetime]:
-        """When each visit began, oldest first."""
-        rows = await self._database.fetch(owner.tenant_id, _STARTS, vars(owner), tuple_row)
-        return [row[0] for row in rows]
+    async def starts(self, tenant_id: UUID) -> list[tuple[Owner, str, datetime]]:
+        """When each visit of a tenant began, with its owner and the user's time zone; by owner, oldest first."""
+        rows = await self._database.fetch(tenant_id, _STARTS, {"tenant_id": tenant_id}, tuple_row)
+        return [(Owner(tenant_id, *whose), timezone, at) for *whose, timezone, at in rows]
 
 
 def _conversations(visits: Sequence[DayVisit]) -> dict[str, Any]:

@@ -1,12 +1,17 @@
 """Prompts for summaries of conversations, visits and days, and for topics, in Chinese and in English."""
 
-from collections.abc import Sequence
-from datetime import date
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
 from typing import Literal
+from uuid import UUID
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from services.text.language import Language
+
+SummaryKind = Literal["first", "increment", "part", "whole"]
+"""Of a whole conversation, of an old summary and what came later, of a part of a long one, or of its parts."""
 
 _RULES = {
     "zh": (
@@ -40,24 +45,26 @@ _TASKS = {
         "one summary of them.",
     },
 }
-_LENGTHS = {
-    "zh": {"part": "4到6句话"},
-    "en": {"part": "four to six sentences"},
-}
-_USUAL_LENGTH = {"zh": "2到3句话", "en": "two or three sentences"}
+_LENGTHS = {"zh": "2到3句话", "en": "two or three sentences"}
+_LENGTHS_OF_PARTS = {"zh": "4到6句话", "en": "four to six sentences"}
 
 _SPEAKERS = {"zh": {"user": "用户", "assistant": "助手"}, "en": {"user": "User", "assistant": "Assistant"}}
 _COLON = {"zh": "：", "en": ": "}
-_HEADINGS = {
-    "zh": {"summary": "旧摘要", "new": "新消息", "parts": "各部分的摘要", "last": "最后的消息", "all": "对话"},
+_HEADINGS: Mapping[Language, Mapping[SummaryKind, tuple[str, str]]] = {
+    "zh": {
+        "first": ("", "对话"),
+        "increment": ("旧摘要", "新消息"),
+        "part": ("", "对话"),
+        "whole": ("各部分的摘要", "最后的消息"),
+    },
     "en": {
-        "summary": "Old summary",
-        "new": "New messages",
-        "parts": "Summaries of the parts",
-        "last": "Last messages",
-        "all": "Conversation",
+        "first": ("", "Conversation"),
+        "increment": ("Old summary", "New messages"),
+        "part": ("", "Conversation"),
+        "whole": ("Summaries of the parts", "Last messages"),
     },
 }
+"""Of the summaries before the messages, and of the messages."""
 
 _TOPICS = {
     "zh": (
@@ -80,36 +87,48 @@ _TOPICS_FORM = '{"topics": [{"title": "…", "summary": "…", "start": 1, "end"
 
 Said = tuple[Literal["user", "assistant"], str]
 """Who said it, and what."""
+Place = tuple[datetime, UUID]
+"""`created_at` and id of a message: its place in its conversation."""
+
+
+@dataclass(frozen=True)
+class SaidMessage:
+    """A complete message, as memory keeps it."""
+
+    id: UUID
+    role: Literal["user", "assistant"]
+    content: str
+    created_at: datetime
+    token_count: int = 0
+    """0 = not read."""
+    speaker: str | None = None
+    visit_id: UUID | None = None
+
+    @property
+    def place(self) -> Place:
+        """Where it stands."""
+        return self.created_at, self.id
 
 
 def transcript(messages: Sequence[Said], language: Language, *, numbered: bool = False) -> str:
     """Messages as lines."""
     speakers, colon = _SPEAKERS[language], _COLON[language]
     lines = [f"{speakers[role]}{colon}{' '.join(text.split())}" for role, text in messages]
-    return (
-        "\n".join(f"[{number}] {line}" for number, line in enumerate(lines, 1)) if numbered else "\n".join(lines)
-    )
+    return "\n".join(f"[{number}] {line}" if numbered else line for number, line in enumerate(lines, 1))
 
 
-def first_summary(messages: Sequence[Said], language: Language) -> list[BaseMessage]:
-    """Ask for the summary of a whole conversation."""
-    return _ask("first", language, {"all": transcript(messages, language)})
-
-
-def incremented_summary(summary: str, messages: Sequence[Said], language: Language) -> list[BaseMessage]:
-    """Ask for a new summary from an old one and later messages."""
-    return _ask("increment", language, {"summary": summary, "new": transcript(messages, language)})
-
-
-def part_summary(messages: Sequence[Said], language: Language) -> list[BaseMessage]:
-    """Ask for the summary of a part of a conversation."""
-    return _ask("part", language, {"all": transcript(messages, language)})
-
-
-def whole_summary(parts: Sequence[str], messages: Sequence[Said], language: Language) -> list[BaseMessage]:
-    """Ask for a summary of the parts' summaries and the messages after them."""
-    numbered = "\n".join(f"{number}. {part}" for number, part in enumerate(parts, 1))
-    return _ask("whole", language, {"parts": numbered, "last": transcript(messages, language)})
+def summary(
+    kind: SummaryKind, earlier: Sequence[str], messages: Sequence[Said], language: Language
+) -> list[BaseMessage]:
+    """Ask for a summary of summaries and the messages after them; either may be missing."""
+    length = (_LENGTHS_OF_PARTS if kind == "part" else _LENGTHS)[language]
+    rules = _RULES[language].format(task=_TASKS[language][kind], length=length)
+    before, after = _HEADINGS[language][kind]
+    told = earlier[0] if kind == "increment" else _numbered(earlier)
+    colon = _COLON[language].rstrip()
+    sections = {before: told, after: transcript(messages, language)}
+    body = "\n\n".join(f"{heading}{colon}\n{text}" for heading, text in sections.items() if text)
+    return [SystemMessage(rules), HumanMessage(body)]
 
 
 def topics(messages: Sequence[Said], language: Language, *, least: int) -> list[BaseMessage]:
@@ -118,14 +137,8 @@ def topics(messages: Sequence[Said], language: Language, *, least: int) -> list[
     return [SystemMessage(rules), HumanMessage(transcript(messages, language, numbered=True))]
 
 
-def _ask(
-    kind: Literal["first", "increment", "part", "whole"], language: Language, sections: dict[str, str]
-) -> list[BaseMessage]:
-    length = _LENGTHS[language].get(kind, _USUAL_LENGTH[language])
-    rules = _RULES[language].format(task=_TASKS[language][kind], length=length)
-    headings, colon = _HEADINGS[language], _COLON[language].rstrip()
-    body = "\n\n".join(f"{headings[name]}{colon}\n{text}" for name, text in sections.items() if text)
-    return [SystemMessage(rules), HumanMessage(body)]
+def _numbered(summaries: Sequence[str]) -> str:
+    return "\n".join(f"{number}. {each}" for number, each in enumerate(summaries, 1))
 
 
 _VISIT = {
@@ -182,5 +195,4 @@ def visit_summary(
 
 def day_summary(visits: Sequence[str], language: Language) -> list[BaseMessage]:
     """Ask for the summary of a day from those of its visits."""
-    numbered = "\n".join(f"{number}. {visit}" for number, visit in enumerate(visits, 1))
-    return [SystemMessage(_DAY_RULES[language] + _FORM), HumanMessage(numbered)]
+    return [SystemMessage(_DAY_RULES[language] + _FORM), HumanMessage(_numbered(visits))]

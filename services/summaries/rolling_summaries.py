@@ -13,17 +13,16 @@ import structlog
 
 from services.errors import BadModelOutput, Conflict
 from services.jobs.queue import JobQueue
-from services.jobs.tasks import RunningJob
+from services.jobs.tasks import SUMMARISE, RunningJob
 from services.llm.token_estimates import count_tokens
 from services.platform.authorship import authoring
 from services.platform.metrics import SUMMARIES
-from services.summaries.prompts import Said
-from services.summaries.schedule import SUMMARISE, SummarySchedule
+from services.platform.settings import Settings
+from services.summaries.prompts import Place, Said, SaidMessage
+from services.summaries.schedule import is_due
 from services.summaries.store import (
     NewSummary,
     Part,
-    Place,
-    SaidMessage,
     StoredSummary,
     SummaryState,
     SummaryStore,
@@ -47,16 +46,13 @@ class RollingSummaries:
         self,
         store: SummaryStore,
         writer: SummaryWriter,
-        schedule: SummarySchedule,
+        settings: Settings,
         jobs: JobQueue,
-        *,
-        chunk_tokens: int,
     ) -> None:
-        """Take the schedule, and the tokens of a transcript that one call of the model may hold."""
         self.store = store
         self._writer = writer
-        self._schedule = schedule
-        self._chunk_tokens = chunk_tokens
+        self._settings = settings
+        self._chunk_tokens = writer.chunk_tokens
         jobs.task(SUMMARISE)(self._job)
 
     async def update(self, tenant_id: UUID, conversation_id: UUID) -> bool:
@@ -68,9 +64,10 @@ class RollingSummaries:
             Conflict: others changed the conversation, or its summary, again and again.
         """
         conversation = (tenant_id, conversation_id)
+        window = self._settings.memory_summary_window_size
         for attempt in range(_RETRIES + 1):
             # The state first: a retraction between the two is noticed when the summary is written.
-            state = await self.store.state(tenant_id, conversation_id, window=self._schedule.window_size)
+            state = await self.store.state(tenant_id, conversation_id, window=window)
             old = await self.store.get(tenant_id, conversation_id)
             if state is None or not self._is_due(state, old):
                 return False
@@ -91,17 +88,17 @@ class RollingSummaries:
         raise Conflict("The conversation changes faster than it can be summarised.")
 
     def _is_due(self, state: SummaryState, old: StoredSummary | None) -> bool:
-        if state.strategy != "summary" or not self._schedule.on:
+        if state.strategy != "summary" or not self._settings.memory_summaries:
             return False
-        return state.late or self._schedule.is_due(covered=old is not None, behind=state.behind)
+        return state.late or is_due(self._settings, covered=old is not None, behind=state.behind)
 
     async def _summarise(
         self, conversation: _Conversation, state: SummaryState, old: StoredSummary | None, through: Place
     ) -> NewSummary:
-        if old and not state.late and old.increments_since_full < self._schedule.full_after:
+        if old and not state.late and old.increments_since_full < self._settings.memory_summary_full_after:
             new = await self._read(conversation, old.through, through)
             if sum(message.token_count for message in new) <= self._chunk_tokens:
-                text = await self._writer.increment(old.summary, _said(new, self._chunk_tokens))
+                text = await self._writer.conversation("increment", _said(new, self._chunk_tokens), [old.summary])
                 count = old.covered_message_count + len(new)
                 increments = old.increments_since_full + 1
                 return NewSummary(text, old.summary_version, through, count, increments, state.retracted_at)
@@ -130,8 +127,9 @@ class RollingSummaries:
         count = sum(part.message_count for part in parts) + len(rest)
         said = _said(rest, self._chunk_tokens)
         if not parts:
-            return await self._writer.increment("", said), count
-        return await self._writer.whole(await self._fewer([part.summary for part in parts]), said), count
+            return await self._writer.conversation("first", said), count
+        summaries = await self._fewer([part.summary for part in parts])
+        return await self._writer.conversation("whole", said, summaries), count
 
     async def _part(
         self,
@@ -140,7 +138,7 @@ class RollingSummaries:
         messages: Sequence[SaidMessage],
         retracted_at: datetime | None,
     ) -> Part:
-        summary = await self._writer.part(_said(messages, self._chunk_tokens))
+        summary = await self._writer.conversation("part", _said(messages, self._chunk_tokens))
         part = Part(summary, *messages[-1].place, len(messages))
         await self.store.add_part(*conversation, number, part, retracted_at)
         return part
@@ -153,7 +151,7 @@ class RollingSummaries:
                 if len(groups[-1]) > 1 and sum(map(count_tokens, [*groups[-1], summary])) > self._chunk_tokens:
                     groups.append([])
                 groups[-1].append(summary)
-            summaries = [await self._writer.whole(group, []) for group in groups]
+            summaries = [await self._writer.conversation("whole", [], group) for group in groups]
         return summaries
 
     async def _read(self, conversation: _Conversation, after: Place, through: Place) -> list[SaidMessage]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 from uuid import UUID
 
 from psycopg.rows import class_row, tuple_row
@@ -12,9 +12,8 @@ from psycopg.types.json import Jsonb
 from services.encryption.marks import Words
 from services.platform.authorship import made_by
 from services.platform.postgres import Database
+from services.summaries.prompts import Place, SaidMessage
 
-Place = tuple[datetime, UUID]
-"""`created_at` and id of a message: its place in its conversation."""
 _BEFORE_ALL = UUID(int=0)
 
 _GET = """
@@ -167,22 +166,6 @@ class SummaryState:
         if self.through_created_at is None or self.through_message_id is None:
             return None
         return self.through_created_at, self.through_message_id
-
-
-@dataclass(frozen=True)
-class SaidMessage:
-    """One message of the transcript."""
-
-    id: UUID
-    role: Literal["user", "assistant"]
-    content: str
-    token_count: int
-    created_at: datetime
-
-    @property
-    def place(self) -> Place:
-        """Where it stands."""
-        return self.created_at, self.id
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 from uuid import UUID
 
 from psycopg.rows import class_row, tuple_row
@@ -15,6 +15,7 @@ from services.errors import Conflict
 from services.platform.authorship import made_by
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query, page_after
+from services.summaries.prompts import SaidMessage
 
 _CONVERSATION = """
 SELECT c.user_id, c.expert_id, c.space_id, u.timezone, e.context_strategy AS strategy, e.min_archive_messages,
@@ -95,16 +96,6 @@ class StoredTopic:
 
 
 @dataclass(frozen=True)
-class UnarchivedMessage:
-    """A message that is in no topic."""
-
-    id: UUID
-    role: Literal["user", "assistant"]
-    content: str
-    created_at: datetime
-
-
-@dataclass(frozen=True)
 class Unarchived:
     """What of a conversation is in no topic, oldest first, as much as the model's context holds."""
 
@@ -115,7 +106,7 @@ class Unarchived:
     space_id: UUID | None
     timezone: str
     """The user's."""
-    messages: list[UnarchivedMessage] = field(default_factory=list)
+    messages: list[SaidMessage] = field(default_factory=list)
     retracted_at: datetime | None = None
     """When something in the conversation was retracted last, as known before the messages were read."""
 
@@ -127,7 +118,7 @@ class NewTopic:
     title: str
     summary: str
     keywords: Sequence[str]
-    messages: Sequence[UnarchivedMessage]
+    messages: Sequence[SaidMessage]
 
 
 class TopicStore:
@@ -142,7 +133,7 @@ class TopicStore:
         found, messages = await self._database.fetch_each(
             tenant_id,
             Query(_CONVERSATION, values, class_row(Unarchived)),
-            Query(_UNARCHIVED, values, class_row(UnarchivedMessage)),
+            Query(_UNARCHIVED, values, class_row(SaidMessage)),
         )
         return replace(found[0], messages=messages) if found else None
 

@@ -6,21 +6,20 @@ from typing import Annotated
 from uuid import UUID
 
 import structlog
-from pydantic import AfterValidator, BaseModel, Field, StringConstraints
+from pydantic import BaseModel, Field, StringConstraints
 
-from services.conversations.values import no_nul
 from services.errors import AnamnesisError, BadModelOutput
 from services.jobs.queue import JobQueue
-from services.jobs.tasks import RunningJob
+from services.jobs.tasks import ARCHIVE, RunningJob
 from services.llm.chat_models import ChatModels
 from services.llm.structured_output import ask_for, json_answer
 from services.platform.authorship import authoring
 from services.platform.metrics import TOPICS
 from services.summaries import prompts
 from services.summaries.prompts import Said
-from services.summaries.schedule import ARCHIVE, again_if_retracted
+from services.summaries.schedule import again_if_retracted
 from services.summaries.topic_store import NewTopic, TopicStore, Unarchived
-from services.summaries.writer import extract, title_from
+from services.summaries.writer import Text, extract, title_from
 from services.text.language import Language, language_of
 
 log = structlog.get_logger(__name__)
@@ -30,15 +29,12 @@ _SHORTEST_TOPIC = 10
 _LONGEST_SUMMARY_TOKENS = 200
 
 
-_Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(no_nul)]
-
-
 class _Topic(BaseModel):
-    title: Annotated[_Text, StringConstraints(max_length=100)]
-    summary: Annotated[_Text, StringConstraints(max_length=1000)]
+    title: Annotated[Text, StringConstraints(max_length=100)]
+    summary: Annotated[Text, StringConstraints(max_length=1000)]
     start: int
     end: int
-    keywords: list[_Text] = Field(default_factory=list, max_length=20)
+    keywords: list[Text] = Field(default_factory=list, max_length=20)
 
 
 class _Answer(BaseModel):

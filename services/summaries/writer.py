@@ -11,16 +11,16 @@ from typing import Annotated
 from langchain_core.messages import BaseMessage
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 
-from services.conversations.values import no_nul, without_nul
 from services.errors import BadModelOutput
 from services.llm.chat_models import ChatModels
 from services.llm.structured_output import ask_for, json_answer
 from services.llm.token_estimates import count_tokens
 from services.platform.patience import Result, beside_the_loop
 from services.summaries import prompts
-from services.summaries.prompts import Said
+from services.summaries.prompts import Said, SummaryKind
 from services.text.language import Language, language_of, sentences
 from services.text.tokenizer import terms
+from services.validation import no_nul, without_nul
 
 _QUESTION = re.compile(r"[?？]\s*$|[吗呢]\s*$")
 _LONGEST_TITLE = 40
@@ -74,62 +74,6 @@ def _sentences(text: str) -> list[str]:
     return [stripped for found in sentences(text) if (stripped := found.text.strip())]
 
 
-class SummaryWriter:
-    """Turns messages and older summaries into one summary."""
-
-    def __init__(self, models: ChatModels, *, most_tokens: int) -> None:
-        """Take the model, and the length over which a summary is not accepted."""
-        self._models = models
-        self._most_tokens = most_tokens
-
-    async def increment(self, summary: str, messages: Sequence[Said]) -> str:
-        """The old summary with what was said since; with no old one, the first.
-
-        Raises:
-            ModelFailed: the model did not answer.
-            BadModelOutput: what it answered is no summary.
-        """
-        language = language_of(text for _, text in messages)
-        if self._models.offline:
-            return extract(summary, messages, language, self._most_tokens)
-        if not summary:
-            return await self._ask(prompts.first_summary(messages, language))
-        return await self._ask(prompts.incremented_summary(summary, messages, language))
-
-    async def part(self, messages: Sequence[Said]) -> str:
-        """The summary of a stretch of a long conversation.
-
-        Raises:
-            ModelFailed, BadModelOutput: as `increment`.
-        """
-        language = language_of(text for _, text in messages)
-        if self._models.offline:
-            return extract("", messages, language, self._most_tokens)
-        return await self._ask(prompts.part_summary(messages, language))
-
-    async def whole(self, parts: Sequence[str], messages: Sequence[Said]) -> str:
-        """One summary of the summaries of all parts, and of the messages behind them.
-
-        Raises:
-            ModelFailed, BadModelOutput: as `increment`.
-        """
-        language = language_of([*parts, *(text for _, text in messages)])
-        if self._models.offline:
-            return extract(" ".join(parts), messages, language, self._most_tokens)
-        return await self._ask(prompts.whole_summary(parts, messages, language))
-
-    async def _ask(self, messages: list[BaseMessage]) -> str:
-        return await ask_for(self._models, messages, self._checked)
-
-    def _checked(self, answer: str) -> str:
-        text = without_nul(answer).strip()
-        if not text:
-            raise BadModelOutput("an empty summary")
-        if (tokens := count_tokens(text)) > self._most_tokens:
-            raise BadModelOutput(f"a summary of {tokens} tokens; at most {self._most_tokens} are accepted")
-        return text
-
-
 VISIT_TOKENS = 300
 DAY_TOKENS = 450
 """Largest summary, in tokens; one made by rules is cut to it."""
@@ -139,70 +83,78 @@ _LONG = 20_000
 """Characters of messages from which a thread counts and cuts them."""
 
 
-_Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(no_nul)]
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(no_nul)]
+"""What a model wrote, without blanks around it."""
 
 
 class WrittenSummary(BaseModel):
     """A summary with its topics."""
 
-    summary: _Text
-    key_topics: list[Annotated[_Text, StringConstraints(max_length=80)]] = Field(min_length=1, max_length=5)
+    summary: Text
+    key_topics: list[Annotated[Text, StringConstraints(max_length=80)]] = Field(min_length=1, max_length=5)
 
 
-class DayWriter:
-    """Writes the summary of a visit from its messages, and that of a day from its visits."""
+class SummaryWriter:
+    """Turns messages and older summaries into one summary: of a conversation, a visit or a day.
 
-    def __init__(self, models: ChatModels, parts: SummaryWriter, *, chunk_tokens: int) -> None:
-        """Take the tokens of a transcript that one call of the model may hold."""
+    Every method raises `ModelFailed` if the model does not answer, and `BadModelOutput` if what it answers is no
+    summary, twice.
+    """
+
+    def __init__(self, models: ChatModels, *, most_tokens: int, chunk_tokens: int) -> None:
+        """Take the model, the length of a conversation's summary, and the tokens that one call may hold."""
         self._models = models
-        self._parts = parts
-        self._chunk_tokens = chunk_tokens
+        self._most_tokens = most_tokens
+        self.chunk_tokens = chunk_tokens
+
+    async def conversation(self, kind: SummaryKind, messages: Sequence[Said], earlier: Sequence[str] = ()) -> str:
+        """The summary of a conversation or a part of it, from messages and the summaries before them."""
+        said = [text for _, text in messages]
+        language = language_of(said if kind == "increment" else [*earlier, *said])
+        if self._models.offline:
+            return extract(" ".join(earlier), messages, language, self._most_tokens)
+        return await ask_for(self._models, prompts.summary(kind, earlier, messages, language), self._plain)
 
     async def visit(self, messages: Sequence[Said], day: date) -> WrittenSummary:
-        """The summary of a visit on a day. If it is too long for one call, earlier parts are summarised first.
-
-        Raises:
-            ModelFailed: the model did not answer.
-            BadModelOutput: what it answered is no summary, twice.
-        """
+        """The summary of a visit on a day. If it is too long for one call, earlier parts are summarised first."""
         if self._models.offline:
             return await by_rule(messages, most_tokens=VISIT_TOKENS)
         language, chunks = await _beside(messages, partial(self._chunks, messages))
         *earlier, last = chunks
-        parts = [await self._parts.part(chunk) for chunk in earlier]
-        asked = prompts.visit_summary(last, parts, language, day)
-        return await self._ask(asked, VISIT_TOKENS)
+        parts = [await self.conversation("part", chunk) for chunk in earlier]
+        return await self._dated(prompts.visit_summary(last, parts, language, day), VISIT_TOKENS)
 
     async def day(self, visits: Sequence[str], topics: Sequence[str]) -> WrittenSummary:
-        """The summary of a day with several visits, from theirs; `topics` = the visits' own, in order.
-
-        Raises:
-            ModelFailed, BadModelOutput: as `visit`.
-        """
+        """The summary of a day with several visits, from theirs; `topics` = the visits' own, in order."""
         language = language_of(visits)
         if self._models.offline:
             text = extract(" ".join(visits), [], language, DAY_TOKENS)
             return WrittenSummary(summary=text, key_topics=list(dict.fromkeys(topics))[:5])
-        asked = prompts.day_summary(visits, language)
-        return await self._ask(asked, DAY_TOKENS)
+        return await self._dated(prompts.day_summary(visits, language), DAY_TOKENS)
 
-    async def _ask(self, asked: Sequence[BaseMessage], most_tokens: int) -> WrittenSummary:
-        return await ask_for(
-            self._models,
-            asked,
-            lambda text: _checked(text, most_tokens),
-            schema=WrittenSummary,
-            purpose="day_summary",
-        )
+    async def _dated(self, asked: Sequence[BaseMessage], most_tokens: int) -> WrittenSummary:
+        def checked(answer: str) -> WrittenSummary:
+            written = json_answer(WrittenSummary, answer)
+            _check_length(written.summary, most_tokens)
+            return written
+
+        return await ask_for(self._models, asked, checked, schema=WrittenSummary, purpose="day_summary")
+
+    def _plain(self, answer: str) -> str:
+        text = without_nul(answer).strip()
+        if not text:
+            raise BadModelOutput("an empty summary")
+        _check_length(text, self._most_tokens)
+        return text
 
     def _chunks(self, messages: Sequence[Said]) -> tuple[Language, list[list[Said]]]:
         """Return the language of messages, and the messages in parts of which each fits into a call."""
         chunks: list[list[Said]] = [[]]
         size = 0
         for role, text in messages:
-            shown = text if count_tokens(text) <= self._chunk_tokens else f"{text[: self._chunk_tokens]}…"
+            shown = text if count_tokens(text) <= self.chunk_tokens else f"{text[: self.chunk_tokens]}…"
             tokens = count_tokens(shown)
-            if chunks[-1] and size + tokens > self._chunk_tokens:
+            if chunks[-1] and size + tokens > self.chunk_tokens:
                 chunks.append([])
                 size = 0
             chunks[-1].append((role, shown))
@@ -228,8 +180,6 @@ def _by_rule(messages: Sequence[Said], most_tokens: int) -> WrittenSummary:
     return WrittenSummary(summary=text or title_from(messages), key_topics=[title_from(messages)])
 
 
-def _checked(answer: str, most_tokens: int) -> WrittenSummary:
-    written = json_answer(WrittenSummary, answer)
-    if (tokens := count_tokens(written.summary)) > most_tokens:
+def _check_length(text: str, most_tokens: int) -> None:
+    if (tokens := count_tokens(text)) > most_tokens:
         raise BadModelOutput(f"a summary of {tokens} tokens; at most {most_tokens} are accepted")
-    return written

@@ -10,23 +10,11 @@ import re
 from datetime import date
 
 from services.time_reference.chinese_readers import READERS, steps_of
+from services.time_reference.normalisation import FOLD
 from services.time_reference.numerals import CHINESE_NUMERAL, chinese_number
 from services.time_reference.numeric import dated
-from services.time_reference.phrases import ONE_DAY, Found, Phrase, Span, Unit, joined, known, one_of, period
+from services.time_reference.phrases import ONE_DAY, Found, Phrase, Span, Unit, joined, one_of, period
 from services.time_reference.steps import day_of_month
-
-_FOLDED = str.maketrans(
-    "週禮號個兩後這當聽尋舊點時間從過來內農節氣頭條樓線機車館隊電門廳幾數紀學為與種類會級齡輕饋單雙歲國產選運裝題員開課錶無國兒"
-    "０１２３４５６７８９／－：，（）～　．",
-    "周礼号个两后这当听寻旧点时间从过来内农节气头条楼线机车馆队电门厅几数纪学为与种类会级龄轻馈单双岁国产选运装题员开课表无国儿"
-    "0123456789/-:,()~ .",
-)
-
-
-def folded(text: str) -> str:
-    """The text with simplified characters and plain figures, each in its place."""
-    return text.translate(_FOLDED)
-
 
 _N = CHINESE_NUMERAL
 _NUMBER = rf"{_N}{{1,8}}"
@@ -155,7 +143,7 @@ TRIGGERS = re.compile(
 
 def found_in(text: str, today: date) -> list[Found]:
     """All references to time in a text, from left to right."""
-    text = folded(text)
+    text = text.translate(FOLD)
     found: list[Found] = []
     before: tuple[Phrase | None, int] = (None, 0)
     at = 0
@@ -254,7 +242,7 @@ def _beginning(text: str, at: int, today: date, after: Phrase | None) -> tuple[P
         if phrase:
             return phrase, match.end()
     if after and (match := JOINS["bare_year"].match(text, at)):
-        return known(period(Unit.YEAR, date(int(match[0]), 1, 1))), match.end()
+        return Phrase(period(Unit.YEAR, date(int(match[0]), 1, 1))), match.end()
     if after and (match := JOINS["bare_day"].match(text, at)):
         return one_of(Unit.MONTH, day_of_month(chinese_number(match[0].rstrip("号日")))), match.end()
     return None

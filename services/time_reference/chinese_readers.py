@@ -4,58 +4,43 @@ import re
 from collections.abc import Callable
 from datetime import date
 
+from services.time_reference import steps
 from services.time_reference.numerals import CHINESE_DIGITS, chinese_number
 from services.time_reference.phrases import (
+    FEW,
     ONE_DAY,
     TWO_FIGURES,
     Phrase,
     Span,
     Step,
     Unit,
+    about,
     full_year,
-    known,
     moved,
     one_of,
     period,
 )
-from services.time_reference.steps import (
-    Part,
-    day_of_month,
-    half_of_it,
-    month,
-    nth,
-    nth_weekday,
-    nth_weekend,
-    part,
-    same_as,
-    season,
-    weekday,
-    weekend,
-)
+from services.time_reference.steps import Part
 
 _UNITS = {
     **{"天": Unit.DAY, "日": Unit.DAY, "周": Unit.WEEK, "星期": Unit.WEEK, "礼拜": Unit.WEEK, "月": Unit.MONTH},
     **{"季度": Unit.QUARTER, "季": Unit.QUARTER, "半年": Unit.HALF, "年": Unit.YEAR, "年度": Unit.YEAR},
 }
 _PARTS: dict[str, Part] = {
-    **{"初": "early", "上旬": "early", "前期": "early", "早期": "early", "初期": "early", "中": "middle"},
-    **{
-        "中旬": "middle",
-        "中期": "middle",
-        "底": "late",
-        "末": "late",
-        "下旬": "late",
-        "后期": "late",
-        "末期": "late",
-    },
+    **dict.fromkeys(("初", "上旬", "前期", "早期", "初期"), "early"),
+    **dict.fromkeys(("中", "中旬", "中期"), "middle"),
+    **dict.fromkeys(("底", "末", "下旬", "后期", "末期"), "late"),
 }
 _NARROW = frozenset({"初", "底", "末"})
 _WEEKDAYS = {name: value for value, name in enumerate("一二三四五六日")} | {"天": 6}
 _SEASONS = {"春": "spring", "夏": "summer", "秋": "autumn", "冬": "winter"}
-_DAY_WORDS = {"今": 0, "本": 0, "当": 0, "昨": -1, "寻": -1, "琴": -1, "明": 1, "听": 1, "前": -2, "后": 2}
-_YEAR_WORDS = {"今": 0, "本": 0, "去": -1, "旧": -1, "上": -1, "明": 1, "来": 1, "下": 1, "前": -2, "后": 2}
-_FEW = (2, 7)
-_HALF_MONTH = 15
+_AWAY = {
+    **dict.fromkeys("今本当", 0),
+    **dict.fromkeys("昨寻琴去旧上", -1),
+    **dict.fromkeys("明听来下", 1),
+    **{"前": -2, "后": 2},
+}
+"""Of words for days and years, 寻日 and 琴日 being Cantonese; in units."""
 _BEFORE_THE_REPUBLIC = 1911
 
 
@@ -67,7 +52,7 @@ def _year(match: re.Match[str], today: date) -> Phrase | None:
     elif len(digits) == len("23"):
         two = "".join(str(CHINESE_DIGITS.get(char, char)) for char in digits)
         number = full_year(int(two), today) if two.isdecimal() else -1
-    return known(period(Unit.YEAR, date(number, 1, 1))) if number > 0 else None
+    return Phrase(period(Unit.YEAR, date(number, 1, 1))) if number > 0 else None
 
 
 def _decade(match: re.Match[str], today: date) -> Phrase | None:
@@ -79,48 +64,41 @@ def _decade(match: re.Match[str], today: date) -> Phrase | None:
             else 100 * (chinese_number(match["century"]) - 1)
         )
         if not match["decade"]:
-            return known(period(Unit.CENTURY, date(first, 1, 1)))
-        return known(period(Unit.DECADE, date(first + chinese_number(match["decade"]), 1, 1)))
+            return Phrase(period(Unit.CENTURY, date(first, 1, 1)))
+        return Phrase(period(Unit.DECADE, date(first + chinese_number(match["decade"]), 1, 1)))
     year = chinese_number(match["decade2"])
     year = full_year(year, today) if year in TWO_FIGURES else year
-    return known(period(Unit.DECADE, date(year, 1, 1)))
+    return Phrase(period(Unit.DECADE, date(year, 1, 1)))
 
 
-def _day_word(match: re.Match[str], today: date) -> Phrase:
-    away = _DAY_WORDS[match["day_word"]]
-    away += len(match["big"] or "") * (1 if away > 0 else -1)
-    return known(period(Unit.DAY, today, away))
-
-
-def _year_word(match: re.Match[str], today: date) -> Phrase:
-    away = _YEAR_WORDS[match["year_word"]]
-    away += len(match["big_year"] or "") * (1 if away > 0 else -1)
-    return known(period(Unit.YEAR, today, away))
+def _away(unit: Unit, word: str, big: str | None, today: date) -> Phrase:
+    """昨天, 大前天, 去年."""
+    away = _AWAY[word]
+    return Phrase(period(unit, today, away + len(big or "") * (1 if away > 0 else -1)))
 
 
 def _ago(match: re.Match[str], today: date) -> Phrase | None:
     """三天前, 两周后, 半年前, 三个半月前, 几个月前."""
     unit = _UNITS[match["ago_unit"]]
     sign = -1 if match["ago_way"].endswith("前") else 1
-    if about := _about(match["ago_count"]):
-        spans = sorted((period(unit, moved(today, unit, sign * count)) for count in about), key=_start)
-        return known(Span(spans[0].start, spans[1].end))
+    if counts := _about(match["ago_count"]):
+        return about(today, unit, sign, counts)
     half = match["ago_count"] == "半"
     count = 0 if half else chinese_number(match["ago_count"])
     if count < 0:
         return None
     if half or match["ago_half"] or match["ago_half2"]:
         there = moved(today, unit, sign * count)
-        there = _half_unit(there, unit, sign)
-        return known(period(Unit.MONTH if unit.months else Unit.DAY, there))
+        there = moved(there, unit.half[1], sign * unit.half[0])
+        return Phrase(period(Unit.MONTH if unit.months else Unit.DAY, there))
     there = moved(today, unit, sign * count)
-    return known(period(unit if sign < 0 else Unit.DAY, there))
+    return Phrase(period(unit if sign < 0 else Unit.DAY, there))
 
 
 def _about(text: str) -> tuple[int, int] | None:
     """The least and the most that a vague number means: 几, 两三, 十几."""
     if text in {"几", "数", "好几"}:
-        return _FEW
+        return FEW
     if text[-1] in "几多来":
         tens = chinese_number(text[:-1])
         return tens + 1, tens + 9
@@ -128,42 +106,34 @@ def _about(text: str) -> tuple[int, int] | None:
     return (digits[0], digits[1]) if len(digits) == len("两三") and 0 < digits[0] == digits[1] - 1 else None
 
 
-def _half_unit(of: date, unit: Unit, sign: int) -> date:
-    if unit.months > 1:
-        return moved(of, Unit.MONTH, sign * unit.months // 2)
-    days = _HALF_MONTH if unit is Unit.MONTH else unit.days // 2
-    return moved(of, Unit.DAY, sign * days)
-
-
-def _start(span: Span) -> date:
-    return span.start
-
-
 def _rolling(match: re.Match[str], today: date) -> Phrase | None:
     """最近三天, 过去两周, 近一年, 未来一个月, 这几天; 三天内, 三天以来."""
     way = match["roll_way"] or match["within_way"]
     text = match["roll_count"] or match["within_count"]
     unit = _UNITS[match["roll_unit"] or match["within_unit"]]
-    count = _FEW[1] if text in {"几", "数", "些"} else chinese_number(text) if text != "半" else 0
+    if text == "半":
+        count, unit = unit.half
+    else:
+        count = FEW[1] if text in {"几", "数", "些"} else chinese_number(text)
     if count < 0:
         return None
     ahead = way in {"未来", "今后", "接下来", "往后", "之后", "后", "下", "内", "之内", "以内"}
     sign = 1 if ahead else -1
-    there = _half_unit(today, unit, sign) if text == "半" else moved(today, unit, sign * count)
+    there = moved(today, unit, sign * count)
     if way in {"这", "那"}:
-        return known(Span(there + ONE_DAY, today))
+        return Phrase(Span(there + ONE_DAY, today))
     if ahead:
-        return known(Span(today if way.endswith("内") else today + ONE_DAY, there))
-    return known(Span(there, today))
+        return Phrase(Span(today if way.endswith("内") else today + ONE_DAY, there))
+    return Phrase(Span(there, today))
 
 
 def _units_before(match: re.Match[str], today: date) -> Phrase | None:
     """前两天, 上两周, 上2个月, 前几天: that many whole units before the current one."""
     unit, text = _UNITS[match["before_unit"]], match["before_count"]
-    count = _FEW[1] if text in {"几", "些", "数"} else chinese_number(text)
+    count = FEW[1] if text in {"几", "些", "数"} else chinese_number(text)
     if count < 1:
         return None
-    return known(
+    return Phrase(
         Span(period(unit, today, -count).start, period(unit, today, -1).end, unit if count == 1 else None)
     )
 
@@ -173,22 +143,22 @@ def _this(match: re.Match[str], today: date) -> Phrase | None:
     way, unit_word = match["way"], match["way_unit"]
     away = {"上": -len(way), "下": len(way), "前": -len(way)}.get(way[0], 0)
     if unit_word == "周末":
-        return known(period(Unit.WEEK, today, away)).narrowed(weekend)
+        return Phrase(period(Unit.WEEK, today, away)).narrowed(steps.weekend)
     if unit_word == "世纪":
-        return known(period(Unit.CENTURY, today, away))
-    return known(period(_UNITS[unit_word], today, away))
+        return Phrase(period(Unit.CENTURY, today, away))
+    return Phrase(period(_UNITS[unit_word], today, away))
 
 
 def _current_part(match: re.Match[str], today: date) -> Phrase:
     """月初, 年底, 上半年, 中旬: of the month or the year that is running."""
     unit = _UNITS[match["part_unit"]] if match["part_unit"] else Unit.MONTH
     which = match["part_word"] or match["part_word2"]
-    return known(period(unit, today)).narrowed(part(_PARTS[which], narrow=which in _NARROW))
+    return Phrase(period(unit, today)).narrowed(steps.part(_PARTS[which], narrow=which in _NARROW))
 
 
 def _current_half(match: re.Match[str], today: date) -> Phrase:
     unit = _UNITS[match["half_unit"]]
-    return known(period(unit, today)).narrowed(half_of_it(1 if match["half_which"] in "上前" else 2))
+    return Phrase(period(unit, today)).narrowed(steps.half_of_it(1 if match["half_which"] in "上前" else 2))
 
 
 def steps_of(match: re.Match[str], today: date) -> tuple[Step, ...]:
@@ -198,20 +168,20 @@ def steps_of(match: re.Match[str], today: date) -> tuple[Step, ...]:
     if kind == "nth":
         return _counted(match)
     if kind == "same":
-        return (same_as(Unit.DAY if "天" in text or "日" in text else Unit.MONTH, today),)
+        return (steps.same_as(Unit.DAY if "天" in text or "日" in text else Unit.MONTH, today),)
     return (_STEPS[kind](text),)
 
 
 _STEPS: dict[str, Callable[[str], Step]] = {
-    "month": lambda text: month(chinese_number(text)),
-    "day": lambda text: day_of_month(chinese_number(text)),
-    "bare_day": lambda text: day_of_month(chinese_number(text)),
-    "weekday": lambda text: weekday(_WEEKDAYS[text], strict=False),
-    "weekday2": lambda text: weekday(_WEEKDAYS[text], strict=False),
-    "part": lambda text: part(_PARTS[text], narrow=text in _NARROW),
-    "season": lambda text: season(_SEASONS[text]),
-    "half": lambda text: half_of_it(1 if text in "上前" else 2),
-    "quarter": lambda text: nth(Unit.QUARTER, chinese_number(text)),
+    "month": lambda text: steps.month(chinese_number(text)),
+    "day": lambda text: steps.day_of_month(chinese_number(text)),
+    "bare_day": lambda text: steps.day_of_month(chinese_number(text)),
+    "weekday": lambda text: steps.weekday(_WEEKDAYS[text], strict=False),
+    "weekday2": lambda text: steps.weekday(_WEEKDAYS[text], strict=False),
+    "part": lambda text: steps.part(_PARTS[text], narrow=text in _NARROW),
+    "season": lambda text: steps.season(_SEASONS[text]),
+    "half": lambda text: steps.half_of_it(1 if text in "上前" else 2),
+    "quarter": lambda text: steps.nth(Unit.QUARTER, chinese_number(text)),
 }
 
 
@@ -221,23 +191,23 @@ def _counted(match: re.Match[str]) -> tuple[Step, ...]:
     count = chinese_number(match["nth_count"]) if match["nth_count"] else 1
     last = match["nth_way"] in {"最后", "后", "末"}
     if match["nth_weekday"]:
-        return (nth_weekday(_WEEKDAYS[match["nth_weekday"]], which if which > 0 else -1),)
+        return (steps.nth_weekday(_WEEKDAYS[match["nth_weekday"]], which if which > 0 else -1),)
     if match["nth_weekend"]:
-        return (nth_weekend(which if which > 0 else -1),)
+        return (steps.nth_weekend(which if which > 0 else -1),)
     unit = _UNITS[match["nth_unit"]]
     if which > 0:
-        return (nth(unit, which, begun_weeks=True),)
+        return (steps.nth(unit, which, begun_weeks=True),)
     if count < 1:
         return ()
-    return (nth(unit, -1 if last else 1, count, begun_weeks=True),)
+    return (steps.nth(unit, -1 if last else 1, count, begun_weeks=True),)
 
 
 _Reader = Callable[[re.Match[str], date], Phrase | None]
 READERS: dict[str, _Reader] = {
-    "day_": _day_word,
+    "day_": lambda match, today: _away(Unit.DAY, match["day_word"], match["big"], today),
     "year_": _year,
     "decade_": _decade,
-    "year_word_": _year_word,
+    "year_word_": lambda match, today: _away(Unit.YEAR, match["year_word"], match["big_year"], today),
     "ago_": _ago,
     "roll_": _rolling,
     "within_": _rolling,
@@ -245,12 +215,12 @@ READERS: dict[str, _Reader] = {
     "this_": _this,
     "part_": _current_part,
     "half_": _current_half,
-    "month_": lambda match, _: one_of(Unit.YEAR, month(chinese_number(match["only_month"]))),
-    "date_": lambda match, _: one_of(Unit.MONTH, day_of_month(chinese_number(match["only_day"]))),
-    "weekday_": lambda match, _: one_of(Unit.WEEK, weekday(_WEEKDAYS[match["only_weekday"]])),
-    "weekend_": lambda _match, _today: one_of(Unit.WEEK, weekend),
+    "month_": lambda match, _: one_of(Unit.YEAR, steps.month(chinese_number(match["only_month"]))),
+    "date_": lambda match, _: one_of(Unit.MONTH, steps.day_of_month(chinese_number(match["only_day"]))),
+    "weekday_": lambda match, _: one_of(Unit.WEEK, steps.weekday(_WEEKDAYS[match["only_weekday"]])),
+    "weekend_": lambda _match, _today: one_of(Unit.WEEK, steps.weekend),
     "quarter_": lambda match, _: one_of(
-        Unit.YEAR, nth(Unit.QUARTER, chinese_number(match["only_quarter"] or match["only_quarter2"]))
+        Unit.YEAR, steps.nth(Unit.QUARTER, chinese_number(match["only_quarter"] or match["only_quarter2"]))
     ),
-    "season_": lambda match, _: one_of(Unit.YEAR, season(_SEASONS[match["only_season"]])),
+    "season_": lambda match, _: one_of(Unit.YEAR, steps.season(_SEASONS[match["only_season"]])),
 }

@@ -7,7 +7,7 @@ that time, and a question or a request about them.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from typing import Literal
 
 from services.text.language import SEMICOLONS, sentences
@@ -21,6 +21,7 @@ from services.time_reference.normalisation import (
     PAST,
     RECENT,
     TIME,
+    Time,
     bounded,
     folded,
     hours_named,
@@ -63,29 +64,13 @@ _YEARLY = re.compile(
 """Before a date of the calendar: it is that of a birthday, and nothing was said then."""
 _YEARLY_AFTER = re.compile(r"\s{0,8}是?[^，。,.？?！!]{0,6}(?:生日|出生)(?!那)")
 _BEFORE_A_DATE = 40
-_RECENT_DAYS = timedelta(days=13)
-"""Before today: what "lately" means, two weeks in all."""
 _LONGEST_CLAUSE = 300
 _SHORT = 40
 """Characters of a clause whose time may be that of the question after it."""
-_KINDS: dict[str, Literal["days", "last_visit", "just_now"]] = {
-    DAYS: "days",
-    LAST_VISIT: "last_visit",
-    LAST_TALK: "last_visit",
-    JUST_NOW: "just_now",
-    RECENT: "days",
+_KINDS: dict[str, Literal["days", "last_visit", "just_now", "past"]] = {
+    **{DAYS: "days", RECENT: "days", LAST_VISIT: "last_visit", LAST_TALK: "last_visit", JUST_NOW: "just_now"},
+    "": "past",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class _Time:
-    """A time that is named, and where."""
-
-    begin: int
-    stop: int
-    mark: str
-    start: date | None = None
-    end: date | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,22 +102,24 @@ def detect(message: str, timezone: str, now: datetime) -> TimeReference | None:
     for place, clause in enumerate(clauses):
         if clause.rules.elsewhere.search(clause.text):
             return None
-        time = _time_of_talk(clause, times, ahead, text) or _time_beside(clauses, place, times, len(shown))
+        time = (
+            _time_of_talk(clause, times, ahead, text) or _time_beside(clauses, place, times, len(shown))
+            if times
+            else _any_time_before(clause)
+        )
         if time is not None and not _is_to_come(clause, time, today):
             return _reference(shown, marked, clauses, place, time, today)
-    return None if times else _past(shown, clauses)
+    return None
 
 
-def _times(text: str, local: datetime) -> tuple[list[_Time], list[int]]:
+def _times(text: str, local: datetime) -> tuple[list[Time], list[int]]:
     """The times that are past or not over, joined where the text joins them; and the places of those to come."""
     ranges = [each for each in parse(text, local) if not _is_yearly(text, each.begin, each.stop)]
     today = local.date()
-    found = [_Time(_without_from(text, r.begin), r.stop, DAYS, r.start, r.end) for r in ranges if r.start <= today]
+    found = [Time(DAYS, _without_from(text, r.begin), r.stop, r.start, r.end) for r in ranges if r.start <= today]
     ahead = [r.begin for r in ranges if r.start > today]
-    for words in undated(text):
-        since = today - _RECENT_DAYS if words.mark == RECENT else None
-        found.append(_Time(words.begin, words.stop, words.mark, since, today if since else None))
-    joined: list[_Time] = []
+    found += undated(text, today)
+    joined: list[Time] = []
     for time in sorted(found, key=lambda time: (time.begin, -time.stop)):
         last = joined[-1] if joined else None
         if last is not None and time.begin < last.stop:
@@ -158,16 +145,16 @@ def _without_from(text: str, begin: int) -> int:
     return found.end() if found else begin
 
 
-def _joined(text: str, first: _Time, second: _Time) -> _Time | None:
+def _joined(text: str, first: Time, second: Time) -> Time | None:
     """The days from the earlier to the later of the two, where the text joins them ("Monday to Wednesday")."""
     if not (first.start and first.end and second.start and second.end):
         return None
     if not _JOINED.fullmatch(text, first.stop, second.begin):
         return None
-    return _Time(first.begin, second.stop, DAYS, min(first.start, second.start), max(first.end, second.end))
+    return Time(DAYS, first.begin, second.stop, min(first.start, second.start), max(first.end, second.end))
 
 
-def _marked(text: str, times: list[_Time]) -> str:
+def _marked(text: str, times: list[Time]) -> str:
     parts, at = [], 0
     for time in times:
         parts += [text[at : time.begin], time.mark * (time.stop - time.begin)]
@@ -202,29 +189,35 @@ def _rules(part: str) -> Rules:
     return chinese() if _CHINESE_LETTER.search(part) else english()
 
 
-def _time_of_talk(clause: _Clause, times: list[_Time], ahead: list[int], text: str) -> _Time | None:
+def _time_of_talk(clause: _Clause, times: list[Time], ahead: list[int], text: str) -> Time | None:
     """The time of what the two said; what is to be done at a time to come is a plan."""
-    if len(clause.text) > _LONGEST_CLAUSE:
+    of_clause = [time for time in times if 0 <= time.begin - clause.begin < len(clause.text)]
+    if not of_clause or len(clause.text) > _LONGEST_CLAUSE:
         return None
     for match in clause.rules.talk.finditer(clause.text):
-        inside = [t for t in times if match.start() <= t.begin - clause.begin < match.end()]
+        inside = [t for t in of_clause if match.start() <= t.begin - clause.begin < match.end()]
         if inside and not any(clause.begin <= place < clause.begin + match.start() for place in ahead):
             return inside[-1]
     for match in clause.rules.within.finditer(clause.text):
-        inside = [t for t in times if match.start() <= t.begin - clause.begin < match.end()]
+        inside = [t for t in of_clause if match.start() <= t.begin - clause.begin < match.end()]
         if inside and _SURELY_OVER.search(text, inside[-1].begin, inside[-1].stop):
             return inside[-1]
     return None
 
 
-def _time_beside(clauses: list[_Clause], place: int, times: list[_Time], length: int) -> _Time | None:
+def _time_beside(clauses: list[_Clause], place: int, times: list[Time], length: int) -> Time | None:
     """The time of the clause before or after, where this one asks about talk at a time that it does not name."""
     clause = clauses[place]
     if re.search(TIME, clause.text) or not clause.rules.said.search(clause.text):
         return None
     if place + 1 < len(clauses) and clauses[place + 1].rules.time_alone.fullmatch(clauses[place + 1].text):
         beside = place + 1
-    elif place and len(clauses[place - 1].text) <= _SHORT and _of_then(clause):
+    elif (
+        place
+        and len(clauses[place - 1].text) <= _SHORT
+        and clause.rules.of_then.search(clause.text)
+        and not clause.rules.intends.search(clause.text)
+    ):
         beside = place - 1
     else:
         return None
@@ -233,13 +226,13 @@ def _time_beside(clauses: list[_Clause], place: int, times: list[_Time], length:
     return next((time for time in times if begin <= time.begin < stop), None)
 
 
-def _is_to_come(clause: _Clause, time: _Time, today: date) -> bool:
+def _is_to_come(clause: _Clause, time: Time, today: date) -> bool:
     """Whether the words are to be said yet, on a day that is not over."""
     return time.end is not None and time.end >= today and clause.rules.intends.search(clause.text) is not None
 
 
 def _reference(
-    message: str, marked: str, clauses: list[_Clause], place: int, time: _Time, today: date
+    message: str, marked: str, clauses: list[_Clause], place: int, time: Time, today: date
 ) -> TimeReference:
     return TimeReference(
         kind=_KINDS[time.mark],
@@ -254,25 +247,8 @@ def _reference(
     )
 
 
-def _past(message: str, clauses: list[_Clause]) -> TimeReference | None:
-    """A reference to what the two said at any time before; it narrows nothing."""
-    for place, clause in enumerate(clauses):
-        if clause.rules.elsewhere.search(clause.text):
-            return None
-        past = PAST.search(clause.text)
-        if past and clause.rules.said.search(clause.text) and not clause.rules.intends.search(clause.text):
-            return TimeReference(
-                kind="past",
-                start_date=None,
-                end_date=None,
-                hours=None,
-                matched_text=message[clause.begin + past.start() : clause.begin + past.end()],
-                detail=any(each.rules.detail.search(each.text) for each in clauses[max(place - 1, 0) : place + 2]),
-                plain=False,
-            )
-    return None
-
-
-def _of_then(clause: _Clause) -> bool:
-    rules, text = clause.rules, clause.text
-    return rules.of_then.search(text) is not None and not rules.intends.search(text) and not re.search(TIME, text)
+def _any_time_before(clause: _Clause) -> Time | None:
+    """The words for a past without bounds, where the two said something then; it narrows nothing."""
+    past = PAST.search(clause.text)
+    said = clause.rules.said.search(clause.text) and not clause.rules.intends.search(clause.text)
+    return Time("", clause.begin + past.start(), clause.begin + past.end()) if past and said else None

@@ -29,7 +29,7 @@ from services.time_reference.english_words import (
     year,
 )
 from services.time_reference.normalisation import lowered
-from services.time_reference.phrases import DAY_NUMBERS, Found, Phrase, Span, Unit, day, joined, known, one_of
+from services.time_reference.phrases import DAY_NUMBERS, Found, Phrase, Span, Unit, day, joined, one_of
 from services.time_reference.steps import day_of_month
 
 _BEGINNING = (
@@ -85,7 +85,7 @@ def _end_at(text: Text, at: int, before: Phrase | None, opening: str | None) -> 
     if found := phrase_at(text, at, follows=before is not None):
         return found
     if (before or opening in {"between", "from"}) and (now := _NOW.match(text.text, at)):
-        return known(day(text.today)), now.end()
+        return Phrase(day(text.today)), now.end()
     bare = _BARE.match(text.text, at) if before else None
     if before is None or bare is None:
         return None

@@ -1,9 +1,9 @@
 """Dates and longer stretches in English that the calendar names: May 3rd, Friday the 15th, 2019, week 10, Q4."""
 
 import re
-from collections.abc import Sequence
 from datetime import date
 
+from services.time_reference import steps
 from services.time_reference.english_words import (
     DAY,
     MONTH,
@@ -14,16 +14,10 @@ from services.time_reference.english_words import (
     WEEKDAY,
     WHICH,
     YEAR,
-    Reader,
     Reading,
-    Text,
+    Said,
     in_year,
-    month_number,
-    number,
-    phrase_at,
     reads,
-    season_name,
-    weekday_number,
     year,
 )
 from services.time_reference.phrases import (
@@ -33,16 +27,14 @@ from services.time_reference.phrases import (
     Step,
     Unit,
     full_year,
-    known,
     one_of,
     period,
 )
-from services.time_reference.steps import day_of_month, days_of_month, month, nth, season, weekday
 
 _YEARS_THAT_STAND_ALONE = range(1900, 2101)
 _DECADES = ("twenties", "thirties", "forties", "fifties", "sixties", "seventies", "eighties", "nineties")
 _ITS_YEAR = rf"(?:,|\s+of\b|\s+in\b){{0,2}}\s*(?P<year>{YEAR})"
-_SHORT_YEAR = r"\s*(?:(?:of\s+['’]?|['’])(?=\d)|{})(?P<short>\d\d)(?![\d:.,/%])"
+_SHORT_YEAR = r"\s*(?:(?:of\s+['’]?|['’])(?=\d)|{})(?P<short>\d\d)(?![\d%]|[:.,/]\d)"
 _YEAR_AFTER = f"(?:{_ITS_YEAR}|{_SHORT_YEAR.format('(?!)')})?"
 _YEAR_AFTER_MONTH = f"(?:{_ITS_YEAR}|{_SHORT_YEAR.format('(?=3[2-9]|[4-9])')})?"
 _ORDINAL = re.compile(ORDINAL)
@@ -60,62 +52,44 @@ _YEAR_FOLLOWS = re.compile(f"{TO}{YEAR}", re.ASCII)
 _DAY_FOLLOWS = re.compile(rf"\s*{DAY}", re.ASCII)
 
 
-def _is_an_end(text: Text, match: re.Match[str]) -> bool:
+def _is_an_end(said: Said) -> bool:
     """Whether a name is the one or the other end of from March to May, or has its year after it."""
-    return bool(_BETWEEN_NAMES.search(text.before(match.start())) or _NAME_FOLLOWS.match(text.text, match.end()))
+    return bool(_BETWEEN_NAMES.search(said.before) or said.follows(_NAME_FOLLOWS))
 
 
-def _may_be_verb(text: Text, match: re.Match[str], *verbs: str) -> bool:
-    return match["month"] in verbs and not text.written[match.start("month")].isupper()
+def _date(said: Said) -> Reading:
+    """The day or days of the month that are named, in its year if one is named."""
+    first = said.number("day")
+    days = steps.days_of_month(first, said.number("last")) if said["last"] else steps.day_of_month(first)
+    if said["short"]:
+        return said.existing(in_year(full_year(int(said["short"]), said.today)).narrowed(said.month, days))
+    return said.existing(_in_its_year(said, said.month, days))
 
 
-def _date(text: Text, match: re.Match[str]) -> Reading:
-    """The day or days of the month that a match names, in its year if it names one."""
-    first, last = number(match["day"]), match["last"]
-    steps = (
-        month(month_number(match["month"])),
-        days_of_month(first, number(last)) if last else day_of_month(first),
-    )
-    if match["year"] or match["short"]:
-        which = year(match["year"]) if match["year"] else full_year(int(match["short"]), text.today)
-        return text.existing(in_year(which).narrowed(*steps), match.end())
-    return text.existing(one_of(Unit.YEAR, *steps), match.end())
+def _in_its_year(said: Said, *parts: Step) -> Phrase:
+    """The part of the year that is named, or of any."""
+    return said.year().narrowed(*parts) if said["year"] else one_of(Unit.YEAR, *parts)
 
 
-def _in(said: str | None, step: Step) -> Phrase:
-    """The part of a year, or of any."""
-    return in_year(year(said)).narrowed(step) if said else one_of(Unit.YEAR, step)
+def _decade(first: int) -> Phrase | None:
+    return Phrase(period(Unit.DECADE, date(first, 1, 1))) if first % 10 == 0 else None
 
 
-def decade(first: int) -> Phrase | None:
-    """The ten years from that one on, if it begins some."""
-    return known(period(Unit.DECADE, date(first, 1, 1))) if first % 10 == 0 else None
-
-
-_OTHERS: Sequence[tuple[str, str, Reader]] = (
-    # 3 to March 18, 1998
-    ("number", rf"(?P<day>{DAY}){TO}(?:the )?(?P<month>{MONTH}) (?P<last>{DAY}){_YEAR_AFTER}", _date),
-    # May of 2023; the 1990s
-    (
-        "month",
-        rf"(?P<month>{MONTH})(?:[\s.,/-]|\bof\b|\bin\b){{1,4}}(?P<year>{YEAR})",
-        lambda _, match: in_year(year(match["year"])).narrowed(month(month_number(match["month"]))),
-    ),
-    ("number", rf"(?P<decade>{YEAR})\s?['’]?s\b", lambda _, match: decade(year(match["decade"]))),
-    # Week 10 (of 2019); Q4 of 2016
-    (
-        "unit",
-        rf"week (?P<number>[1-5]?\d)(?![\d:.,/%]\d|\d)(?:(?:,| of| in){{1,2}} (?P<year>{YEAR}))?",
-        lambda _, match: _in(match["year"], nth(Unit.WEEK, int(match["number"]))),
-    ),
-    (
-        "other",
-        rf"q(?P<number>[1-4])(?:[\s,-]|\bof\b|\bin\b){{0,4}}(?P<year>{YEAR})?(?![a-z\d])",
-        lambda _, match: _in(match["year"], nth(Unit.QUARTER, int(match["number"]))),
-    ),
+# 3 to March 18, 1998; May of 2023; the 1990s; week 10 (of 2019); Q4 of 2016
+reads("number", rf"(?P<day>{DAY}){TO}(?:the )?(?P<month>{MONTH}) (?P<last>{DAY}){_YEAR_AFTER}")(_date)
+reads("month", rf"(?P<month>{MONTH})(?:[\s.,/-]|\bof\b|\bin\b){{1,4}}(?P<year>{YEAR})")(
+    lambda said: said.year().narrowed(said.month)
 )
-for _kinds, _pattern, _reader in _OTHERS:
-    reads(_kinds, _pattern)(_reader)
+reads("number", rf"(?P<decade>{YEAR})\s?['’]?s\b")(lambda said: _decade(year(said["decade"])))
+reads("unit", rf"week (?P<number>[1-5]?\d)(?![\d:.,/%]\d|\d)(?:(?:,| of| in){{1,2}} (?P<year>{YEAR}))?")(
+    lambda said: _in_its_year(said, steps.nth(Unit.WEEK, said.number("number")))
+)
+reads("other", rf"q(?P<number>[1-4])(?:[\s,-]|\bof\b|\bin\b){{0,4}}(?P<year>{YEAR})?(?![a-z\d])")(
+    lambda said: _in_its_year(said, steps.nth(Unit.QUARTER, said.number("number")))
+)
+reads("other", rf"h(?P<number>[12])(?:[\s,-]|\bof\b|\bin\b){{0,4}}(?P<year>{YEAR})")(
+    lambda said: said.year().narrowed(steps.nth(Unit.HALF, said.number("number")))
+)
 
 
 @reads(
@@ -123,10 +97,10 @@ for _kinds, _pattern, _reader in _OTHERS:
     rf"(?P<month>{MONTH})(?:\.?[\s,/-]{{0,2}}| the )(?!{YEAR})(?P<day>{DAY})"
     rf"(?:(?:{TO}(?:the )?| and the )(?P<last>{DAY})(?!\s*[/:]| {MONTH}))?{_YEAR_AFTER}",
 )
-def _month_first(text: Text, match: re.Match[str]) -> Reading | None:
+def _month_first(said: Said) -> Reading | None:
     """May 3rd, 2023; May 3-5; but not "I may 3 times"."""
-    weak = _may_be_verb(text, match, "may") and not text.asked(match.start())
-    return None if weak and not _ORDINAL.match(match["day"]) else _date(text, match)
+    weak = said["month"] == "may" and not said.in_capitals and not said.asked
+    return None if weak and not _ORDINAL.match(said["day"]) else _date(said)
 
 
 @reads(
@@ -134,25 +108,25 @@ def _month_first(text: Text, match: re.Match[str]) -> Reading | None:
     rf"(?P<day>{DAY})(?:(?P<to>{TO}| and )(?:the )?(?P<last>{DAY}))?(?P<of>(?: of\b| day\b|[\s./-]){{1,3}})"
     rf"(?P<month>{MONTH})\.?{_YEAR_AFTER_MONTH}",
 )
-def _day_first(text: Text, match: re.Match[str]) -> Reading | None:
+def _day_first(said: Said) -> Reading | None:
     """3 May 2023, the 4th of July, 10-22 August, the ninth and seventeenth of April."""
-    before = text.before(match.start()).split()[-1:]
-    listed = (match["to"] or "").strip() == "and" and before not in (["between"], ["the"])
+    before = said.before.split()[-1:]
+    listed = (said["to"] or "").strip() == "and" and before not in (["between"], ["the"])
     if listed or before in (["a"], ["an"]):
         return None
-    if "of" not in match["of"] and not _ORDINAL.match(match["day"]):
+    if "of" not in said["of"] and not _ORDINAL.match(said["day"]):
         # "chapter 3 March 5": the second figure is the day.
-        other = not match["year"] and not match["short"] and _DAY_FOLLOWS.match(text.text, match.end())
-        if other or _may_be_verb(text, match, "may"):
+        other = not said["year"] and not said["short"] and said.follows(_DAY_FOLLOWS)
+        if other or (said["month"] == "may" and not said.in_capitals):
             return None
-    return _date(text, match)
+    return _date(said)
 
 
 @reads("month", rf"(?P<month>{MONTH})")
-def _month_alone(text: Text, match: re.Match[str]) -> Phrase | None:
+def _month_alone(said: Said) -> Phrase | None:
     """May, where it can be nothing else."""
-    if SURE.fullmatch(match[0]) or text.asked(match.start()) or _is_an_end(text, match):
-        return one_of(Unit.YEAR, month(month_number(match[0])))
+    if SURE.fullmatch(said.match[0]) or said.asked or _is_an_end(said):
+        return one_of(Unit.YEAR, said.month)
     return None
 
 
@@ -161,34 +135,34 @@ def _month_alone(text: Text, match: re.Match[str]) -> Phrase | None:
     rf"(?P<weekday>{WEEKDAY})(?P<the>(?:[\s.,]|\bthe\b){{1,4}})(?P<day>{DAY})"
     rf"(?!{TO}|[\s./-]*(?:of )?{MONTH})(?P<end>\s*(?:[.?!]|\Z))?",
 )
-def _weekday_the_nth(_: Text, match: re.Match[str]) -> Reading | None:
+def _weekday_the_nth(said: Said) -> Reading | None:
     """Friday the 15th, Fri 15; not Friday 3-5, which are hours."""
-    if not (_ORDINAL.match(match["day"]) or "the" in match["the"] or match["end"]):
+    if not (_ORDINAL.match(said["day"]) or "the" in said["the"] or said.match["end"] is not None):
         return None
-    steps = day_of_month(number(match["day"])), weekday(weekday_number(match["weekday"]))
-    return one_of(Unit.MONTH, *steps), match.end("day")
+    both = steps.day_of_month(said.number("day")), steps.weekday(said.weekday)
+    return one_of(Unit.MONTH, *both), said.match.end("day")
 
 
 @reads("weekday", rf"(?P<weekday>{WEEKDAY})(?:[\s.,(-]|\bthe\b|\bof\b){{1,4}}(?={MONTH}|{DAY})")
-def _weekday_with_date(text: Text, match: re.Match[str]) -> Reading | None:
+def _weekday_with_date(said: Said) -> Reading | None:
     """Monday, February 18; Monday (June-15); Tuesday two weeks ago."""
-    found = phrase_at(text, match.end())
+    found = said.then()
     phrase = found[0] if found else None
-    span = phrase.resolved(text.today) if phrase else None
+    span = phrase.resolved(said.today) if phrase else None
     if found is None or phrase is None or (span and span.unit is Unit.DAY):
         return found
     if phrase.base and phrase.base.unit is Unit.WEEK and not phrase.steps:
-        return phrase.narrowed(weekday(weekday_number(match["weekday"]))), found[1]
+        return phrase.narrowed(steps.weekday(said.weekday)), found[1]
     return None
 
 
 @reads("weekday", rf"(?P<weekday>{WEEKDAY})")
-def _weekday_alone(text: Text, match: re.Match[str]) -> Phrase | None:
-    before = text.before(match.start())
-    named = SURE.fullmatch(match[0]) or text.asked(match.start()) or _NAMES.search(before)
-    if not (named or _is_an_end(text, match)) or _REPEATS.search(before):
+def _weekday_alone(said: Said) -> Phrase | None:
+    before = said.before
+    named = SURE.fullmatch(said.match[0]) or said.asked or _NAMES.search(before)
+    if not (named or _is_an_end(said)) or _REPEATS.search(before):
         return None
-    return one_of(Unit.WEEK, weekday(weekday_number(match[0])))
+    return one_of(Unit.WEEK, steps.weekday(said.weekday))
 
 
 @reads(
@@ -196,58 +170,58 @@ def _weekday_alone(text: Text, match: re.Match[str]) -> Phrase | None:
     rf"(?P<day>{DAY})(?=(?P<end>\s*(?:[.?!,]|\Z))|\s*[;:)–-]| (?:and|or|to|at|in|with|about|for|from|of|through"
     r"|until|till|if|we|i|you|did|was|is|what|when|please|morning|afternoon|evening|night|noon)\b)",
 )
-def _the_nth(text: Text, match: re.Match[str]) -> Phrase | None:
+def _the_nth(said: Said) -> Phrase | None:
     """The 4th, the twenty-second: a day of a month if nothing else can be meant, as with the 4th floor."""
-    before = text.before(match.start()).split()[-2:]
-    if before[-1:] != ["the"] or number(match["day"]) not in DAY_NUMBERS:
+    before = said.before.split()[-2:]
+    if before[-1:] != ["the"] or said.number("day") not in DAY_NUMBERS:
         return None
-    if not _ORDINAL.match(match["day"]):
-        if before != ["on", "the"] or not match["end"]:  # on the 27.
+    if not _ORDINAL.match(said["day"]):
+        if before != ["on", "the"] or said.match["end"] is None:  # on the 27.
             return None
     # The first, the third are seldom days; the twenty-second is.
-    elif not match["day"][0].isdecimal() and number(match["day"]) in MONTH_NUMBERS:
+    elif not said["day"][0].isdecimal() and said.number("day") in MONTH_NUMBERS:
         return None
-    return one_of(Unit.MONTH, day_of_month(number(match["day"])))
+    return one_of(Unit.MONTH, steps.day_of_month(said.number("day")))
 
 
 @reads(
     "number other", rf"['’]?(?P<tens>\d0)\s?['’]?s\b|(?:(?P<century>nineteen) )?(?P<name>{'|'.join(_DECADES)})\b"
 )
-def _short_decade(text: Text, match: re.Match[str]) -> Phrase | None:
+def _short_decade(said: Said) -> Phrase | None:
     """The 70s, in the '90s, the seventies, nineteen seventies."""
-    tens = int(match["tens"]) if match["tens"] else 20 + 10 * _DECADES.index(match["name"])
-    if match["century"]:
-        return decade(1900 + tens)
-    if not re.search(r"(?:\b(?:the|in|early|mid|late)\s+|-\s?)['’]?$", text.before(match.start())):
+    tens = int(said["tens"]) if said["tens"] else 20 + 10 * _DECADES.index(said["name"])
+    if said["century"]:
+        return _decade(1900 + tens)
+    if not re.search(r"(?:\b(?:the|in|early|mid|late)\s+|-\s?)['’]?$", said.before):
         return None
-    return decade(full_year(tens, text.today))
+    return _decade(full_year(tens, said.today))
 
 
 @reads("number", rf"(?P<year>{YEAR})(?P<gap>[\s,/-]{{1,3}})(?P<month>{MONTH})(?:[\s/-]{{1,2}}(?P<day>{DAY}))?")
-def _year_first(text: Text, match: re.Match[str]) -> Reading | None:
+def _year_first(said: Said) -> Reading | None:
     """2014, jun; 2019 May 3."""
-    if not match["gap"].strip() and _may_be_verb(text, match, "may", "march"):
+    if not said["gap"].strip() and said["month"] in {"may", "march"} and not said.in_capitals:
         return None
-    phrase = in_year(year(match["year"])).narrowed(month(month_number(match["month"])))
-    if match["day"]:
-        phrase = phrase.narrowed(day_of_month(number(match["day"])))
-    return text.existing(phrase, match.end())
+    phrase = said.year().narrowed(said.month)
+    if said["day"]:
+        phrase = phrase.narrowed(steps.day_of_month(said.number("day")))
+    return said.existing(phrase)
 
 
 @reads("number", rf"(?P<year>{YEAR})")
-def _year_alone(text: Text, match: re.Match[str]) -> Phrase | None:
+def _year_alone(said: Said) -> Phrase | None:
     """In 2016, the end of 2016, 1972 - 1975; not in 2000 words."""
-    before = text.before(match.start())
-    ranges = _YEAR_FOLLOWS.match(text.text, match.end()) and not before.endswith(("-", "+"))
-    asked = _ASKS_FOR_A_YEAR.search(before) and not _COUNTED.match(text.text, match.end())
-    number_ = year(match["year"])
-    return in_year(number_) if number_ in _YEARS_THAT_STAND_ALONE and (ranges or asked) else None
+    before = said.before
+    ranges = said.follows(_YEAR_FOLLOWS) and not before.endswith(("-", "+"))
+    asked = _ASKS_FOR_A_YEAR.search(before) and not said.follows(_COUNTED)
+    alone = year(said["year"]) in _YEARS_THAT_STAND_ALONE and (ranges or asked)
+    return said.year() if alone else None
 
 
 @reads("season", rf"(?P<season>{SEASON})(?:(?:,|\s|\bof\b|\bin\b){{1,4}}(?P<year>{YEAR}))?")
-def _season(text: Text, match: re.Match[str]) -> Phrase | None:
+def _season(said: Said) -> Phrase | None:
     """Summer 2019, in the summer (of 2019)."""
-    asked = re.search(r"\b(?:in|during|since|(?:in|during|over)\s+the)\s+$", text.before(match.start()))
-    if match["year"] or asked or _NAME_FOLLOWS.match(text.text, match.end()):
-        return _in(match["year"], season(season_name(match["season"])))
+    asked = re.search(r"\b(?:in|during|since|(?:in|during|over)\s+the)\s+$", said.before)
+    if said["year"] or asked or said.follows(_NAME_FOLLOWS):
+        return _in_its_year(said, said.season)
     return None

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cache
 
+from services.time_reference import steps
 from services.time_reference.numerals import ENGLISH_ONES, ENGLISH_ORDINALS, ENGLISH_TENS
 from services.time_reference.numeric import dated
-from services.time_reference.phrases import Phrase, Unit, known, period
+from services.time_reference.phrases import FEW, Phrase, Step, Unit, period
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _WEEKDAYS = ("mo", "tu", "we", "th", "fr", "sa", "su")
@@ -22,10 +23,10 @@ _UNITS = {
 }
 """By their first two letters."""
 _VALUES = {**ENGLISH_ONES, **ENGLISH_TENS, **ENGLISH_ORDINALS, "a": 1, "an": 1}
+_VALUES |= dict.fromkeys(("few", "several", "some"), FEW[1])
 _BACKWARD = "last|past|previous|prior|preceding"
 _FORWARD = "next|coming|following|upcoming"
 
-BACKWARD = rf"(?:{_BACKWARD})\b"
 SHIFTED = rf"(?:{_BACKWARD}|{_FORWARD})\b"
 WHICH = rf"(?:{_BACKWARD}|{_FORWARD}|this|current)\b"
 MONTH = (
@@ -80,6 +81,83 @@ Reading = tuple[Phrase | None, int]
 """A phrase and where it stops; no phrase if the words name a day that does not exist."""
 
 
+class Said:
+    """What a reader's pattern matched, in a text in lower case, place for place."""
+
+    def __init__(self, text: "Text", match: re.Match[str]) -> None:
+        self.text, self.match = text, match
+        self.today = text.today
+
+    def __getitem__(self, name: str) -> str:
+        """What a group matched; empty if it matched nothing."""
+        return self.match[name] or ""
+
+    @property
+    def before(self) -> str:
+        """What stands before it."""
+        return self.text.text[max(0, self.match.start() - _LOOK_BACK) : self.match.start()]
+
+    @property
+    def asked(self) -> bool:
+        """Whether a word before it asks for a time: in May, on the 4th, or it is all there is."""
+        before = _ASKING.search(self.before)
+        return bool(before and (before[0] or self.text.text.strip(" .").isalpha()))
+
+    @property
+    def in_capitals(self) -> bool:
+        """Whether its month begins with a capital letter."""
+        return self.text.written[self.match.start("month")].isupper()
+
+    @property
+    def unit(self) -> Unit:
+        """The unit that it names."""
+        return _UNITS[self["unit"][:2]]
+
+    @property
+    def month(self) -> Step:
+        """The step to the month that it names."""
+        return steps.month(_MONTHS.index(self["month"][:3]) + 1)
+
+    @property
+    def weekday(self) -> int:
+        """The number of the day of the week, Monday being 0."""
+        return _WEEKDAYS.index(self["weekday"][:2])
+
+    @property
+    def season(self) -> Step:
+        """The step to the season that it names."""
+        return steps.season("autumn" if self["season"] == "fall" else self["season"])
+
+    @property
+    def away(self) -> int:
+        """How many units from the one that is running: -1 for last, 1 for next."""
+        return -1 if self["which"] in _BACKWARD else 1 if self["which"] in _FORWARD else 0
+
+    def number(self, name: str) -> int:
+        """The number that a group names; 1 if it names none."""
+        return number(self[name] or "one")
+
+    def year(self, name: str = "year") -> Phrase:
+        """The year that a group names."""
+        return in_year(year(self[name]))
+
+    def running(self, of: Unit, away: int = 0) -> Phrase:
+        """The unit that is running, or one so many units from it."""
+        return Phrase(period(of, self.today, away))
+
+    def existing(self, phrase: Phrase) -> "Reading":
+        """The phrase, unless it names a day that does not exist."""
+        return (phrase if phrase.resolved(self.today) else None), self.match.end()
+
+    def follows(self, pattern: re.Pattern[str]) -> bool:
+        """Whether it is followed by such words."""
+        return pattern.match(self.text.text, self.match.end()) is not None
+
+    def then(self, at: int | None = None) -> "Reading | None":
+        """The reference that follows it, or begins at a place."""
+        return phrase_at(self.text, self.match.end() if at is None else at)
+
+
 @dataclass
 class Text:
     """A text that is read."""
@@ -91,21 +169,8 @@ class Text:
     depth: int = 0
     """How many references within references are being read."""
 
-    def before(self, at: int) -> str:
-        """What stands before a place."""
-        return self.text[max(0, at - _LOOK_BACK) : at]
 
-    def asked(self, at: int) -> bool:
-        """Whether a word before it asks for a time: in May, on the 4th, or it is all there is."""
-        before = _ASKING.search(self.before(at))
-        return bool(before and (before[0] or self.text.strip(" .").isalpha()))
-
-    def existing(self, phrase: Phrase, stop: int) -> Reading:
-        """The phrase, unless it names a day that does not exist."""
-        return (phrase if phrase.resolved(self.today) else None), stop
-
-
-Reader = Callable[[Text, re.Match[str]], Phrase | Reading | None]
+Reader = Callable[[Said], Phrase | Reading | None]
 _READERS: dict[str, list[tuple[str, Reader]]] = {}
 _KIND = re.compile(
     rf"(?P<month>{MONTH})|(?P<weekday>{WEEKDAY})|(?P<which>{WHICH})|(?P<season>{SEASON})|(?P<unit>{ONE_UNIT})"
@@ -163,7 +228,7 @@ def _read(text: Text, at: int, *, follows: bool) -> Reading | None:
     for pattern, reader in readers(kind.lastgroup or "") if kind else ():
         match = pattern.match(text.text, at)
         try:
-            reading = reader(text, match) if match else None
+            reading = reader(Said(text, match)) if match else None
         except (ValueError, OverflowError):  # the calendar ends
             continue
         if match is None or reading is None:
@@ -181,8 +246,9 @@ def _placed(text: Text, phrase: Phrase, stop: int) -> Reading:
     """With what says which one it is, after it or before it: October 3 (of) last year, last year in March."""
     if phrase.cycle:
         of = _OF_WHICH.match(text.text, stop)
-        if of and unit(of["unit"]) is phrase.cycle:
-            placed = phrase.within(period(phrase.cycle, text.today, away(of["which"])))
+        which = Said(text, of) if of else None
+        if of and which and which.unit is phrase.cycle:
+            placed = phrase.within(period(phrase.cycle, text.today, which.away))
             return (placed, of.end()) if placed.resolved(text.today) else (phrase, stop)
         return phrase, stop
     base = phrase.base if not phrase.steps else None
@@ -194,15 +260,9 @@ def _placed(text: Text, phrase: Phrase, stop: int) -> Reading:
     return phrase, stop
 
 
-def named(text: Text, reading: Reading | None) -> Phrase | None:
-    """The phrase of a reading that says a stretch of days."""
-    phrase = reading[0] if reading else None
-    return phrase if phrase and phrase.resolved(text.today) else None
-
-
 def in_year(number: int) -> Phrase:
     """The year."""
-    return known(period(Unit.YEAR, date(number, 1, 1)))
+    return Phrase(period(Unit.YEAR, date(number, 1, 1)))
 
 
 def number(said: str) -> int:
@@ -219,28 +279,3 @@ def year(said: str) -> int:
     first, _, rest = said.partition(" ")
     century = {"eighteen": 1800, "nineteen": 1900, "twenty": 2000, "two": 2000}[first]
     return century + sum(_VALUES.get(word, 0) for word in re.split(r"[\s-]+", rest))
-
-
-def unit(said: str) -> Unit:
-    """The unit that a word names."""
-    return _UNITS[said[:2]]
-
-
-def month_number(said: str) -> int:
-    """The number of a month, from 1."""
-    return _MONTHS.index(said[:3]) + 1
-
-
-def weekday_number(said: str) -> int:
-    """The number of a day of the week, Monday being 0."""
-    return _WEEKDAYS.index(said[:2])
-
-
-def away(which: str) -> int:
-    """How many units from the one that is running: -1 for last, 1 for next."""
-    return -1 if which in _BACKWARD else 1 if which in _FORWARD else 0
-
-
-def season_name(said: str) -> str:
-    """The name of a season as steps know it."""
-    return "autumn" if said == "fall" else said

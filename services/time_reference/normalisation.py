@@ -8,6 +8,7 @@ is blotted out.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import date, timedelta
 
 QUOTED = "\ue000"
 """Stands for every character of a quotation, a title or code."""
@@ -15,6 +16,8 @@ DAYS, LAST_VISIT, LAST_TALK, JUST_NOW, RECENT = "\ue001", "\ue002", "\ue003", "\
 """Stand for every character of words that name days, the last visit, the talk at it, a moment ago, lately."""
 TIME = f"[{DAYS}{LAST_VISIT}{LAST_TALK}{JUST_NOW}{RECENT}]"
 
+_RECENT_DAYS = timedelta(days=13)
+"""Before today: what "lately" means, two weeks in all."""
 _LONGEST = 500
 """Characters of a message that are looked at whole; of a longer one its beginning and its end are."""
 _END = 250
@@ -23,21 +26,24 @@ _TRADITIONAL = (
     "們我聊麼什說過記還錄總結話題對問個討論誰嗎給幫請講談當晚後週個訴應諾釋紹報買體詳細幾點價錢號碼電話項目進"
     "復習歸納顧繼續這會兒剛纔從處樣為與發約定決換寫議見時間沒關於現實認識備內容選單據誤網頁圖書館餐廳開聽讀聲"
     "來著東裡裏倆讓學傳訊鐘種歲該誇罵勸舉譯唸託煩錯標題劃練習證師試驗級輪轉複簡單結語臺歡樂舊薦夢診樓訂畫戲難"
+    "禮兩尋農節氣頭條線機車隊門數紀類齡輕饋雙國產運裝員課錶無"
 )
 _SIMPLIFIED = (
     "们我聊么什说过记还录总结话题对问个讨论谁吗给帮请讲谈当晚后周个诉应诺释绍报买体详细几点价钱号码电话项目进"
     "复习归纳顾继续这会儿刚才从处样为与发约定决换写议见时间没关于现实认识备内容选单据误网页图书馆餐厅开听读声"
     "来着东里里俩让学传讯钟种岁该夸骂劝举译念托烦错标题划练习证师试验级轮转复简单结语台欢乐旧荐梦诊楼订画戏难"
+    "礼两寻农节气头条线机车队门数纪类龄轻馈双国产运装员课表无"
 )
-_FOLD = {
+FOLD = {
     **{ord(old): new for old, new in zip(_TRADITIONAL, _SIMPLIFIED, strict=True)},
     **{code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)},
     **dict.fromkeys(map(ord, f"\u3000\u00a0\t\r{QUOTED}{DAYS}{LAST_VISIT}{LAST_TALK}{JUST_NOW}{RECENT}"), " "),
-    **dict.fromkeys(map(ord, "’‘`´"), "'"),
+    **dict.fromkeys(map(ord, "’‘´"), "'"),
     **{ord("您"): "你", ord("妳"): "你", ord("喺"): "在", ord("､"): ","},
 }
+"""Simplified characters, plain letters and figures, straight apostrophes, each in its place."""
 _QUOTATION = re.compile(
-    r"```.*?(?:```|$)|“[^“”\n]*”|\"[^\"\n]*\"|「[^「」\n]*」|『[^『』\n]*』|《[^《》\n]*》|(?<![a-z0-9])'[^'\n]{3,}'(?![a-z0-9])"
+    r"```.*?(?:```|\Z)|`[^`\n]*`|“[^“”\n]*”|\"[^\"\n]*\"|「[^「」\n]*」|『[^『』\n]*』|《[^《》\n]*》|(?<![a-z0-9])'[^'\n]{3,}'(?![a-z0-9])"
     r"|^[^\S\n]*>[^\n]*",
     re.DOTALL | re.MULTILINE | re.IGNORECASE,
 )
@@ -123,8 +129,7 @@ def bounded(message: str) -> str:
 
 def folded(text: str) -> str:
     """The text with one way to write each thing, in lower and upper case as before."""
-    plain = text.translate(_FOLD) if "`" not in text else _without_code(text).translate(_FOLD)
-    return _QUOTATION.sub(lambda found: QUOTED * len(found[0]), plain)
+    return _QUOTATION.sub(lambda found: QUOTED * len(found[0]), text.translate(FOLD)).replace("`", "'")
 
 
 def lowered(text: str) -> str:
@@ -135,54 +140,42 @@ def lowered(text: str) -> str:
     return "".join(small if len(small := letter.lower()) == 1 else letter for letter in text)
 
 
-def _without_code(text: str) -> str:
-    return re.sub(r"```.*?(?:```|$)|`[^`\n]*`", lambda found: " " * len(found[0]), text, flags=re.DOTALL)
-
-
 @dataclass(frozen=True, slots=True)
-class Undated:
-    """Words that name such a time, by the mark that stands for them, and their place."""
+class Time:
+    """A time that is named, by the mark that stands for it; where, and which days it is, if it is days."""
 
     mark: str
     begin: int
     stop: int
+    start: date | None = None
+    end: date | None = None
 
 
-def undated(text: str) -> Iterator[Undated]:
-    """All of them; where two overlap, the one that says more begins first or is longer."""
+def undated(text: str, today: date) -> Iterator[Time]:
+    """All that are no dates; where two overlap, the one that says more begins first or is longer."""
     for mark, pattern in _PATTERNS:
+        days = (today - _RECENT_DAYS, today) if mark == RECENT else (None, None)
         for match in pattern.finditer(text):
-            yield Undated(mark, match.start(), match.end())
+            yield Time(mark, match.start(), match.end(), *days)
 
 
 Hours = tuple[int, int]
 """First and last local hour; one beyond 24 belongs to the night that follows."""
 
 
-_CHINESE: tuple[tuple[str, Hours], ...] = (
-    ("凌晨|半夜|后半夜", (0, 6)),
+_PARTS_OF_DAY: tuple[tuple[str, Hours], ...] = (
+    (r"凌晨|半夜|后半夜|\b(?:early|small) hours\b", (0, 6)),
     ("清晨|早晨|早上|今早|一早|清早", (4, 12)),
+    (r"\b(?:morning|breakfast)\b", (4, 13)),
     ("上午", (6, 13)),
-    ("中午|午饭", (11, 15)),
-    ("下午|午后", (12, 19)),
+    (r"中午|午饭|\b(?:noon|midday|lunch(?:time)?)\b", (11, 15)),
+    (r"下午|午后|\bafternoon\b", (12, 19)),
     ("傍晚|黄昏", (16, 21)),
-    ("晚上|夜里|夜晚|深夜|睡前|临睡前|[昨今前当]晚|晚饭", (17, 28)),
+    (r"\b(?:evening|dinner(?:time)?)\b", (16, 28)),
+    (r"晚上|夜里|夜晚|深夜|睡前|临睡前|[昨今前当]晚|晚饭|\b(?:night|tonight|bedtime)\b", (17, 28)),
 )
-_ENGLISH: tuple[tuple[str, Hours], ...] = (
-    ("early hours|small hours", (0, 6)),
-    ("morning|breakfast", (4, 13)),
-    ("noon|midday|lunch(?:time)?", (11, 15)),
-    ("afternoon", (12, 19)),
-    ("evening|dinner(?:time)?", (16, 28)),
-    ("night|tonight|bedtime", (17, 28)),
-)
-_PARTS = {f"p{number}": hours for number, (_, hours) in enumerate((*_CHINESE, *_ENGLISH))}
 _NAMED = re.compile(
-    "|".join(
-        [f"(?P<p{number}>{words})" for number, (words, _) in enumerate(_CHINESE)]
-        + [rf"\b(?P<p{len(_CHINESE) + number}>{words})\b" for number, (words, _) in enumerate(_ENGLISH)]
-    ),
-    re.IGNORECASE,
+    "|".join(f"(?P<p{place}>{words})" for place, (words, _) in enumerate(_PARTS_OF_DAY)), re.IGNORECASE
 )
 _BESIDE = re.compile(r"(?:的|那天|,)?\s?(?:in the |at |during )?(?=[a-z\u3400-\u9fff])", re.IGNORECASE)
 
@@ -198,4 +191,4 @@ def hours_named(text: str, begin: int, stop: int) -> Hours | None:
     if within is None:
         beside = _BESIDE.match(text, stop)
         within = _NAMED.match(text, beside.end() if beside else stop)
-    return _PARTS[within.lastgroup] if within and within.lastgroup else None
+    return _PARTS_OF_DAY[int(within.lastgroup[1:])][1] if within and within.lastgroup else None

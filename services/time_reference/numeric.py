@@ -8,7 +8,7 @@ import re
 from datetime import date
 
 from services.time_reference import phrases
-from services.time_reference.phrases import Phrase, known, one_of
+from services.time_reference.phrases import Phrase, one_of
 from services.time_reference.steps import day_of_month, month
 
 _NAMES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -59,10 +59,10 @@ def dated(text: str, at: int, today: date, *, follows: bool = False) -> tuple[Ph
         phrase = _part_of_year(found, today)
     elif found["y4"] or found["y5"]:
         first = date(int(found["y4"] or found["y5"]), int(found["m4"] or found["m5"]), 1)
-        phrase = known(phrases.period(phrases.Unit.MONTH, first))
+        phrase = Phrase(phrases.period(phrases.Unit.MONTH, first))
     else:
         span = _day(found, today)
-        phrase = known(span) if span else None
+        phrase = Phrase(span) if span else None
     return phrase, match.end()
 
 
@@ -93,7 +93,7 @@ def _part_of_year(found: dict[str, str | None], today: date) -> Phrase | None:
     if number * unit.months > phrases.Unit.YEAR.months:
         return None
     first = date(phrases.full_year(year, today) if year in phrases.TWO_FIGURES else year, 1, 1)
-    return known(phrases.period(unit, first, number - 1))
+    return Phrase(phrases.period(unit, first, number - 1))
 
 
 def _day(found: dict[str, str | None], today: date) -> phrases.Span | None:

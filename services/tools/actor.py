@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from typing import Any
-from uuid import UUID
 
 from langchain_core.messages import AnyMessage, ToolMessage
 from langgraph.prebuilt import ToolRuntime
@@ -13,13 +12,13 @@ from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
 from services.memory.proposals import EditKind, Proposals
 from services.memory.quotes import foreign_text
-from services.memory.trust import AN_IMAGE, ForeignItems, Read, asks_to_remove, rests_on_user
+from services.memory.trust import AN_IMAGE, ForeignItems, asks_to_remove, rests_on_user
 from services.text.language import Language, language_of
 from services.tools.aliases import named
-from state.context import TurnContext
 from state.conversation import ConversationState, section_named
 from state.memory import ForeignOrigin
 from state.section import Item, Section
+from state.turn import OpenTurn
 
 _SEARCHES = frozenset(named("search_memory"))
 """Tools whose results show what is remembered."""
@@ -35,46 +34,24 @@ _OF_APPLICATION, _A_QUESTION = "instructions", "open_question"
 """Sections with words that are not the user's, whatever the conversation holds."""
 
 
-def owner_of(context: TurnContext) -> Owner:
-    """The memory that the turn may read and change: its user's with its expert, in its conversation's space."""
-    space_id = UUID(context.space_id) if context.space_id else None
-    return Owner(UUID(context.tenant_id), UUID(context.user_id), UUID(context.expert_id), space_id)
-
-
-def request_of(runtime: "ToolRuntime[TurnContext, Any]") -> ChangeRequest:
+def request_of(runtime: "ToolRuntime[OpenTurn, Any]") -> ChangeRequest:
     """Return for whom, and in which turn, a tool changes memory."""
-    context = runtime.context
-    return ChangeRequest(
-        owner_of(context),
-        UUID(context.conversation_id),
-        UUID(context.user_message_id),
-        trigger_of(runtime),
-        language_of(context.said[-1:]) if context.said else None,
-    )
+    turn = runtime.context
+    return ChangeRequest.of_turn(turn, "model", language_of(turn.read.said[-1:]) if turn.read.said else None)
 
 
 async def note_search(
-    archive: Archive, runtime: "ToolRuntime[TurnContext, Any]", query: str, found: Sequence[FoundEpisode]
+    archive: Archive, runtime: "ToolRuntime[OpenTurn, Any]", query: str, found: Sequence[FoundEpisode]
 ) -> None:
     """Log that the turn searched, unless it is temporary.
 
     Raises:
         NotFound: the user, or the conversation, was erased.
     """
-    if not runtime.context.temporary:
+    turn = runtime.context
+    if turn.stored:
         ids = [each.id for each in found]
-        await archive.note_search(owner_of(runtime.context), query, ids, trigger_of(runtime))
-
-
-def trigger_of(runtime: "ToolRuntime[TurnContext, Any]") -> Trigger:
-    """The actor and the reason for the log of operations."""
-    context = runtime.context
-    return Trigger(
-        "model",
-        UUID(context.user_message_id),
-        UUID(context.conversation_id),
-        UUID(context.turn_id),
-    )
+        await archive.note_search(Owner.of_turn(turn), query, ids, Trigger.of_turn(turn, "model"))
 
 
 _WAITS: dict[Language, str] = {
@@ -85,7 +62,7 @@ _WAITS: dict[Language, str] = {
 
 async def proposed(
     proposals: Proposals | None,
-    runtime: "ToolRuntime[TurnContext, Any]",
+    runtime: "ToolRuntime[OpenTurn, Any]",
     kind: EditKind,
     text: str,
     replaces: str = "",
@@ -96,16 +73,15 @@ async def proposed(
 
     `removes` are the texts of the memories that would go.
     """
-    context = runtime.context
-    read = Read(context.said, context.foreign, context.remembered)
+    read = runtime.context.read
     rests = asks_to_remove(removes or [text], read) if kind == "forget" else rests_on_user(text, read)
     if proposals is None or rests:
         return ""
     proposal_id = await proposals.add(request_of(runtime), kind, text, replaces)
-    return _WAITS[language_of([*context.said[-1:], text])].format(id=proposal_id)
+    return _WAITS[language_of([*read.said[-1:], text])].format(id=proposal_id)
 
 
-def foreign_texts(state: ConversationState) -> tuple[str, ...]:
+def foreign_texts(turn: OpenTurn, state: ConversationState) -> tuple[str, ...]:
     """Return the foreign texts that the model read in the turn itself: results, documents, notes, pasted texts.
 
     Of an image nobody knows the words; that there is one stands for them.
@@ -113,25 +89,25 @@ def foreign_texts(state: ConversationState) -> tuple[str, ...]:
     answers, passages = state.get("messages", []), state.get("retrieval_results", [])
     results = [each.text for each in answers if isinstance(each, ToolMessage) and each.name not in _OF_SERVICE]
     documents = [f"{each['document']}\n{each['heading']}\n{each['text']}" for each in passages]
-    pasted = foreign_text(state.get("message", ""))
-    images = [AN_IMAGE] if state.get("images") else []
-    return (*results, *documents, *state.get("attached", []), *([pasted] if pasted else []), *images)
+    pasted = foreign_text(turn.message)
+    images = [AN_IMAGE] if turn.images else []
+    return (*results, *documents, *turn.input.get("attached", []), *([pasted] if pasted else []), *images)
 
 
-def foreign_origin(state: ConversationState) -> ForeignOrigin | None:
+def foreign_origin(turn: OpenTurn, state: ConversationState) -> ForeignOrigin | None:
     """Return the least trusted origin of what the model read in the turn itself; None = nothing foreign."""
     if (
         state.get("retrieval_results")
-        or state.get("attached")
-        or state.get("images")
+        or turn.input.get("attached")
+        or turn.images
         or section_named(state.get("sections", []), _A_QUESTION)
-        or foreign_text(state.get("message", ""))
+        or foreign_text(turn.message)
     ):
         return "document"
     answers = state.get("messages", [])
     if any(isinstance(each, ToolMessage) and each.name not in _OF_SERVICE for each in answers):
         return "tool"
-    return "operator" if state.get("instructions") else None
+    return "operator" if turn.input.get("instructions") else None
 
 
 def reads_days(state: ConversationState) -> bool:

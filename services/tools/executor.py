@@ -2,10 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
-from uuid import UUID
 
 import structlog
 from langchain_core.messages import AIMessage, AnyMessage, SystemMessage, ToolCall, ToolMessage
@@ -20,33 +18,12 @@ from services.tools.aliases import meant
 from services.tools.approvals import Approvals
 from services.tools.registry import ToolRegistry
 from services.tools.tool import NotConnected, RegisteredTool
-from state.context import TurnContext
+from state.turn import OpenTurn
 
 log = structlog.get_logger(__name__)
 
 OnEvent = Callable[[str, dict[str, Any]], None]
 """Called with `tool_call` or `tool_result` and its content."""
-
-
-class RunningCalls:
-    """Running calls, whose results are handed out as they arrive."""
-
-    def __init__(self, calls: int) -> None:
-        self.left = calls
-        """Results not handed out yet."""
-        self._ended: asyncio.Queue[ToolMessage] = asyncio.Queue()
-
-    def end(self, result: ToolMessage) -> None:
-        """Take a result."""
-        self._ended.put_nowait(result)
-
-    async def more(self) -> list[ToolMessage]:
-        """Wait for the next result, and hand out all that have arrived, in order of arrival."""
-        results = [await self._ended.get()]
-        while not self._ended.empty():
-            results.append(self._ended.get_nowait())
-        self.left -= len(results)
-        return results
 
 
 class ToolExecutor:
@@ -59,18 +36,17 @@ class ToolExecutor:
 
     def changes_memory(self, calls: Sequence[ToolCall]) -> bool:
         """Return whether any of the calls changes memory."""
-        called = (self._registry.get(call["name"]) for call in calls)
-        return any(tool is not None and tool.alone for tool in called)
+        return any(map(self._runs_alone, calls))
 
     async def run(
         self,
         calls: Sequence[ToolCall],
-        context: TurnContext,
+        turn: OpenTurn,
         on_event: OnEvent,
         *,
         within_s: float | None = None,
     ) -> list[ToolMessage]:
-        """Run every call on behalf of the turn that `context` names; report each when it starts and when it ends.
+        """Run every call on behalf of a turn; report each when it starts and when it ends.
 
         All run at once, but for those that change what others read: they run first, one after the other. Each
         has its own time limit, and at most `within_s` seconds.
@@ -82,10 +58,10 @@ class ToolExecutor:
         results: dict[int, ToolMessage] = {}
         for place, call in enumerate(calls):
             if self._runs_alone(call):
-                results[place] = await self._report(call, context, on_event, within_s)
+                results[place] = await self.report(call, turn, on_event, within_s)
         async with asyncio.TaskGroup() as group:
             tasks = {
-                place: group.create_task(self._report(call, context, on_event, within_s))
+                place: group.create_task(self.report(call, turn, on_event, within_s))
                 for place, call in enumerate(calls)
                 if place not in results
             }
@@ -96,38 +72,24 @@ class ToolExecutor:
         registered = self._registry.get(call["name"])
         return registered is not None and registered.alone
 
-    @asynccontextmanager
-    async def running(
-        self, calls: Sequence[ToolCall], context: TurnContext, on_event: OnEvent
-    ) -> AsyncGenerator[RunningCalls, None]:
-        """The same for a caller that continues with partial results; calls running at the end are cancelled."""
-        under_way = RunningCalls(len(calls))
-
-        async def run(call: ToolCall) -> None:
-            under_way.end(await self._report(call, context, on_event))
-
-        _tell(calls, on_event)
-        try:
-            async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(run(call)) for call in calls]
-                yield under_way
-                for task in tasks:
-                    task.cancel()
-        except ExceptionGroup as failed:  # tools raise nothing, so it is what the block raised
-            raise failed.exceptions[0] from None
-
-    async def _report(
-        self, call: ToolCall, context: TurnContext, on_event: OnEvent, within_s: float | None = None
+    async def report(
+        self, call: ToolCall, turn: OpenTurn, on_event: OnEvent, within_s: float | None = None
     ) -> ToolMessage:
+        """Run one call and report its end."""
         begun = time.perf_counter()
         about = {names.OPERATION: "execute_tool", names.TOOL: call["name"], names.TOOL_CALL: call["id"]}
+        registered = self._registry.get(call["name"])
+        more: dict[str, Any] = {}
         with span(f"execute_tool {call['name']}", about) as current:
-            refused = await self._refused(call, context, on_event)
-            more: dict[str, Any] = {}
-            try:
-                text, ok = (refused, False) if refused else await self._run_one(call, context, within_s)
-            except NotConnected as error:
-                text, ok, more = str(error), False, {"connect": error.connect}
+            if registered is None or not (registered.experts is None or turn.expert in registered.experts):
+                text, ok = f"There is no tool named {call['name']}.", False
+            elif refused := await self._refused(registered, call, turn, on_event):
+                text, ok = refused, False
+            else:
+                try:
+                    text, ok = await _run(registered, call, turn, within_s)
+                except NotConnected as error:
+                    text, ok, more = str(error), False, {"connect": error.connect}
             if not ok:
                 mark_failed(current, "tool_error")
         duration = round((time.perf_counter() - begun) * 1000, 1)
@@ -143,19 +105,17 @@ class ToolExecutor:
             status="success" if ok else "error",
         )
 
-    async def _refused(self, call: ToolCall, context: TurnContext, on_event: OnEvent) -> str | None:
+    async def _refused(
+        self, registered: RegisteredTool, call: ToolCall, turn: OpenTurn, on_event: OnEvent
+    ) -> str | None:
         """Return why a call is not made; None = it may be made, and the user agrees where that is needed."""
-        registered = self._registry.get(call["name"])
-        if registered is None or not _has(registered, context):
-            return f"There is no tool named {call['name']}."
-        if context.temporary and registered.alone:
+        if not turn.stored and registered.alone:
             return "This conversation is temporary: memory stays as it is."
-        return await self._not_agreed(call, context, on_event) if registered.asks else None
-
-    async def _not_agreed(self, call: ToolCall, context: TurnContext, on_event: OnEvent) -> str | None:
-        if self._approvals is None or not context.can_ask:
+        if not registered.asks:
+            return None
+        if self._approvals is None or not turn.input.get("approvals"):
             return f"{call['name']} needs the user's agreement, and this client cannot ask for it."
-        match await self._approvals.ask(UUID(context.turn_id), call, on_event):
+        match await self._approvals.ask(turn.turn_id, call, on_event):
             case True:
                 return None
             case False:
@@ -163,52 +123,43 @@ class ToolExecutor:
             case None:
                 return f"The user has not answered whether {call['name']} may run; it was not run."
 
-    async def _run_one(self, call: ToolCall, context: TurnContext, within_s: float | None) -> tuple[str, bool]:
-        registered = self._registry.get(call["name"])
-        if registered is None:  # its server has gone at this moment
-            return f"There is no tool named {call['name']}.", False
-        # A value that the model sent under that name never reaches a tool: identity comes from the run.
-        given = meant(call, context.timezone)["args"]
-        arguments = {name: value for name, value in given.items() if name != "runtime"}
-        if registered.takes_runtime:
-            arguments["runtime"] = _runtime(call, context)
-        seconds = registered.timeout_s if within_s is None else min(registered.timeout_s, within_s)
-        try:
-            async with asyncio.timeout(seconds) as limit:
-                return str(await registered.tool.ainvoke(arguments)), True
-        except ValidationError as error:
-            problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-            return f"The arguments are wrong: {problems}", False
-        except NotConnected:
-            raise
-        except ToolException as error:
-            return str(error), False
-        except Exception:  # a tool's defect must not cost the user the answer
-            if limit.expired():
-                return f"{call['name']} did not answer within {seconds:.3g} s.", False
-            log.error("tool failed", tool=call["name"], exc_info=not context.temporary)
-            return f"{call['name']} failed.", False
 
-
-def _has(registered: RegisteredTool, context: TurnContext) -> bool:
-    """Return whether the expert of a turn has a tool."""
-    return registered.experts is None or context.expert in registered.experts
+async def _run(
+    registered: RegisteredTool, call: ToolCall, turn: OpenTurn, within_s: float | None
+) -> tuple[str, bool]:
+    # A value that the model sent under that name never reaches a tool: identity comes from the run.
+    given = meant(call, turn.timezone)["args"]
+    arguments = {name: value for name, value in given.items() if name != "runtime"}
+    if registered.takes_runtime:
+        arguments["runtime"] = ToolRuntime(
+            state={},
+            context=turn,
+            config={},
+            stream_writer=lambda _: None,
+            tool_call_id=call["id"],
+            store=None,
+        )
+    seconds = registered.timeout_s if within_s is None else min(registered.timeout_s, within_s)
+    try:
+        async with asyncio.timeout(seconds) as limit:
+            return str(await registered.tool.ainvoke(arguments)), True
+    except ValidationError as error:
+        problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+        return f"The arguments are wrong: {problems}", False
+    except NotConnected:
+        raise
+    except ToolException as error:
+        return str(error), False
+    except Exception:  # a tool's defect must not cost the user the answer
+        if limit.expired():
+            return f"{call['name']} did not answer within {seconds:.3g} s.", False
+        log.error("tool failed", tool=call["name"], exc_info=turn.stored)
+        return f"{call['name']} failed.", False
 
 
 def _tell(calls: Sequence[ToolCall], on_event: OnEvent) -> None:
     for call in calls:
         on_event("tool_call", {"id": call["id"], "name": call["name"], "arguments": call["args"]})
-
-
-def _runtime(call: ToolCall, context: TurnContext) -> "ToolRuntime[TurnContext, dict[str, Any]]":
-    return ToolRuntime(
-        state={},
-        context=context,
-        config={},
-        stream_writer=lambda _: None,
-        tool_call_id=call["id"],
-        store=None,
-    )
 
 
 Say = Callable[[list[AnyMessage]], Awaitable[str]]
@@ -230,7 +181,7 @@ _GO_ON = {
 async def compose(
     executor: ToolExecutor,
     calls: Sequence[ToolCall],
-    context: TurnContext,
+    turn: OpenTurn,
     on_event: OnEvent,
     *,
     say: Say,
@@ -248,18 +199,31 @@ async def compose(
     waiting = {call["id"] or "": call for call in calls}
     messages: list[AnyMessage] = []
     said = ""
-    async with executor.running(calls, context, on_event) as running:
-        if begin_at_once:
-            said = await say([SystemMessage(_BEGIN[language].format(pending=_listed(waiting)))])
-        while True:
-            results = await running.more()
-            messages += [_called(said, results, waiting), *results]
-            if said:
-                messages.append(SystemMessage(_GO_ON[language]))
-            if not running.left:
-                return messages
-            begin = SystemMessage(_BEGIN[language].format(pending=_listed(waiting)))
-            said = await say([*messages, begin])
+    ended: asyncio.Queue[ToolMessage] = asyncio.Queue()
+
+    async def run(call: ToolCall) -> None:
+        ended.put_nowait(await executor.report(call, turn, on_event))
+
+    _tell(calls, on_event)
+    try:
+        async with asyncio.TaskGroup() as group:
+            for call in calls:
+                group.create_task(run(call))
+            if begin_at_once:
+                said = await say([SystemMessage(_BEGIN[language].format(pending=_listed(waiting)))])
+            while True:
+                results = [await ended.get()]
+                while not ended.empty():
+                    results.append(ended.get_nowait())
+                messages += [_called(said, results, waiting), *results]
+                if said:
+                    messages.append(SystemMessage(_GO_ON[language]))
+                if not waiting:
+                    return messages
+                begin = SystemMessage(_BEGIN[language].format(pending=_listed(waiting)))
+                said = await say([*messages, begin])
+    except ExceptionGroup as failed:  # tools raise nothing, so it is what the model raised
+        raise failed.exceptions[0] from None
 
 
 def _called(said: str, results: Sequence[ToolMessage], waiting: dict[str, ToolCall]) -> AIMessage:

@@ -40,7 +40,7 @@ from services.tools.mcp_connection import (
     tool_name,
 )
 from services.tools.tool import NotConnected, RegisteredTool
-from state.context import TurnContext
+from state.turn import OpenTurn
 
 _PATIENCE_S = 600.0
 """Seconds for the user to agree in the browser."""
@@ -125,13 +125,10 @@ class UserMcpServer:
         reason = attempt.done.exception() if attempt.done in done else None
         raise Unavailable(f"{self.name} cannot be connected: {reason_of(reason) if reason else 'no answer'}")
 
-    def waits_for(self, parameters: str) -> bool:
-        """Return whether a user was sent away from here who comes back with these parameters of an address."""
-        return self._attempt(parameters) is not None
-
     def take(self, parameters: str) -> "_Attempt | None":
-        """Take what the browser brought back; the account is connected in the background."""
-        attempt, given = self._attempt(parameters), _values(parameters)
+        """Take what the browser brought back, if its user was sent from here; connect in the background."""
+        given = _values(parameters)
+        attempt = next((each for each in self._attempts.values() if given.get("state") in each.state), None)
         if attempt is not None and not attempt.answer.done():
             if given.get("code"):
                 attempt.answer.set_result(AuthorizationCodeResult.model_validate(given))
@@ -140,24 +137,20 @@ class UserMcpServer:
                 attempt.answer.set_exception(Unavailable(why))
         return attempt
 
-    async def finish(self, parameters: str) -> None:
-        """Do the same, and wait until the account is there.
+    async def finish(self, parameters: str) -> bool:
+        """Do the same, and wait until the account is there; return whether the user was sent from here.
 
         Raises:
             Unavailable: it could not be connected; says why.
         """
-        attempt = self.take(parameters)
-        if attempt is None:
-            return
+        if (attempt := self.take(parameters)) is None:
+            return False
         try:
             async with asyncio.timeout(CONNECT_S):
                 await asyncio.shield(attempt.done)
         except Exception as error:
             raise Unavailable(f"{self.name} cannot be connected: {reason_of(error)}") from error
-
-    def _attempt(self, parameters: str) -> "_Attempt | None":
-        state = _values(parameters).get("state")
-        return next((each for each in self._attempts.values() if state in each.state), None)
+        return True
 
     async def disconnect(self, tenant_id: UUID, user_id: UUID) -> None:
         """Forget a user's account; what was granted at the authorization server stays until it ends there."""
@@ -190,8 +183,8 @@ class UserMcpServer:
         finally:
             self._attempts.pop(whose, None)
 
-    async def _call(self, tool: str, arguments: Mapping[str, Any], context: TurnContext) -> str:
-        whose = (UUID(context.tenant_id), UUID(context.user_id))
+    async def _call(self, tool: str, arguments: Mapping[str, Any], turn: OpenTurn) -> str:
+        whose = (turn.tenant_id, turn.user_id)
         async with self._locks.setdefault(whose, asyncio.Lock()):
             account = await self._accounts.get(*whose, self.name)
             try:
@@ -263,8 +256,8 @@ class UserMcpServer:
         )
 
     def _connecting(self) -> RegisteredTool:
-        async def connect(runtime: ToolRuntime[TurnContext, dict[str, Any]]) -> str:
-            whose = (UUID(runtime.context.tenant_id), UUID(runtime.context.user_id))
+        async def connect(runtime: ToolRuntime[OpenTurn, dict[str, Any]]) -> str:
+            whose = (runtime.context.tenant_id, runtime.context.user_id)
             if await self._accounts.get(*whose, self.name):
                 return f"The user's account at {self.name} is connected."
             raise await self._not_connected(*whose)
@@ -278,7 +271,7 @@ class UserMcpServer:
         return RegisteredTool(tool, timeout_s=CONNECT_S, priority=PRIORITY, experts=self._config.experts)
 
     def _registered(self, tool: types.Tool) -> RegisteredTool:
-        async def call(runtime: ToolRuntime[TurnContext, dict[str, Any]], **arguments: Any) -> str:
+        async def call(runtime: ToolRuntime[OpenTurn, dict[str, Any]], **arguments: Any) -> str:
             return await self._call(tool.name, arguments, runtime.context)
 
         return registered(self.name, self._config, tool, call)

@@ -113,8 +113,8 @@ class ToolRegistry:
         """
         asked = calls_in(message, self._quick, besides) if self._quick else []
         return [
-            QuickCall(id=f"quick_{number}", name=each.name, arguments=each.arguments)
-            for number, each in enumerate(asked, 1)
+            QuickCall(id=f"quick_{number}", name=name, arguments=arguments)
+            for number, (name, arguments) in enumerate(asked, 1)
         ]
 
 

@@ -52,12 +52,8 @@ class QuickMatch:
         return []
 
 
-@dataclass(frozen=True)
-class QuickQuestion:
-    """A call of a quick tool."""
-
-    name: str
-    arguments: dict[str, Any]
+QuickQuestion = tuple[str, dict[str, Any]]
+"""A tool's name and the arguments of one call."""
 
 
 def calls_in(
@@ -75,11 +71,11 @@ def calls_in(
         found += asked
     found = [each for place, each in enumerate(found) if each not in found[:place]]
     order = {name: place for place, (name, _) in enumerate(tools)}
-    return sorted(found, key=lambda each: order[each.name]) if len(found) <= MOST_CALLS else []
+    return sorted(found, key=lambda each: order[each[0]]) if len(found) <= MOST_CALLS else []
 
 
 def _asked(sentence: str, tools: Sequence[tuple[str, QuickMatch]]) -> list[QuickQuestion]:
-    return [QuickQuestion(name, arguments) for name, quick in tools for arguments in quick.calls(sentence)]
+    return [(name, arguments) for name, quick in tools for arguments in quick.calls(sentence)]
 
 
 def _asked_in_parts(

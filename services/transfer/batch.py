@@ -1,13 +1,16 @@
 """A batch of an import: all its valid lines are stored in one transaction."""
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
+from uuid_utils.compat import uuid7
+
 from services.conversations.values import title_of
+from services.encryption.marks import Words
 from services.memory.items import values_of
 from services.memory.removal.purge import word_digest
 from services.platform.connections import Connection
@@ -29,12 +32,10 @@ from services.transfer.messages import ImportedMessage, exchanges_of
 from services.transfer.owners import (
     DEFAULT_EXPERT,
     Forgotten,
-    ForgottenWords,
     KnownConversation,
     KnownUser,
-    NewConversation,
-    NewUser,
     Owners,
+    Row,
     Session,
     Space,
     digest_of_line,
@@ -58,8 +59,7 @@ class Batch:
         self._owners = Owners(connection, tenant_id)
         self._default_timezone = default_timezone
         self._messages = ImportedMessages(connection, tenant_id)
-        self._forgotten_words = ForgottenWords(connection, tenant_id)
-        self._forgotten = Forgotten({})
+        self._forgotten = Forgotten(connection, tenant_id)
         self._memory = ImportedMemory(connection, tenant_id)
         self._lines = list(lines)
         self._report = ImportReport()
@@ -73,7 +73,7 @@ class Batch:
     async def store(self, *, episodes: bool) -> ImportReport:
         """Store the lines and report the outcome; with `episodes`, exchanges become episodes."""
         await self._find_experts()
-        self._users = await self._owners.users(_users_of(self._lines), self._default_timezone)
+        self._users = await self._owners.users(_users_of(self._lines, self._default_timezone))
         times = self._times()
         await self._find_forgotten()
         await self._find_spaces()
@@ -102,7 +102,7 @@ class Batch:
             for _, line in self._lines
             if isinstance(line, _OF_CONVERSATION | CoreMemoryLine)
         ]
-        self._forgotten = await self._forgotten_words.among(known)
+        await self._forgotten.look_up(known)
         if self._forgotten.digests:
             kept = [(number, self._without_forgotten(line)) for number, line in self._lines]
             self._report.skipped += sum(line is None for _, line in kept)
@@ -163,9 +163,9 @@ class Batch:
         self._keep(wrong)
         return times
 
-    def _wanted_conversations(self, times: dict[int, datetime]) -> dict[Session, NewConversation]:
-        """Properties of new conversations: from their own line, else from their first message."""
-        wanted: dict[Session, NewConversation] = {}
+    def _wanted_conversations(self, times: dict[int, datetime]) -> dict[Session, Row]:
+        """Rows of new conversations: from their own line, else from their first message."""
+        wanted: dict[Session, Row] = {}
         spaces = {
             self._session(line.user_id, line.session_id): space_id
             for _, line in reversed(self._lines)
@@ -173,31 +173,25 @@ class Batch:
             and line.session_id is not None
             and (space_id := self._space(line)) is not None
         }
+
+        def row(session: Session, line: _OF_CONVERSATION, title: str, at: datetime, **given: Any) -> Row:
+            ids = {"id": uuid7(), "user_id": session[0], "expert_id": self._expert(line)}
+            about = {"session_key": session[1], "title": Words(title), "renamed": False, "pinned_at": None}
+            return {**ids, "space_id": spaces.get(session), **about, "created_at": at, **given}
+
         for number, line in self._only(MessageLine):
             session = self._session(line.user_id, line.session_id)
-            before = wanted.get(session)
-            if before is None or times[number] < before.created_at:
+            if session not in wanted or times[number] < wanted[session]["created_at"]:
                 title = "" if self._is_deleted(line) else title_of(line.content)
-                wanted[session] = NewConversation(
-                    session, self._expert(line), spaces.get(session), title, times[number]
-                )
+                wanted[session] = row(session, line, title, times[number])
         for _, episode in self._only(EpisodeLine):
             if episode.session_id is not None:
                 session = self._session(episode.user_id, episode.session_id)
-                new = NewConversation(session, self._expert(episode), spaces.get(session), "", episode.created_at)
-                wanted.setdefault(session, new)
-        for _, described in reversed(self._only(SessionLine)):
-            session = self._session(described.user_id, described.session_id)
-            new = NewConversation(
-                session,
-                self._expert(described),
-                spaces.get(session),
-                described.title,
-                described.created_at,
-                described.renamed,
-                described.pinned,
-            )
-            wanted[session] = new
+                wanted.setdefault(session, row(session, episode, "", episode.created_at))
+        for _, named in reversed(self._only(SessionLine)):
+            session = self._session(named.user_id, named.session_id)
+            kept = {"renamed": named.renamed, "pinned_at": datetime.now(UTC) if named.pinned else None}
+            wanted[session] = row(session, named, named.title, named.created_at, **kept)
         return wanted
 
     def _count_made(self) -> None:
@@ -245,21 +239,21 @@ class Batch:
     async def _store_memory(self) -> None:
         sections, episodes = self._owned(CoreMemoryLine), self._owned(EpisodeLine)
         items = self._owned(StoreItemLine)
-        made = await self._memory.add_sections(sections) if sections else 0
-        made += await self._memory.add_episodes(episodes) if episodes else 0
-        made += await self._memory.add_items(items) if items else 0
+        made = await self._memory.add_sections(sections)
+        made += await self._memory.add_episodes(episodes)
+        made += await self._memory.add_items(items)
         self._report.imported += made
         self._report.skipped += len(sections) + len(episodes) + len(items) - made
 
     async def _store_exclusions(self) -> None:
         excluded = self._owned(ExclusionLine)
-        stored = await self._memory.add_exclusions(excluded) if excluded else {}
+        stored = await self._memory.add_exclusions(excluded)
         self._report.imported += sum(stored.values())
         self._report.skipped += len(stored) - sum(stored.values())
         self._keep(
-            (each.number, "its conversation, or what it excludes, is not stored")
-            for each in excluded
-            if each.number not in stored
+            (row["number"], "its conversation, or what it excludes, is not stored")
+            for _, row in excluded
+            if row["number"] not in stored
         )
 
     def _keep(self, wrong: Iterable[tuple[int, str]]) -> None:
@@ -274,14 +268,9 @@ class Batch:
 
     def _owned(self, kind: type[_L]) -> list[Owned[_L]]:
         """The lines of a kind with whose they are."""
+        names = ("number", "user_id", "expert_id", "space_id", "conversation_id")
         return [
-            Owned(
-                number,
-                line,
-                self._users[line.user_id].id,
-                self._expert(line),
-                *self._place(line),
-            )
+            (line, dict(zip(names, (number, self._users[line.user_id].id, *self._place(line)), strict=True)))
             for number, line in self._only(kind)
         ]
 
@@ -291,12 +280,13 @@ class Batch:
     def _space(self, line: _OF_CONVERSATION | CoreMemoryLine | StoreItemLine) -> UUID | None:
         return self._spaces[self._users[line.user_id].id, line.space] if line.space is not None else None
 
-    def _place(self, line: Line) -> tuple[UUID | None, UUID | None]:
-        """Space and conversation of a line; one of a conversation is in that one's space."""
+    def _place(self, line: Line) -> tuple[UUID, UUID | None, UUID | None]:
+        """Expert, space and conversation of a line; one of a conversation is in that one's space."""
         if isinstance(line, EpisodeLine) and line.session_id is not None:
             known = self._conversations[self._session(line.user_id, line.session_id)]
-            return known.space_id, known.id
-        return (None if isinstance(line, UserLine | ExclusionLine) else self._space(line)), None
+            return self._expert(line), known.space_id, known.id
+        space_id = None if isinstance(line, UserLine | ExclusionLine) else self._space(line)
+        return self._expert(line), space_id, None
 
     def _session(self, user_id: str, session_id: str) -> Session:
         return self._users[user_id].id, session_id
@@ -309,16 +299,22 @@ def _expert_of(line: Line) -> str | None:
     return line.expert if isinstance(line, _OF_CONVERSATION | CoreMemoryLine) else None
 
 
-def _users_of(lines: Sequence[Numbered]) -> list[NewUser]:
-    """The users of the lines, each once: from their own line, else from their first message."""
-    users: dict[str, NewUser] = {}
-    for _, line in lines:
-        if isinstance(line, UserLine):
-            settings = line.timezone, line.locale, line.display_name, line.memory, line.created_at
-            users.setdefault(line.user_id, NewUser(line.user_id, *settings))
-    for _, line in lines:
-        zone = line.timezone if isinstance(line, MessageLine) else None
-        users.setdefault(line.user_id, NewUser(line.user_id, zone))
+def _users_of(lines: Sequence[Numbered], default_timezone: str) -> list[Row]:
+    """Rows of the users of the lines, each once: from their own line, else from their first one."""
+    users: dict[str, Row] = {}
+    for line in (*(line for _, line in lines if isinstance(line, UserLine)), *(line for _, line in lines)):
+        described = vars(line) if isinstance(line, UserLine) else {}
+        zone = line.timezone if isinstance(line, UserLine | MessageLine) else None
+        row = {
+            "id": uuid7(),
+            "external_id": line.user_id,
+            "timezone": zone or default_timezone,
+            "locale": described.get("locale"),
+            "display_name": described.get("display_name"),
+            "memory": described.get("memory", True),
+            "created_at": described.get("created_at") or datetime.now(UTC),
+        }
+        users.setdefault(line.user_id, row)
     return list(users.values())
 
 

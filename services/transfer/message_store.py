@@ -1,26 +1,26 @@
 """Imported messages and the episodes of their exchanges, within the caller's transaction."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any, LiteralString
+from typing import LiteralString
 from uuid import UUID
 
 from services.conversations.turn import TURN_IMPORTANCE
-from services.encryption.marks import Words, WordsDigest, WordsInJson, WordsJson, all_words
+from services.encryption.marks import Words, WordsDigest, WordsInJson, WordsJson, words
 from services.platform.patience import beside_the_loop
 from services.text.secrets import without_secrets
 from services.transfer.messages import Exchange, ImportedMessage, stored_key
-from services.transfer.owners import BatchStatements, digest_of_line
+from services.transfer.owners import BatchStatements, Row, digest_of_line, given, insert
 
 _IN_A_STEP = 100_000
 """Characters whose digests are made in one step of the event loop."""
 
 # A message of a turn has no key: it is known by the client's id, or by its time, role and content, when an export
 # comes back.
-_KNOWN: LiteralString = """
+_KNOWN: LiteralString = f"""
 SELECT g.number, g.place, imported.found OR named.found, said.content, said.digest
-FROM unnest(%(numbers)s::bigint[], %(conversation_ids)s::uuid[], %(keys)s::text[], %(ats)s::timestamptz[],
-            %(roles)s::text[]) WITH ORDINALITY AS g (number, conversation_id, key, at, role, place)
+FROM {given(number="bigint", conversation_id="uuid", key="text", at="timestamptz", role="text")}
 LEFT JOIN LATERAL (
     SELECT true AS found FROM messages m
     WHERE m.conversation_id = g.conversation_id AND m.import_key = g.key LIMIT 1
@@ -36,44 +36,32 @@ LEFT JOIN LATERAL (
       AND m.role = g.role LIMIT 1
 ) AS named ON g.key LIKE 'external:%%'
 WHERE imported.found OR said.content IS NOT NULL OR named.found
-"""
+"""  # noqa: S608 — our own text only
 
 # The turn whose last message comes right before an answer.
-_ANSWERED: LiteralString = """
+_ANSWERED: LiteralString = f"""
 SELECT g.number, before.turn_id
-FROM unnest(%(numbers)s::bigint[], %(conversation_ids)s::uuid[], %(ats)s::timestamptz[])
-    AS g (number, conversation_id, at)
+FROM {given(number="bigint", conversation_id="uuid", at="timestamptz")}
 CROSS JOIN LATERAL (
     SELECT m.id, m.turn_id FROM messages m WHERE m.conversation_id = g.conversation_id AND m.created_at <= g.at
     ORDER BY m.created_at DESC, m.id DESC LIMIT 1
 ) AS before
 JOIN episodes e ON e.id = before.turn_id
     AND e.source_message_ids[array_upper(e.source_message_ids, 1)] = before.id
-"""
+"""  # noqa: S608 — our own text only
 
-_ADD: LiteralString = """
-INSERT INTO messages (id, tenant_id, conversation_id, turn_id, role, content, parts, completed, token_count,
-    created_at, external_id, speaker, import_key, retracted_at, memory_text, off_record, digest,
-    branch_id, origin)
-SELECT g.id, %(tenant_id)s, g.conversation_id, g.turn_id, g.role, g.content, g.parts, g.completed, g.token_count,
-    g.at, g.external_id, g.speaker, g.key, CASE WHEN g.retracted THEN clock_timestamp() END, g.memory_text,
-    g.off_record, g.digest, g.branch_id, 'import'
-FROM unnest(%(ids)s::uuid[], %(conversation_ids)s::uuid[], %(turn_ids)s::uuid[], %(roles)s::text[],
-            %(contents)s::text[], %(parts)s::jsonb[], %(completed)s::boolean[], %(token_counts)s::integer[],
-            %(ats)s::timestamptz[], %(external_ids)s::text[], %(speakers)s::text[], %(keys)s::text[],
-            %(retracted)s::boolean[], %(memory_texts)s::text[], %(off_record)s::boolean[],
-            %(message_digests)s::bytea[], %(branch_ids)s::uuid[])
-    AS g (id, conversation_id, turn_id, role, content, parts, completed, token_count, at, external_id, speaker,
-          key, retracted, memory_text, off_record, digest, branch_id)
-"""
+_ADD = insert(
+    "messages",
+    id="uuid", conversation_id="uuid", turn_id="uuid", role="text", content="text", parts="jsonb",
+    completed="boolean", token_count="integer", created_at="timestamptz", external_id="text", speaker="text",  # noqa: S106
+    import_key="text", retracted_at="timestamptz", memory_text="text", off_record="boolean", digest="bytea",
+    branch_id="uuid", origin="foreign_origin",
+)  # fmt: skip
 
-_ADD_BRANCHES: LiteralString = """
-INSERT INTO conversation_branches (id, tenant_id, conversation_id, reason, created_at)
-SELECT g.id, %(tenant_id)s, g.conversation_id, 'edit', now() + g.number * interval '1 microsecond'
-FROM unnest(%(branch_ids)s::uuid[], %(conversation_ids)s::uuid[], %(numbers)s::integer[])
-    AS g (id, conversation_id, number)
-ON CONFLICT (id, tenant_id) DO NOTHING
-"""
+_ADD_BRANCHES = insert(
+    "conversation_branches", "ON CONFLICT (id, tenant_id) DO NOTHING",
+    id="uuid", conversation_id="uuid", reason="text", created_at="timestamptz",
+)  # fmt: skip
 
 # A branch follows what was said before its first message.
 _PLACE_BRANCHES: LiteralString = """
@@ -83,30 +71,27 @@ UPDATE conversation_branches b SET after_turn_id = (
         SELECT f.created_at, f.id FROM messages f WHERE f.branch_id = b.id ORDER BY f.created_at, f.id LIMIT 1)
     ORDER BY m.created_at DESC, m.id DESC LIMIT 1
 )
-WHERE b.id = ANY(%(branch_ids)s) AND b.tenant_id = %(tenant_id)s
+WHERE b.id = ANY(%(ids)s) AND b.tenant_id = %(tenant_id)s
 """
 
-_ADD_FEEDBACK: LiteralString = """
+_ADD_FEEDBACK: LiteralString = f"""
 INSERT INTO feedback (message_id, tenant_id, rating, comment, tags, updated_at)
-SELECT g.message_id, %(tenant_id)s, g.rating, g.comment,
-       ARRAY(SELECT jsonb_array_elements_text(g.tags)), coalesce(g.at, clock_timestamp())
-FROM unnest(%(message_ids)s::uuid[], %(ratings)s::smallint[], %(comments)s::text[], %(tags)s::jsonb[],
-            %(ats)s::timestamptz[]) AS g (message_id, rating, comment, tags, at)
-"""
+SELECT g.message_id, %(tenant_id)s, g.rating, g.comment, ARRAY(SELECT jsonb_array_elements_text(g.tags)), g.at
+FROM {given(message_id="uuid", rating="smallint", comment="text", tags="jsonb", at="timestamptz")}
+"""  # noqa: S608 — our own text only
 
 # An array of arrays would have to be rectangular: the sources come as text.
-_EPISODES: LiteralString = """
+_EPISODES: LiteralString = f"""
 INSERT INTO episodes AS e (id, tenant_id, user_id, expert_id, space_id, conversation_id, episode_type, importance,
     origin, source_message_ids, created_at, pinned_at)
 SELECT g.id, %(tenant_id)s, c.user_id, c.expert_id, c.space_id, c.id, 'turn', %(importance)s, g.origin,
     g.sources::uuid[], g.at, CASE WHEN g.pinned THEN now() END
-FROM unnest(%(ids)s::uuid[], %(conversation_ids)s::uuid[], %(origins)s::text[], %(sources)s::text[],
-            %(ats)s::timestamptz[], %(pinned)s::boolean[]) AS g (id, conversation_id, origin, sources, at, pinned)
+FROM {given(id="uuid", conversation_id="uuid", origin="text", sources="text", at="timestamptz", pinned="boolean")}
 JOIN conversations c ON c.id = g.conversation_id
 ON CONFLICT (id, tenant_id) DO UPDATE SET
     source_message_ids = e.source_message_ids || EXCLUDED.source_message_ids, indexed_at = NULL,
     pinned_at = coalesce(e.pinned_at, EXCLUDED.pinned_at)
-"""
+"""  # noqa: S608 — our own text only
 
 # Conversations that may be behind: the job finds out what of it is due.
 _WORK: LiteralString = """
@@ -131,18 +116,21 @@ class ImportedMessages(BatchStatements):
 
     async def known(self, messages: Sequence[ImportedMessage]) -> set[int]:
         """Line numbers of messages already stored."""
-        values = {
-            "numbers": [each.number for each in messages],
-            "conversation_ids": [each.conversation_id for each in messages],
-            "keys": [stored_key(each.key) for each in messages],
-            "ats": [each.at for each in messages],
-            "roles": [each.line.role for each in messages],
-        }
+        rows = [
+            {
+                "number": each.number,
+                "conversation_id": each.conversation_id,
+                "key": stored_key(each.key),
+                "at": each.at,
+                "role": each.line.role,
+            }
+            for each in messages
+        ]
         # What was said at that moment is compared here: in the database it may be encrypted. Of words that were
         # forgotten for good only the digest is left.
         return {
             number
-            for number, place, found, said, digest in await self._rows(_KNOWN, values)
+            for number, place, found, said, digest in await self._run(_KNOWN, rows)
             if found or said == (line := messages[place - 1].line).content or digest == digest_of_line(line)
         }
 
@@ -153,19 +141,21 @@ class ImportedMessages(BatchStatements):
         pairs.sort(key=lambda pair: pair[0].id)
         characters = sum(len(message.line.content) for message, _ in pairs)
         characters += sum(len(part.image_url.url) for message, _ in pairs for part in message.line.parts)
-        values = await beside_the_loop(partial(_columns, pairs), characters=characters, most=_IN_A_STEP)
-        values["branch_ids"] = [message.branch_id for message, _ in pairs]
-        on_branches = [message for message, _ in pairs if message.branch_id]
-        branches = {
-            "branch_ids": [message.branch_id for message in on_branches],
-            "conversation_ids": [message.conversation_id for message in on_branches],
-            "numbers": [message.line.branch for message in on_branches],
-        }
-        if on_branches:
-            await self._run(_ADD_BRANCHES, branches)
-        await self._run(_ADD, values)
-        if on_branches:
-            await self._run(_PLACE_BRANCHES, branches)
+        rows = await beside_the_loop(partial(_rows, pairs), characters=characters, most=_IN_A_STEP)
+        began = datetime.now(UTC)
+        branches = [
+            {
+                "id": message.branch_id,
+                "conversation_id": message.conversation_id,
+                "reason": "edit",
+                "created_at": began + timedelta(microseconds=branch),
+            }
+            for message, _ in pairs
+            if (branch := message.line.branch)
+        ]
+        await self._run(_ADD_BRANCHES, branches)
+        await self._run(_ADD, rows)
+        await self._run(_PLACE_BRANCHES, branches)
         await self._add_feedback([message for message, _ in pairs])
         if episodes:
             await self._add_episodes([each for each in exchanges if each.complete])
@@ -180,74 +170,79 @@ class ImportedMessages(BatchStatements):
             enough: messages with which a conversation has a summary.
             soon: share of a full prompt from which topics are archived.
         """
-        values = {"conversation_ids": list(conversation_ids), "enough": enough, "soon": soon, "many": _WEIGHED}
-        return [(conversation_id, strategy) for conversation_id, strategy in await self._rows(_WORK, values)]
+        rows = [{"conversation_id": each} for each in conversation_ids]
+        behind = await self._run(_WORK, rows, enough=enough, soon=soon, many=_WEIGHED)
+        return [(conversation_id, strategy) for conversation_id, strategy in behind]
 
     async def _find_answered(self, exchanges: Sequence[Exchange]) -> None:
-        if not exchanges:
-            return
         firsts = {each.messages[0].number: each for each in exchanges}
-        values = {
-            "numbers": list(firsts),
-            "conversation_ids": [each.messages[0].conversation_id for each in exchanges],
-            "ats": [each.messages[0].at for each in exchanges],
-        }
+        rows = [
+            {"number": first.number, "conversation_id": first.conversation_id, "at": first.at}
+            for first in (each.messages[0] for each in exchanges)
+        ]
         taken: set[UUID] = set()  # where many are of the same moment
-        for number, turn_id in await self._rows(_ANSWERED, values):
+        for number, turn_id in await self._run(_ANSWERED, rows):
             if turn_id not in taken:
                 firsts[number].turn_id = turn_id
                 taken.add(turn_id)
 
     async def _add_feedback(self, messages: Sequence[ImportedMessage]) -> None:
-        rated = [(each, given) for each in messages if (given := each.line.feedback) and not each.deleted]
-        if not rated:
-            return
-        values = {
-            "message_ids": [message.id for message, _ in rated],
-            "conversation_ids": [message.conversation_id for message, _ in rated],
-            "ratings": [1 if given.rating == "up" else -1 for _, given in rated],
-            "comments": all_words(given.comment for _, given in rated),
-            "tags": [WordsInJson(given.tags) for _, given in rated],
-            "ats": [given.updated_at for _, given in rated],
-        }
-        await self._run(_ADD_FEEDBACK, values)
+        rated = [(each, each.line.feedback) for each in messages if each.line.feedback and not each.deleted]
+        rows = [
+            {
+                "message_id": message.id,
+                "conversation_id": message.conversation_id,
+                "rating": 1 if given.rating == "up" else -1,
+                "comment": words(given.comment),
+                "tags": WordsInJson(given.tags),
+                "at": given.updated_at or datetime.now(UTC),
+            }
+            for message, given in rated
+        ]
+        await self._run(_ADD_FEEDBACK, rows)
 
     async def _add_episodes(self, exchanges: Sequence[Exchange]) -> None:
-        values = {
-            "ids": [each.turn_id for each in exchanges],
-            "conversation_ids": [each.complete[0].conversation_id for each in exchanges],
-            "origins": [
-                "user_said" if any(m.line.role == "user" for m in each.complete) else "assistant_said"
-                for each in exchanges
-            ],
-            "sources": ["{" + ",".join(str(m.id) for m in each.complete) + "}" for each in exchanges],
-            "ats": [each.complete[0].at for each in exchanges],
-            "pinned": [any(m.line.pinned for m in each.complete) for each in exchanges],
-            "importance": TURN_IMPORTANCE,
+        rows = [
+            {
+                "id": each.turn_id,
+                "conversation_id": each.complete[0].conversation_id,
+                "origin": ("user_said" if any(m.line.role == "user" for m in each.complete) else "assistant_said"),
+                "sources": "{" + ",".join(str(m.id) for m in each.complete) + "}",
+                "at": each.complete[0].at,
+                "pinned": any(m.line.pinned for m in each.complete),
+            }
+            for each in exchanges
+        ]
+        await self._run(_EPISODES, rows, importance=TURN_IMPORTANCE)
+
+
+def _rows(pairs: Sequence[tuple[ImportedMessage, UUID]]) -> list[Row]:
+    """Return the rows of messages, each with the id of its turn."""
+    now = datetime.now(UTC)
+    return [
+        {
+            "id": message.id,
+            "conversation_id": message.conversation_id,
+            "turn_id": turn_id,
+            "content": Words(message.content),
+            "parts": WordsJson(message.parts),
+            "role": line.role,
+            "completed": line.completed,
+            "external_id": line.external_id,
+            "token_count": message.token_count,
+            "created_at": message.at,
+            "speaker": None if message.deleted else words(line.speaker),
+            "import_key": stored_key(message.key),
+            "retracted_at": now if line.retracted else None,
+            "memory_text": None if message.deleted else words(line.memory_text),
+            "off_record": _is_in_conversation(message),
+            "digest": WordsDigest(digest_of_line(line)),
+            "branch_id": message.branch_id,
+            "origin": "import",
         }
-        await self._run(_EPISODES, values)
-
-
-def _columns(pairs: Sequence[tuple[ImportedMessage, UUID]]) -> dict[str, Any]:
-    """Return the columns of messages, each with the id of its turn."""
-    return {
-        "ids": [message.id for message, _ in pairs],
-        "conversation_ids": [message.conversation_id for message, _ in pairs],
-        "turn_ids": [turn_id for _, turn_id in pairs],
-        "roles": [message.line.role for message, _ in pairs],
-        "contents": [Words(message.content) for message, _ in pairs],
-        "parts": [WordsJson(message.parts) for message, _ in pairs],
-        "completed": [message.line.completed for message, _ in pairs],
-        "token_counts": [message.token_count for message, _ in pairs],
-        "ats": [message.at for message, _ in pairs],
-        "external_ids": [message.line.external_id for message, _ in pairs],
-        "speakers": all_words(None if message.deleted else message.line.speaker for message, _ in pairs),
-        "keys": [stored_key(message.key) for message, _ in pairs],
-        "retracted": [message.line.retracted for message, _ in pairs],
-        "memory_texts": all_words(None if message.deleted else message.line.memory_text for message, _ in pairs),
-        "off_record": [_is_in_conversation(message) for message, _ in pairs],
-        "message_digests": [WordsDigest(digest_of_line(message.line)) for message, _ in pairs],
-    }
+        for message, turn_id in pairs
+        for line in [message.line]
+    ]
 
 
 def _is_in_conversation(message: ImportedMessage) -> bool:

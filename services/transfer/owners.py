@@ -9,7 +9,6 @@ comparison is looked up in an index.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, LiteralString, TypeVar
 from uuid import UUID
 
@@ -17,29 +16,53 @@ from psycopg.rows import TupleRow
 from uuid_utils.compat import uuid7
 
 from services.conversations.values import message_digest
-from services.encryption.marks import WordsDigest, all_words
+from services.encryption.marks import WordsDigest
 from services.errors import DatabaseContended
 from services.memory.items import values_of
 from services.memory.removal.purge import word_digest
 from services.platform.connections import Connection
 from services.transfer.lines import CoreMemoryLine, EpisodeLine, MessageLine, SessionLine
 
+Row = dict[str, Any]
+"""Values by the names of columns."""
+
+
+def given(**columns: LiteralString) -> LiteralString:
+    """Return the source `g` of the rows that are given to a statement, with their `place` from 1 on.
+
+    Args:
+        **columns: types by the names in the rows.
+    """
+    arrays = ", ".join(f"%({name}s)s::{kind}[]" for name, kind in columns.items())
+    return f"unnest({arrays}) WITH ORDINALITY AS g ({', '.join(columns)}, place)"
+
+
+def insert(table: LiteralString, after: LiteralString = "", **columns: LiteralString) -> LiteralString:
+    """Return the statement that inserts the given rows; `after` them it goes on, such as with `ON CONFLICT`."""
+    names = ", ".join(columns)
+    rows = f"SELECT %(tenant_id)s::uuid, {names} FROM {given(**columns)}"  # noqa: S608 — our own text only
+    return f"INSERT INTO {table} (tenant_id, {names}) {rows} {after}"
+
 
 class BatchStatements:
-    """Runs statements for one tenant; each takes arrays, so that many rows are one round trip."""
+    """Runs statements for one tenant; each takes many rows at once, as an array for each column."""
 
     def __init__(self, connection: Connection, tenant_id: UUID) -> None:
         self._connection = connection
         self._tenant_id = tenant_id
 
-    async def _rows(self, statement: LiteralString, values: Mapping[str, Any]) -> list[TupleRow]:
-        """Rows that a statement returns; `tenant_id` is added to its values."""
-        cursor = await self._connection.execute(statement, {**values, "tenant_id": self._tenant_id}, prepare=False)
-        return await cursor.fetchall()
+    async def _run(self, statement: LiteralString, rows: Sequence[Row], **values: Any) -> list[TupleRow]:
+        """Run a statement for rows, unless there are none, and return what it returns.
 
-    async def _run(self, statement: LiteralString, values: Mapping[str, Any]) -> None:
-        """The same for a statement without a result."""
-        await self._connection.execute(statement, {**values, "tenant_id": self._tenant_id}, prepare=False)
+        Columns are parameters with an `s` behind their names: by `user_ids` or `conversation_ids` the vault knows
+        whose words are in the others.
+        """
+        if not rows:
+            return []
+        columns = {f"{name}s": [row[name] for row in rows] for name in rows[0]}
+        parameters = {**columns, **values, "tenant_id": self._tenant_id}
+        cursor = await self._connection.execute(statement, parameters, prepare=False)
+        return await cursor.fetchall() if cursor.description else []
 
 
 DEFAULT_EXPERT = "default"
@@ -48,71 +71,45 @@ Name = TypeVar("Name")
 Known = TypeVar("Known")
 
 # In the order of names, so that two imports cannot deadlock.
-_MAKE_USERS: LiteralString = """
-INSERT INTO users (id, tenant_id, external_id, timezone, locale, display_name, memory, created_at)
-SELECT g.id, %(tenant_id)s, g.name, g.timezone, g.locale, g.display_name, g.memory, coalesce(g.created_at, now())
-FROM unnest(%(ids)s::uuid[], %(names)s::text[], %(timezones)s::text[], %(locales)s::text[],
-            %(display_names)s::text[], %(memories)s::boolean[], %(created_ats)s::timestamptz[])
-    AS g (id, name, timezone, locale, display_name, memory, created_at)
-ORDER BY g.name
-ON CONFLICT (tenant_id, external_id) DO NOTHING
-"""
+_MAKE_USERS = insert(
+    "users", "ORDER BY external_id ON CONFLICT (tenant_id, external_id) DO NOTHING",
+    id="uuid", external_id="text", timezone="text", locale="text", display_name="text", memory="boolean",
+    created_at="timestamptz",
+)  # fmt: skip
 
 # One import at a time works on a user; turns go on, and an erasure waits. In order, so that none waits for
 # another that waits for it.
 _LOCK_USERS: LiteralString = """
 SELECT id, external_id, timezone FROM users
-WHERE tenant_id = %(tenant_id)s AND external_id = ANY(%(names)s) ORDER BY id FOR NO KEY UPDATE
+WHERE tenant_id = %(tenant_id)s AND external_id = ANY(%(external_ids)s) ORDER BY id FOR NO KEY UPDATE
 """
 
 _EXPERTS: LiteralString = """
 SELECT name, id FROM experts WHERE tenant_id = %(tenant_id)s AND name = ANY(%(names)s)
 """
 
-_MAKE_SPACES: LiteralString = """
-INSERT INTO spaces (id, tenant_id, user_id, name)
-SELECT g.id, %(tenant_id)s, g.user_id, g.name
-FROM unnest(%(ids)s::uuid[], %(user_ids)s::uuid[], %(names)s::text[]) AS g (id, user_id, name)
-ORDER BY g.user_id, g.name
-ON CONFLICT (user_id, name, tenant_id) DO NOTHING
-"""
+_MAKE_SPACES = insert(
+    "spaces", "ORDER BY user_id, name ON CONFLICT (user_id, name, tenant_id) DO NOTHING",
+    id="uuid", user_id="uuid", name="text",
+)  # fmt: skip
 
-_SPACES: LiteralString = """
-SELECT s.user_id, s.name, s.id FROM unnest(%(user_ids)s::uuid[], %(names)s::text[]) AS g (user_id, name)
+_SPACES: LiteralString = f"""
+SELECT s.user_id, s.name, s.id FROM {given(user_id="uuid", name="text")}
 JOIN spaces s ON s.tenant_id = %(tenant_id)s AND s.user_id = g.user_id AND s.name = g.name
 FOR KEY SHARE OF s
-"""
+"""  # noqa: S608 — our own text only
 
-_MAKE_CONVERSATIONS: LiteralString = """
-INSERT INTO conversations (id, tenant_id, user_id, expert_id, space_id, session_key, title, renamed, pinned_at,
-    created_at)
-SELECT g.id, %(tenant_id)s, g.user_id, g.expert_id, g.space_id, g.session_key, g.title, g.renamed,
-       CASE WHEN g.pinned THEN now() END, g.created_at
-FROM unnest(%(ids)s::uuid[], %(user_ids)s::uuid[], %(expert_ids)s::uuid[], %(space_ids)s::uuid[], %(keys)s::text[],
-            %(titles)s::text[], %(renamed)s::boolean[], %(pinned)s::boolean[], %(created_ats)s::timestamptz[])
-    AS g (id, user_id, expert_id, space_id, session_key, title, renamed, pinned, created_at)
-ORDER BY g.user_id, g.session_key
-ON CONFLICT (tenant_id, user_id, session_key) DO NOTHING
-"""
+_MAKE_CONVERSATIONS = insert(
+    "conversations", "ORDER BY user_id, session_key ON CONFLICT (tenant_id, user_id, session_key) DO NOTHING",
+    id="uuid", user_id="uuid", expert_id="uuid", space_id="uuid", session_key="text", title="text",
+    renamed="boolean", pinned_at="timestamptz", created_at="timestamptz",
+)  # fmt: skip
 
-_CONVERSATIONS: LiteralString = """
-SELECT c.id, c.user_id, c.session_key, c.space_id
-FROM unnest(%(user_ids)s::uuid[], %(keys)s::text[]) AS g (user_id, session_key)
+_CONVERSATIONS: LiteralString = f"""
+SELECT c.id, c.user_id, c.session_key, c.space_id FROM {given(user_id="uuid", session_key="text")}
 JOIN conversations c ON c.tenant_id = %(tenant_id)s AND c.user_id = g.user_id AND c.session_key = g.session_key
 FOR KEY SHARE OF c
-"""
-
-
-@dataclass(frozen=True)
-class NewUser:
-    """A user as a line describes them."""
-
-    name: str
-    timezone: str | None = None
-    locale: str | None = None
-    display_name: str | None = None
-    memory: bool = True
-    created_at: datetime | None = None
+"""  # noqa: S608 — our own text only
 
 
 @dataclass(frozen=True)
@@ -132,19 +129,6 @@ Space = tuple[UUID, str]
 
 
 @dataclass(frozen=True)
-class NewConversation:
-    """A conversation as a line describes it."""
-
-    session: Session
-    expert_id: UUID
-    space_id: UUID | None
-    title: str
-    created_at: datetime
-    renamed: bool = False
-    pinned: bool = False
-
-
-@dataclass(frozen=True)
 class KnownConversation:
     """An existing conversation."""
 
@@ -161,55 +145,32 @@ class Owners(BatchStatements):
     `DatabaseContended`: begun again, the transaction creates it.
     """
 
-    async def users(self, wanted: Iterable[NewUser], default_timezone: str) -> dict[str, KnownUser]:
+    async def users(self, wanted: Sequence[Row]) -> dict[str, KnownUser]:
         """The users by name; until the transaction ends no other import touches them, and they are not erased."""
-        news = {uuid7(): user for user in wanted}
-        values = {
-            "ids": list(news),
-            "names": [user.name for user in news.values()],
-            "timezones": [user.timezone or default_timezone for user in news.values()],
-            "locales": [user.locale for user in news.values()],
-            "display_names": [user.display_name for user in news.values()],
-            "memories": [user.memory for user in news.values()],
-            "created_ats": [user.created_at for user in news.values()],
-        }
-        await self._run(_MAKE_USERS, values)
-        rows = await self._rows(_LOCK_USERS, values)
-        known = {row[1]: KnownUser(row[0], row[2], made=row[0] in news) for row in rows}
-        return _complete(known, {user.name for user in news.values()})
+        await self._run(_MAKE_USERS, wanted)
+        new = {row["id"] for row in wanted}
+        rows = await self._run(_LOCK_USERS, wanted)
+        known = {row[1]: KnownUser(row[0], row[2], made=row[0] in new) for row in rows}
+        return _complete(known, {row["external_id"] for row in wanted})
 
     async def experts(self, names: Collection[str]) -> dict[str, UUID]:
         """Ids of the existing experts."""
-        return dict(await self._rows(_EXPERTS, {"names": list(names)}))
+        return dict(await self._run(_EXPERTS, [{"name": name} for name in names]))
 
     async def spaces(self, wanted: Collection[Space]) -> dict[Space, UUID]:
         """Ids of the spaces; missing ones are created."""
-        values = {
-            "ids": [uuid7() for _ in wanted],
-            "user_ids": [user_id for user_id, _ in wanted],
-            "names": [name for _, name in wanted],
-        }
-        await self._run(_MAKE_SPACES, values)
-        known = {(row[0], row[1]): row[2] for row in await self._rows(_SPACES, values)}
+        rows = [{"id": uuid7(), "user_id": user_id, "name": name} for user_id, name in wanted]
+        await self._run(_MAKE_SPACES, rows)
+        known = {(row[0], row[1]): row[2] for row in await self._run(_SPACES, rows)}
         return _complete(known, wanted)
 
-    async def conversations(self, wanted: Mapping[Session, NewConversation]) -> dict[Session, KnownConversation]:
+    async def conversations(self, wanted: Mapping[Session, Row]) -> dict[Session, KnownConversation]:
         """The conversations; missing ones are created."""
-        news = {uuid7(): conversation for conversation in wanted.values()}
-        values = {
-            "ids": list(news),
-            "user_ids": [new.session[0] for new in news.values()],
-            "expert_ids": [new.expert_id for new in news.values()],
-            "space_ids": [new.space_id for new in news.values()],
-            "keys": [new.session[1] for new in news.values()],
-            "titles": all_words(new.title for new in news.values()),
-            "renamed": [new.renamed for new in news.values()],
-            "pinned": [new.pinned for new in news.values()],
-            "created_ats": [new.created_at for new in news.values()],
-        }
-        await self._run(_MAKE_CONVERSATIONS, values)
-        rows = await self._rows(_CONVERSATIONS, values)
-        known = {(row[1], row[2]): KnownConversation(row[0], row[3], made=row[0] in news) for row in rows}
+        news = list(wanted.values())
+        await self._run(_MAKE_CONVERSATIONS, news)
+        new = {row["id"] for row in news}
+        rows = await self._run(_CONVERSATIONS, news)
+        known = {(row[1], row[2]): KnownConversation(row[0], row[3], made=row[0] in new) for row in rows}
         return _complete(known, wanted)
 
 
@@ -219,11 +180,10 @@ def _complete(known: dict[Name, Known], wanted: Iterable[Name]) -> dict[Name, Kn
     return known
 
 
-_FORGOTTEN: LiteralString = """
-SELECT g.place, f.deleted
-FROM unnest(%(user_ids)s::uuid[], %(digests)s::bytea[]) WITH ORDINALITY AS g (user_id, digest, place)
+_FORGOTTEN: LiteralString = f"""
+SELECT g.place, f.deleted FROM {given(user_id="uuid", digest="bytea")}
 JOIN forgotten_words f ON f.user_id = g.user_id AND f.digest = g.digest AND f.tenant_id = %(tenant_id)s
-"""
+"""  # noqa: S608 — our own text only
 
 Forgettable = MessageLine | EpisodeLine | CoreMemoryLine | SessionLine
 
@@ -233,11 +193,17 @@ def digest_of_line(line: MessageLine) -> bytes:
     return message_digest(line.role, line.content, [part.image_url.url for part in line.parts])
 
 
-@dataclass(frozen=True)
-class Forgotten:
-    """Digests that users have forgotten, each with whether its words were deleted."""
+class Forgotten(BatchStatements):
+    """What users of one tenant have forgotten of some lines."""
 
-    digests: dict[tuple[UUID, bytes], bool]
+    digests: Mapping[tuple[UUID, bytes], bool] = {}
+    """Digests of it with their users, and whether its words were deleted."""
+
+    async def look_up(self, lines: Sequence[tuple[UUID, Forgettable]]) -> None:
+        """Look up these lines, each with its user."""
+        named = list(dict.fromkeys((user_id, each) for user_id, line in lines for each in _digests(line)))
+        rows = [{"user_id": user_id, "digest": WordsDigest(digest)} for user_id, digest in named]
+        self.digests = {named[place - 1]: deleted for place, deleted in await self._run(_FORGOTTEN, rows)}
 
     def deleted(self, user_id: UUID, digest: bytes) -> bool | None:
         """Whether words were deleted, or only taken out of memory; None where they were not forgotten."""
@@ -258,22 +224,6 @@ class Forgotten:
             return self.deleted(user_id, word_digest("value", name, str(item))) is not None
 
         return kept("", content) if self.digests else content
-
-
-class ForgottenWords(BatchStatements):
-    """Reads what users of one tenant have forgotten."""
-
-    async def among(self, lines: Sequence[tuple[UUID, Forgettable]]) -> Forgotten:
-        """Return what of these lines, each with its user, was forgotten."""
-        named = list(dict.fromkeys((user_id, each) for user_id, line in lines for each in _digests(line)))
-        if not named:
-            return Forgotten({})
-        values = {
-            "user_ids": [user_id for user_id, _ in named],
-            "digests": [WordsDigest(digest) for _, digest in named],
-        }
-        rows = await self._rows(_FORGOTTEN, values)
-        return Forgotten({named[place - 1]: deleted for place, deleted in rows})
 
 
 def _digests(line: Forgettable) -> Iterable[bytes]:

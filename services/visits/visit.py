@@ -1,7 +1,7 @@
 """Visits: when one begins and ends, and the messages of a conversation grouped into them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Literal, LiteralString
 from uuid import UUID
@@ -18,6 +18,43 @@ SUMMARISE_VISIT = "summarise_visit"
 
 EndReason = Literal["closed", "idle"]
 """`closed` by the caller, or `idle` by silence."""
+
+
+# Parts of the statement that ends a turn, after `ended` and `moment` of it: the turn continues the conversation's
+# newest visit, if that had not ended when its message was sent; otherwise it begins a visit, and the previous one
+# has ended by silence.
+VISIT_OF_TURN: LiteralString = """said AS (
+    SELECT created_at, CASE WHEN %(message_id)s::uuid IS NULL THEN created_at ELSE at END AS last_at
+    FROM (SELECT moment.at, (SELECT m.created_at FROM messages m WHERE m.id = ended.user_message_id) AS created_at
+          FROM ended CROSS JOIN moment) AS of_message
+    WHERE created_at IS NOT NULL
+), newest_visit AS (
+    SELECT v.id, said.created_at <= coalesce(v.ended_at, v.last_active_at + %(visit_idle)s) AS goes_on
+    FROM ended CROSS JOIN said CROSS JOIN LATERAL (
+        SELECT id, last_active_at, ended_at FROM visits WHERE conversation_id = ended.conversation_id
+        ORDER BY started_at DESC LIMIT 1
+    ) AS v
+), same_visit AS (
+    UPDATE visits v SET
+        last_active_at = greatest(v.last_active_at, said.last_at),
+        message_count = v.message_count + %(messages)s,
+        ended_at = CASE WHEN v.ended_at IS NOT NULL THEN greatest(v.ended_at, said.last_at) END,
+        daily_due_at = CASE WHEN v.ended_at IS NOT NULL THEN now() END
+    FROM said WHERE v.id = (SELECT id FROM newest_visit WHERE goes_on)
+), visit_before AS (
+    UPDATE visits v SET ended_at = v.last_active_at + %(visit_idle)s, end_reason = 'idle', daily_due_at = now()
+    WHERE v.id = (SELECT id FROM newest_visit WHERE NOT goes_on) AND v.ended_at IS NULL
+    RETURNING v.id, v.message_count
+), new_visit AS (
+    INSERT INTO visits (id, tenant_id, conversation_id, user_id, expert_id, space_id, started_at, last_active_at,
+        message_count)
+    SELECT %(visit_id)s, %(tenant_id)s, c.id, c.user_id, c.expert_id, c.space_id, said.created_at, said.last_at,
+        %(messages)s
+    FROM ended JOIN conversations c ON c.id = ended.conversation_id CROSS JOIN said
+    WHERE NOT EXISTS (SELECT FROM newest_visit WHERE goes_on)
+      AND (SELECT count(*) FROM visit_before) >= 0  -- two are never open, also not within this statement
+    ON CONFLICT DO NOTHING
+)"""
 
 
 @dataclass(frozen=True)
@@ -82,16 +119,14 @@ async def defer_days(jobs: JobQueue, connection: Connection, tenant_id: UUID, vi
     )
 
 
-# Visits that the messages can touch: from the one before or around the first to the one behind the last of them.
-# For a visit that ended before the first of them its end suffices: an import in order reads no message twice.
+# The time of the visits that messages can touch: from the one before or around the first of them to the one behind
+# the last.
 _REGION: LiteralString = """
-WITH before AS (
-    SELECT v.started_at, v.last_active_at, v.last_active_at < %(first)s AS is_over FROM visits v
-    WHERE v.conversation_id = %(conversation_id)s AND v.started_at <= %(first)s
-    ORDER BY v.started_at DESC LIMIT 1
-)
-SELECT (SELECT started_at FROM before WHERE is_over),
-       coalesce((SELECT CASE WHEN is_over THEN last_active_at ELSE started_at END FROM before), %(first)s),
+SELECT coalesce((
+           SELECT v.started_at FROM visits v
+           WHERE v.conversation_id = %(conversation_id)s AND v.started_at <= %(first)s
+           ORDER BY v.started_at DESC LIMIT 1
+       ), %(first)s),
        greatest(%(last)s, (
            SELECT v.last_active_at FROM visits v
            WHERE v.conversation_id = %(conversation_id)s AND v.started_at <= %(last)s
@@ -100,7 +135,10 @@ SELECT (SELECT started_at FROM before WHERE is_over),
            SELECT v.last_active_at FROM visits v
            WHERE v.conversation_id = %(conversation_id)s AND v.started_at > %(last)s
            ORDER BY v.started_at LIMIT 1
-       ))
+       )),
+       (SELECT max(started_at) FROM visits
+        WHERE conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s),
+       now()
 """
 
 # Messages of a running turn join a visit when the turn ends.
@@ -121,21 +159,15 @@ WITH said AS (
     FROM said
 )
 SELECT min(created_at) AS started_at, max(created_at) AS last_active_at,
-       count(*) FILTER (
-           WHERE completed AND retracted_at IS NULL AND created_at > %(counted)s::timestamptz
-       ) AS message_count
+       count(*) FILTER (WHERE completed AND retracted_at IS NULL) AS message_count
 FROM numbered GROUP BY number ORDER BY 1
 """
 
 _VISITS: LiteralString = """
 SELECT id, started_at, last_active_at, ended_at, end_reason, message_count FROM visits
 WHERE conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s
-  AND started_at >= %(begun)s AND started_at <= %(upper)s
+  AND started_at >= %(lower)s AND started_at <= %(upper)s
 ORDER BY started_at FOR UPDATE
-"""
-
-_NEWEST: LiteralString = """
-SELECT max(started_at) FROM visits WHERE conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s
 """
 
 _REMOVE: LiteralString = "DELETE FROM visits WHERE id = ANY(%(ids)s) AND tenant_id = %(tenant_id)s"
@@ -152,105 +184,65 @@ ON CONFLICT (id, tenant_id) DO UPDATE SET
     daily_due_at = coalesce(EXCLUDED.daily_due_at, v.daily_due_at)
 """
 
-_NOW: LiteralString = "SELECT now()"
-
-
-@dataclass(frozen=True)
-class Group:
-    """Messages of one visit."""
-
-    started_at: datetime
-    last_active_at: datetime
-    message_count: int
-
 
 @dataclass(frozen=True)
 class Span:
-    """An existing visit."""
+    """The messages of one visit, and what is stored of it."""
 
-    id: UUID
     started_at: datetime
     last_active_at: datetime
-    ended_at: datetime | None
-    end_reason: str | None
     message_count: int
+    id: UUID | None = None
+    ended_at: datetime | None = None
+    end_reason: EndReason | None = None
 
 
-class VisitGrouping:
-    """Corrects visits in the transaction that stores messages."""
+async def group_visits(
+    connection: Connection,
+    tenant_id: UUID,
+    schedule: VisitSchedule,
+    conversation_id: UUID,
+    first: datetime,
+    last: datetime,
+) -> int:
+    """Correct the visits of a conversation after messages from `first` to `last` were added.
 
-    def __init__(self, connection: Connection, tenant_id: UUID, schedule: VisitSchedule) -> None:
-        self._connection = connection
-        self._tenant_id = tenant_id
-        self._idle = schedule.idle
-        self._recent = schedule.recent
-
-    async def group(self, conversation_id: UUID, first: datetime, last: datetime) -> int:
-        """Correct the visits after messages from `first` to `last` were added; return how many changed."""
-        values: dict[str, Any] = {
-            "tenant_id": self._tenant_id,
-            "conversation_id": conversation_id,
-            "idle": self._idle,
-            "first": first,
-            "last": last,
-        }
-        begun, values["lower"], values["upper"] = await self._one(_REGION, values)
-        values |= {"begun": begun or values["lower"], "counted": values["lower"] if begun else "-infinity"}
-        async with self._connection.cursor(row_factory=class_row(Group)) as cursor:
-            groups = await (await cursor.execute(_GROUPS, values, prepare=False)).fetchall()
-        async with self._connection.cursor(row_factory=class_row(Span)) as cursor:
-            spans = await (await cursor.execute(_VISITS, values, prepare=False)).fetchall()
-        if begun and groups and groups[0].started_at == values["lower"]:
-            # Its end is in the first group, its other messages are counted.
-            end, visit = groups[0], spans[0]
-            groups[0] = Group(begun, end.last_active_at, visit.message_count + end.message_count)
-        (now,) = await self._one(_NOW, {})
-        (newest,) = await self._one(_NEWEST, values)
-        # Each group with the visits whose messages it holds, oldest first; a new visit's group has none.
-        pairs = [
-            (group, [span for span in spans if group.started_at <= span.started_at <= group.last_active_at])
-            for group in groups
-        ]
-        gone = [span.id for _, inside in pairs for span in inside[1:]]
-        if gone:
-            await self._connection.execute(_REMOVE, {**values, "ids": gone}, prepare=False)
-        changed = len(gone)
-        for group, inside in pairs:
-            is_newest = group is groups[-1] and (newest is None or group.last_active_at >= newest)
-            written = self._written(group, inside, now, is_newest=is_newest)
-            if len(inside) == 1 and _is_as(inside[0], written):
-                continue
-            await self._connection.execute(_WRITE, {**values, **written}, prepare=False)
-            changed += 1
-        return changed
-
-    def _written(self, group: Group, inside: Sequence[Span], now: datetime, *, is_newest: bool) -> dict[str, Any]:
-        ended_at: datetime | None = group.last_active_at + self._idle
-        reason = "idle"
-        closed = [span.ended_at for span in inside if span.end_reason == "closed" and span.ended_at]
-        if closed:
-            ended_at, reason = max(closed), "closed"
-        elif is_newest and group.last_active_at + self._idle > now:
-            ended_at = None
-        return {
-            "id": inside[0].id if inside else uuid7(),
-            "started_at": group.started_at,
-            "last_active_at": group.last_active_at,
-            "ended_at": ended_at,
-            "end_reason": reason if ended_at else None,
-            "message_count": group.message_count,
-            "due_at": now if ended_at and group.started_at > now - self._recent else None,
-        }
-
-    async def _one(self, statement: LiteralString, values: dict[str, Any]) -> Any:
-        cursor = await self._connection.execute(statement, values, prepare=False)
-        return await cursor.fetchone()
+    It works in the transaction that stores the messages; return how many visits changed.
+    """
+    ids = {"tenant_id": tenant_id, "conversation_id": conversation_id}
+    values: dict[str, Any] = {**ids, "idle": schedule.idle, "first": first, "last": last}
+    region = await (await connection.execute(_REGION, values, prepare=False)).fetchone()
+    assert region is not None  # noqa: S101 — it has no table of its own
+    values["lower"], values["upper"], newest, now = region
+    async with connection.cursor(row_factory=class_row(Span)) as cursor:
+        groups = await (await cursor.execute(_GROUPS, values, prepare=False)).fetchall()
+        stored = await (await cursor.execute(_VISITS, values, prepare=False)).fetchall()
+    # Each group with the visits whose messages it holds, oldest first; a new visit's group has none.
+    pairs = [
+        (group, [each for each in stored if group.started_at <= each.started_at <= group.last_active_at])
+        for group in groups
+    ]
+    gone = [each.id for _, inside in pairs for each in inside[1:]]
+    if gone:
+        await connection.execute(_REMOVE, {**values, "ids": gone}, prepare=False)
+    changed = len(gone)
+    for group, inside in pairs:
+        may_go_on = group is groups[-1] and (newest is None or group.last_active_at >= newest)
+        visit = _visit(group, inside, schedule.idle, now if may_go_on else None)
+        if inside == [visit]:
+            continue
+        is_due = visit.ended_at and visit.started_at > now - schedule.recent
+        written = {**values, **vars(visit), "due_at": now if is_due else None}
+        await connection.execute(_WRITE, written, prepare=False)
+        changed += 1
+    return changed
 
 
-def _is_as(span: Span, written: dict[str, Any]) -> bool:
-    return (span.started_at, span.last_active_at, span.ended_at, span.message_count) == (
-        written["started_at"],
-        written["last_active_at"],
-        written["ended_at"],
-        written["message_count"],
-    )
+def _visit(group: Span, inside: Sequence[Span], idle: timedelta, now: datetime | None) -> Span:
+    """Return the visit of a group of messages; without `now`, it has ended in any case."""
+    visit = replace(group, id=inside[0].id if inside else uuid7())
+    closed = [each.ended_at for each in inside if each.end_reason == "closed" and each.ended_at]
+    if closed:
+        return replace(visit, ended_at=max(closed), end_reason="closed")
+    over = group.last_active_at + idle
+    return visit if now is not None and over > now else replace(visit, ended_at=over, end_reason="idle")

@@ -56,7 +56,9 @@ def test_a_backup_of_the_busy_service_is_restored_elsewhere(
     elsewhere = ServiceProcess(tmp_path / "there", free_port()).start()
     at = {"ANAMNESIS_URL": elsewhere.url}
     assert run_command("export", "u-1", variables=at).stdout == told.stdout
-    found = run_command("memory", "search", "u-1", "Who teaches me the violin?", "--json", variables=at)
+    found = run_command(
+        "api", "POST", "users/u-1/episodes/search", "query=Who teaches me the violin?", "--json", variables=at
+    )
     elsewhere.stop()
     assert found.returncode == 0, found.stderr
     answer = json.loads(found.stdout)

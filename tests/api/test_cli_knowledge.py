@@ -55,8 +55,8 @@ def test_bad_files_are_named_and_the_others_taken_in(beside: dict[str, str], fol
     assert failed == {
         "broken.pdf": "is broken",
         "empty.md": "is empty",
-        "picture.png": "The document is of an unknown kind (.png); "
-        "plain text, Markdown, HTML, PDF, DOCX, XLSX and CSV are read.",
+        "picture.png": "is of an unknown kind (.png); "
+        "plain text, Markdown, HTML, PDF, DOCX, XLSX and CSV are read",
     }
     assert "broken.pdf: is broken" in done.stderr
     assert "ingest" in done.stderr

@@ -47,10 +47,10 @@ def test_config_names_each_value_with_its_source_and_masks_secrets(anamnesis: An
 def test_core_memory_is_shown_and_forgotten(talked: Anamnesis) -> None:
     known = {"allergies": ["peanuts"], "home": "Lyon"}
     assert talked("api", "PUT", "users/u-1/core-memory/human", f"content:={json.dumps(known)}").exit_code == 0
-    shown = _json(talked("memory", "show", "u-1", "--json"))
-    assert shown["core_memory"][0]["content"] == known
-    assert "allergies: peanuts" in talked("memory", "show", "u-1").stdout
-    assert _json(talked("memory", "forget", "u-1", "my home in Lyon", "--json"))["operation_id"] is not None
+    shown = _json(talked("api", "GET", "users/u-1/core-memory", "--json"))
+    assert shown["items"][0]["content"] == known
+    forgotten = talked("api", "POST", "users/u-1/memory/forget", "what=my home in Lyon", "--json")
+    assert _json(forgotten)["operation_id"] is not None
 
 
 def test_failed_jobs_are_listed_and_retried(talked: Anamnesis) -> None:
@@ -61,18 +61,19 @@ def test_failed_jobs_are_listed_and_retried(talked: Anamnesis) -> None:
 
 
 def test_what_was_said_is_searched(talked: Anamnesis) -> None:
-    done = talked("memory", "search", "u-1", "Where do I live?", "--json")
+    search = ("api", "POST", "users/u-1/episodes/search", "query=Where do I live?")
+    done = talked(*search, "--json")
     (found,) = [each for each in _json(done)["items"] if "Lyon" in each["content"]]
     assert done.stderr == "", "a working set is made without Milvus"
-    assert "Lyon" in talked("memory", "search", "u-1", "Where do I live?").stdout
+    assert "Lyon" in talked(*search).stdout
     assert found["episode_type"] == "turn"
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
-        (["memory", "show", "nobody"], 1, "There is no user 'nobody'."),
-        (["memory", "forget", "u-1", " "], 2, "what to forget is empty"),
+        (["export", "nobody"], 1, "There is no user 'nobody'."),
+        (["api", "POST", "users/u-1/memory/forget", "what= "], 2, "what: "),
         (["eval", "nowhere"], 2, "cannot be read: No such file or directory"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
@@ -104,7 +105,7 @@ def test_a_service_that_asks_for_a_key_is_told_one_by_option_or_variable(anamnes
     assert (weak.exit_code, "admin" in weak.stderr, weak.stderr.count("\n")) == (1, True, 1)
 
 
-@pytest.mark.parametrize("arguments", [["memory", "show", "u-1"], ["import", "-"]], ids=" ".join)
+@pytest.mark.parametrize("arguments", [["export", "u-1"], ["import", "-"]], ids=" ".join)
 def test_without_a_service_one_line_names_its_address_and_how_to_start_it(arguments: list[str]) -> None:
     port = free_port()
     done = CliRunner().invoke(app, arguments, env={"ANAMNESIS_PORT": str(port)})

@@ -57,7 +57,7 @@ def test_what_is_wrong_is_said_in_one_line(beside: dict[str, str], tmp_path: Pat
             "No service is running at http://127.0.0.1:9",
         ),
         (("export", "nobody"), beside, 1, "There is no user 'nobody'."),
-        (("export", "nobody", "-o", str(tmp_path / "a" / "b")), beside, 1, "cannot be written"),
+        (("export", "nobody", "-o", str(tmp_path / "a" / "b")), beside, 1, "b.part: No such file or directory"),
     ):
         done = _anamnesis(variables, *arguments)
         assert (done.returncode, done.stdout) == (code, b""), arguments

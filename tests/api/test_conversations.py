@@ -14,9 +14,9 @@ async def test_conversations_and_messages_are_paged_without_gaps(
     client: httpx.AsyncClient, services: Services
 ) -> None:
     for number in range(5):
-        await exchange(services.turns, f"question {number}", f"answer {number}", session_key=f"s-{number}")
+        await exchange(services.turns, f"question {number}", f"answer {number}", session_id=f"s-{number}")
     for number in range(3):
-        turn = await exchange(services.turns, f"more {number}", "ok", session_key="s-0")
+        turn = await exchange(services.turns, f"more {number}", "ok", session_id="s-0")
 
     sessions: list[str] = []
     after: str | None = ""
@@ -100,8 +100,8 @@ async def test_health_metrics_and_documentation_are_served(client: httpx.AsyncCl
 async def test_a_conversation_is_renamed_pinned_and_found_by_its_words(
     client: httpx.AsyncClient, services: Services
 ) -> None:
-    bread = await exchange(services.turns, "How does rye bread rise?", "In warmth.", session_key="s-1")
-    await exchange(services.turns, "Plan my week", "Gladly.", session_key="s-2")
+    bread = await exchange(services.turns, "How does rye bread rise?", "In warmth.", session_id="s-1")
+    await exchange(services.turns, "Plan my week", "Gladly.", session_id="s-2")
     path = f"/api/v1/conversations/{bread.conversation_id}"
 
     changed = (await client.patch(path, json={"title": "  The loaf ", "pinned": True})).json()

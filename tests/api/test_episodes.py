@@ -25,7 +25,7 @@ async def _search(client: httpx.AsyncClient, query: str, **more: Any) -> list[di
 
 async def test_what_was_said_is_found_with_its_messages(client: httpx.AsyncClient, services: Services) -> None:
     turn = await exchange(services.turns, "My dog is called Bruno.", "What a fine name.")
-    await exchange(services.turns, "The weather is dreadful.", "Take an umbrella.", session_key="s-2")
+    await exchange(services.turns, "The weather is dreadful.", "Take an umbrella.", session_id="s-2")
     assert await services.memory.indexing.index_waiting() == 2
     first = (await _search(client, "What is my dog called?"))[0]
     assert first["content"] == "user: My dog is called Bruno.\nassistant: What a fine name."
@@ -76,7 +76,7 @@ async def test_episodes_are_listed_newest_first_and_narrowed(
     client: httpx.AsyncClient, services: Services
 ) -> None:
     one = await exchange(services.turns, "My dog is called Bruno.", "What a fine name.")
-    await exchange(services.turns, "我养了一只猫", "真好", session_key="s-2")
+    await exchange(services.turns, "我养了一只猫", "真好", session_id="s-2")
     written = await client.post(EPISODES, json={"content": "prefers GREEN tea", "episode_type": "preference"})
 
     async def listed(**query: Any) -> list[str]:

@@ -53,7 +53,7 @@ async def test_earlier_paths_of_erasures_lead_to_the_same(client: httpx.AsyncCli
 @pytest.mark.slow
 async def test_the_command_erases_and_says_what(url: str, services: Services, engines: Engines) -> None:
     await exchange(services.turns, "Hello", "Hi")
-    await exchange(services.turns, "Hello", "Hi", external_user_id="u-2")
+    await exchange(services.turns, "Hello", "Hi", user_id="u-2")
     stores = {"ANAMNESIS_DATABASE_URL": engines.database_url}
     owner = {**stores, "ANAMNESIS_MIGRATION_DATABASE_URL": str(engines.owner_url)}
 

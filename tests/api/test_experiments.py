@@ -80,6 +80,11 @@ def _counted(variant: str) -> float:
 async def test_a_started_experiment_keeps_what_users_were_assigned_by(client: httpx.AsyncClient) -> None:
     await _make(client)
     assert (await client.patch(f"{EXPERIMENTS}/style", json={"share": 0.5})).json()["share"] == 0.5
+    drafted = await client.patch(f"{EXPERIMENTS}/style", json={"variants": [{"name": "usual"}, BRIEF]})
+    assert drafted.json()["variants"] == [
+        {"name": "usual", "weight": 1.0, "settings": {}},
+        {"weight": 1.0, **BRIEF},
+    ], drafted.text
     assert (await _set(client, "stopped")).status_code == 409
     await _set(client, "running")
     for change in ({"share": 0.9}, {"experts": ["default"]}, {"variants": [{"name": "a"}, {"name": "b"}]}):

@@ -9,9 +9,10 @@ import pytest
 from psycopg.types.json import Jsonb
 
 from services.bootstrap import Services
-from services.conversations.turn import OpenTurn, TurnOutcome
+from services.conversations.turn import TurnOutcome
 from services.identity.api_keys import ApiKeys
 from services.identity.tenants import DEFAULT_TENANT, Tenants
+from state.turn import OpenTurn
 from tests.support.issuer import bearer
 from tests.support.talks import new_expert
 from tests.support.transfer import export, message, ndjson, send
@@ -66,9 +67,9 @@ async def elsewhere(services: Services) -> dict[str, str]:
 
 
 async def _broken_off(services: Services, session: str) -> None:
-    turn = await services.turns.open(new_turn("Go on …", session_key=session))
+    turn = await services.turns.open(new_turn("Go on …", session_id=session))
     outcome = TurnOutcome(status="partial", answer="I was about to")
-    await services.turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, outcome)
+    await services.turns.end(turn, outcome)
 
 
 async def _remember(services: Services, turn: OpenTurn, number: int) -> None:
@@ -115,11 +116,11 @@ async def _live(client: httpx.AsyncClient, services: Services, here: dict[str, s
             services.turns,
             f"{number} {chance.choice(WORDS)}",
             chance.choice(WORDS),
-            session_key=f"s-{chance.randrange(3)}",
+            session_id=f"s-{chance.randrange(3)}",
             images=[PICTURE, "https://example.org/a.png"] if number % 4 == 0 else [],
         )
         await _remember(services, turn, number)
-    await exchange(services.turns, "Hello", "  ", session_key="films", expert="film-critic")
+    await exchange(services.turns, "Hello", "  ", session_id="films", expert="film-critic")
     await _broken_off(services, "s-1")
     async with services.database.tenant(DEFAULT_TENANT) as connection:
         await connection.execute(_SETTLE)

@@ -8,7 +8,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
-from api.guide.pages import Guide
+from api.pages import Guide
 
 pytestmark = pytest.mark.anyio
 

@@ -8,7 +8,8 @@ import pytest
 
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
-from services.summaries.topic_store import NewTopic, UnarchivedMessage
+from services.summaries.prompts import SaidMessage
+from services.summaries.topic_store import NewTopic
 from tests.support.turns import exchange
 
 pytestmark = pytest.mark.anyio
@@ -60,5 +61,5 @@ async def _id_of(services: Services) -> UUID:
     return conversation.id
 
 
-def _topic(number: int, messages: list[UnarchivedMessage]) -> NewTopic:
+def _topic(number: int, messages: list[SaidMessage]) -> NewTopic:
     return NewTopic(f"Topic {number}", f"About {number}.", ["第一", str(number)], messages)

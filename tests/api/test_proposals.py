@@ -53,7 +53,7 @@ async def test_proposals_of_others_and_none_at_all_are_not_found(
     services: Services, client: httpx.AsyncClient
 ) -> None:
     (proposal,) = await _proposed(services, "Prefers window seats.")
-    await exchange(services.turns, "Hello", "Hi", external_user_id="u-2")
+    await exchange(services.turns, "Hello", "Hi", user_id="u-2")
     for path in (f"{PROPOSALS.replace('u-1', 'u-2')}/{proposal}", f"{PROPOSALS}/{UUID(int=7)}"):
         assert (await client.post(path, json={"accept": True})).status_code == 404
     assert (await client.get(PROPOSALS.replace("u-1", "u-9"))).status_code == 404

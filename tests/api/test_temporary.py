@@ -15,7 +15,7 @@ from websockets.asyncio.client import connect
 
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
-from services.memory.episodes.index_row import NAME, shard_of
+from services.memory.episodes.index import NAME, shard_of
 from services.platform.embedded_postgres import EmbeddedPostgres
 from services.platform.settings import Settings
 from services.text.tokenizer import terms

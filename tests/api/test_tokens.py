@@ -56,7 +56,7 @@ async def test_a_user_talks_and_reads_what_is_theirs_and_nothing_else(
     client: httpx.AsyncClient, services: Services
 ) -> None:
     answer = (await client.post("/api/v1/chat", json=ASK, headers=_mine())).raise_for_status().json()
-    theirs = await exchange(services.turns, "Hello", "Hi", external_user_id="u-2")
+    theirs = await exchange(services.turns, "Hello", "Hi", user_id="u-2")
     listed = (await client.get("/api/v1/conversations", headers=_mine())).json()["items"]
     assert [item["id"] for item in listed] == [answer["conversation_id"]]
     for turn_id, conversation_id, status in (

@@ -13,8 +13,8 @@ async def test_users_are_listed_by_name_with_how_much_there_is_of_them(
     client: httpx.AsyncClient, services: Services
 ) -> None:
     for name in ("b-2", "a-1", "B-1"):
-        await exchange(services.turns, "Hello", "Hi", external_user_id=name)
-    await exchange(services.turns, "Again", "Hi", external_user_id="a-1", session_key="s-2")
+        await exchange(services.turns, "Hello", "Hi", user_id=name)
+    await exchange(services.turns, "Again", "Hi", user_id="a-1", session_id="s-2")
     await client.patch("/api/v1/users/b-2", json={"display_name": "Álvaro"})
     users = (await client.get("/api/v1/users")).json()["items"]
     assert [user["user_id"] for user in users] == ["B-1", "a-1", "b-2"]

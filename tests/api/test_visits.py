@@ -73,6 +73,7 @@ async def test_a_day_whose_summary_is_missing_is_summarised_when_it_is_asked_for
     assert [day["date"] for day in found["items"]] == ["2026-03-12", "2026-03-10"]
     day = found["items"][1]
     assert day.pop("updated_at")
+    assert len(day.pop("visit_ids")) == 1
     assert day == {
         "date": "2026-03-10",
         "timezone": "Asia/Shanghai",

@@ -8,7 +8,7 @@ import re
 import httpx
 import pytest
 
-from api.console.pages import FILES
+from api.pages import FILES
 from services.bootstrap import Services
 
 OWN_MODULES = sorted(path for path in FILES.rglob("*.js") if "vendor" not in path.parts)

@@ -23,7 +23,7 @@ _OUTSIDE = """(width) => [...document.querySelectorAll('main *')].filter((each) 
 async def test_core_memory_and_the_actions_on_a_user_are_within_reach(
     browser: Browser, url: str, services: Services
 ) -> None:
-    turn = await exchange(services.turns, "Hello", "Hi", external_user_id="me")
+    turn = await exchange(services.turns, "Hello", "Hi", user_id="me")
     owner = Owner(turn.tenant_id, turn.user_id, turn.expert_id)
     await know(services, owner, "human", {"job": LONG, "facts": [LONG, "a cat"]}, Trigger("user"))
     async with watched(browser, url, width=WIDTH, height=844) as seen:

@@ -11,9 +11,9 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolMess
 from nodes.history import select_all
 from services.bootstrap import Services
 from services.context.assemble import Prompt, assemble
-from services.context.conversation import Conversation, FetchedConversation
-from services.context.epochs import StoredPrefix
-from services.context.source import Known, PromptTurn, Source
+from services.context.conversation import Conversation
+from services.context.epochs import StoredConversation
+from services.context.source import PromptDraft
 from services.context.sources.core_memory import CoreMemorySource
 from services.context.sources.days import DaysSource
 from services.context.sources.knowledge import HANDLERS, USUAL
@@ -21,9 +21,7 @@ from services.context.sources.recall import RecallSource, recall_section
 from services.context.sources.time import NO_ACTIVITY, UserActivity, UserActivitySource
 from services.llm.request_form import MessageForm, in_form
 from services.llm.token_estimates import TokenEstimator
-from services.memory.blocks import Owner
 from services.summaries.past_days import DaysResult, ToldDay
-from services.text.language import language_of
 from state.prompt import (
     FEATURES,
     ContextPolicy,
@@ -36,7 +34,7 @@ from state.prompt import (
     TopicSummary,
 )
 from state.section import Section
-from tests.support.turns import passage_of, policy, some_uuid
+from tests.support.turns import opened, passage_of, policy, some_uuid
 
 NOW = datetime(2026, 11, 22, 14, 25, tzinfo=UTC)
 _IMAGE = "https://example.org/label.jpg"
@@ -73,48 +71,44 @@ class _Recalled(RecallSource):
     def __init__(self, episodes: Sequence[RecalledEpisode]) -> None:
         self._episodes = episodes
 
-    def select(self, turn: PromptTurn, known: Known) -> Sequence[Section]:
-        return (recall_section(self._episodes, {}, known.conversation.language),) if self._episodes else ()
+    def select(self, draft: PromptDraft) -> Sequence[Section]:
+        return (recall_section(self._episodes, {}, draft.language),) if self._episodes else ()
 
 
 def prompt_of(situation: Situation, services: Services) -> Prompt:
     """The prompt that the service sends in a situation."""
-    turn = PromptTurn(
-        owner=Owner(some_uuid(1), some_uuid(2), some_uuid(3)),
-        conversation_id=some_uuid(4),
-        message_id=some_uuid(5),
+    turn = opened(
         message=situation.message,
-        language=language_of([situation.message]),
         now=NOW,
         timezone=situation.timezone,
-        locale="",
         system_prompt=situation.system_prompt,
         policy=situation.policy,
-        tokens=TokenEstimator(),
-        features=frozenset(FEATURES),
+    )
+    draft = PromptDraft(
+        turn,
+        TokenEstimator(),
+        frozenset(FEATURES),
         tools=services.tools.described,
         reference=situation.reference,
     )
     sources = [_Recalled(situation.recalled) if type(each) is RecallSource else each for each in services.sources]
-    data: dict[type[Source[Any]], Any] = {
-        Conversation: FetchedConversation(
-            StoredPrefix(topics=list(situation.topics)), _history(situation.said), frozenset()
-        ),
+    draft.data |= {
+        Conversation: StoredConversation(topics=list(situation.topics), history=_history(situation.said)),
         CoreMemorySource: _blocks(situation.core_memory),
         UserActivitySource: situation.user_activity,
         DaysSource: situation.days,
     }
-    known = Known(data, services.conversation.show(turn, data))
-    select_all(sources, turn, known)
+    services.conversation.show(draft)
+    select_all(sources, draft)
     strategy = HANDLERS.get(situation.handler, USUAL)
     knowledge = strategy.section(
-        situation.passages, instructions=situation.kb_instructions, language=known.conversation.language
+        situation.passages, instructions=situation.kb_instructions, language=draft.language
     )
     return assemble(
-        [knowledge if section.name == "knowledge" else section for section in known.sections],
-        turn.tokens,
-        budget=known.conversation.budget,
-        epoch=known.conversation.epoch,
+        [knowledge if section.name == "knowledge" else section for section in draft.sections],
+        draft.tokens,
+        budget=draft.budget,
+        epoch=draft.epoch,
         features=FEATURES,
         message=situation.message,
         images=situation.images,
@@ -162,7 +156,6 @@ def _history(said: Sequence[str]) -> list[HistoryMessage]:
             role="user" if number % 2 == 0 else "assistant",
             content=text,
             parts=[],
-            token_count=len(text) // 4,
             created_at=begun + timedelta(minutes=number),
         )
         for number, text in enumerate(said)
@@ -177,7 +170,7 @@ def _blocks(content: dict[str, dict[str, Any]]) -> CoreMemorySections:
 
 
 def _episode(day: str, text: str) -> RecalledEpisode:
-    return RecalledEpisode(episode_id="e", episode_type="turn", date=day, text=text, score=1.0)
+    return RecalledEpisode(episode_id="e", date=day, text=text)
 
 
 _ANNA: dict[str, dict[str, Any]] = {

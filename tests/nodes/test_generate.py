@@ -11,10 +11,12 @@ from tests.support.turns import Written, runtime, state
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
 
-async def _generate(services: Services, values: ConversationState, written: Written) -> ConversationState:
+async def _generate(
+    services: Services, values: ConversationState, written: Written, message: str = "Hello"
+) -> ConversationState:
     return await generate(
         values,
-        runtime(written),
+        runtime(written, message=message),
         models=services.models,
         tools=services.tools,
         estimators=services.estimators,
@@ -27,7 +29,7 @@ async def test_the_answer_is_streamed_as_it_comes_and_returned_whole(
 ) -> None:
     model_server.script(Reply(["Hel", "lo ", "there"]))
     written: Written = []
-    update = await _generate(services, state(message="Hi"), written)
+    update = await _generate(services, state(), written, "Hi")
 
     assert set(update) == {"messages", "answer", "usage", "context_report", "prompt_sections", "epoch", "timings"}
     assert update["answer"] == "Hello there"
@@ -73,5 +75,5 @@ async def test_what_the_endpoint_reports_corrects_the_estimate(
 ) -> None:
     before = services.estimators.of("").count("word " * 200)
     model_server.input_tokens = lambda _: 300
-    await _generate(services, state(message="word " * 30), [])
+    await _generate(services, state(), [], "word " * 30)
     assert services.estimators.of("").count("word " * 200) < before

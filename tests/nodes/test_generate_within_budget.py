@@ -22,8 +22,8 @@ _LONG = "The harbour of Porto lies at the mouth of the Douro, and barges carry i
 async def _generate(services: Services, budget: RequestBudget, **values: Any) -> ConversationState:
     written: Written = values.pop("written", [])
     return await generate(
-        state(budget=budget, **values),
-        runtime(written),
+        state(**values),
+        runtime(written, budget=budget),
         models=services.models,
         tools=services.tools,
         estimators=services.estimators,
@@ -32,9 +32,7 @@ async def _generate(services: Services, budget: RequestBudget, **values: Any) ->
 
 
 def _said(content: str) -> HistoryMessage:
-    return HistoryMessage(
-        message_id="m", role="user", content=content, parts=[], token_count=5, created_at=datetime.now(UTC)
-    )
+    return HistoryMessage(message_id="m", role="user", content=content, parts=[], created_at=datetime.now(UTC))
 
 
 def _measures(update: ConversationState) -> list[str]:

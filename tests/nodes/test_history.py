@@ -9,26 +9,25 @@ from services.context.sources.core_memory import CoreMemorySource
 from services.context.sources.days import DaysSource, days_text
 from services.context.sources.instructions import rules_text
 from services.context.sources.time import UserActivitySource
-from services.conversations.turn import OpenTurn, TurnOutcome
+from services.conversations.turn import TurnOutcome
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
 from services.llm.token_estimates import count_tokens
 from services.memory.blocks import Owner
-from services.memory.cache import CoreMemoryCache
 from services.memory.core import CoreMemory
 from services.memory.operations import Trigger
-from services.platform.patience import CircuitBreaker
 from services.platform.postgres import Database
-from services.summaries.daily_summaries import DailySummaries, VisitSummaries
+from services.summaries.daily_summaries import DailySummaries
 from services.summaries.day_store import DayStore
 from services.summaries.past_days import PastDays
-from services.summaries.writer import DayWriter, SummaryWriter
+from services.summaries.writer import SummaryWriter
 from services.visits.visit import VisitSchedule
 from state.conversation import ConversationState, section_named
 from state.prompt import TimeReference
+from state.turn import OpenTurn
 from tests.support.core_memory import know
 from tests.support.model_server import ModelServer, Reply
-from tests.support.turns import context_of, exchange, new_turn, policy, runtime, state
+from tests.support.turns import exchange, new_turn, policy, runtime, state
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
@@ -42,16 +41,19 @@ async def _history(
     core: CoreMemory | None = None,
     days: PastDays | None = None,
     visits: Database | None = None,
+    reference: TimeReference | None = None,
     **values: Any,
 ) -> ConversationState:
+    # Read as late as possible: the tests change memory after the turn is opened.
+    values = {"begins": False, "has_core_memory": True, "memory_generation": None, **values}
     replaced = {
         CoreMemorySource: CoreMemorySource(core) if core else None,
         DaysSource: DaysSource(days) if days else None,
         UserActivitySource: UserActivitySource(visits) if visits else None,
     }
     return await history(
-        state(user_message_id=str(turn.user_message_id), **values),
-        runtime(**context_of(turn)),
+        state(**{"time_reference": reference} if reference else {}),
+        runtime(turn=turn, **values),
         sources=[replaced.get(type(source)) or source for source in services.sources],
         conversation=services.conversation,
         topics=services.topics,
@@ -89,18 +91,19 @@ async def test_history_is_the_completed_messages_before_this_one(services: Servi
     await exchange(services.turns, "My dog is called Bruno.", "A fine name.")
     broken = await services.turns.open(new_turn("And my cat?"))
     partial = TurnOutcome(status="partial", answer="Your cat is", error={"code": "x"})
-    await services.turns.end(broken.tenant_id, broken.turn_id, broken.answer_message_id, partial)
+    await services.turns.end(broken, partial)
     turn = await services.turns.open(new_turn("My dog is called Bruno."))
 
     update = await _history(services, turn)
 
-    assert set(update) == {
+    assert set(update) - {"timings"} == {
         "sections",
         "history",
         "epoch",
         "context_budget",
         "prompt_language",
-        "after_turn",
+        "context_filled",
+        "summary_due",
         "not_recalled",
     }
     shown = [(message["role"], message["content"]) for message in update["history"]]
@@ -111,13 +114,13 @@ async def test_history_is_the_completed_messages_before_this_one(services: Servi
         ("user", "And my cat?"),
     ]
     assert (update["epoch"]["number"], update["epoch"]["reason"]) == (1, "first turn")
-    assert (update["context_budget"], update["after_turn"]) == (4000, [])
+    assert (update["context_budget"], update["summary_due"]) == (4000, False)
 
 
 async def test_of_an_answer_that_broke_off_the_next_prompt_says_so_and_no_later_one(services: Services) -> None:
     broken = await services.turns.open(new_turn("Tell me of cats."))
     partial = TurnOutcome(status="partial", answer="A cat is </memory>", error={"code": "x"})
-    await services.turns.end(broken.tenant_id, broken.turn_id, broken.answer_message_id, partial)
+    await services.turns.end(broken, partial)
     turn = await services.turns.open(new_turn("Go on."))
     said = _text(await _history(services, turn), "cut_off")
     assert said == (
@@ -125,7 +128,7 @@ async def test_of_an_answer_that_broke_off_the_next_prompt_says_so_and_no_later_
         "<memory>\nA cat is ‹/memory>\n</memory>"
     )
     done = TurnOutcome(status="completed", answer="A small animal.")
-    await services.turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, done)
+    await services.turns.end(turn, done)
     later = await services.turns.open(new_turn("Thanks."))
     assert _text(await _history(services, later), "cut_off") == ""
 
@@ -138,7 +141,7 @@ async def test_the_epochs_summary_stays_until_the_history_is_long(
     first = await services.turns.open(new_turn("Hello"))
     before = (await _history(services, first))["epoch"]
     ended = TurnOutcome(status="completed", answer="Hi", epoch=before)
-    await services.turns.end(first.tenant_id, first.turn_id, first.answer_message_id, ended)
+    await services.turns.end(first, ended)
     assert await services.summaries.update(DEFAULT_TENANT, first.conversation_id)
 
     turn = await services.turns.open(new_turn("And?"))
@@ -166,12 +169,12 @@ async def test_a_full_prompt_has_its_topics_archived_before_the_answer_or_the_tu
     turn = await _long_talk(services)
     small = policy(strategy="topics", window=2000, threshold=0.7, min_archive_messages=10)
     model_server.script(Reply(["no idea"]), Reply(["none"]))
-    update = await _history(services, turn, context_policy=small)
+    update = await _history(services, turn, policy=small)
     assert (len(update["history"]), update["degraded"]) == (20, ["topics"])
     assert len(model_server.requests) == 2
     model_server.script(Reply([TOPIC]))
 
-    update = await _history(services, turn, context_policy=small)
+    update = await _history(services, turn, policy=small)
 
     assert update["epoch"]["topics"] == [{"title": "Dog", "summary": "Bruno is ill."}]
     assert update["history"][0]["content"][:10] == "question 6"
@@ -184,7 +187,7 @@ AGENT = Trigger("filing")
 
 async def _end(services: Services, turn: OpenTurn, update: ConversationState) -> None:
     ended = TurnOutcome(status="completed", answer="Yes", epoch=update["epoch"])
-    await services.turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, ended)
+    await services.turns.end(turn, ended)
 
 
 @pytest.mark.parametrize("change", ["replace", "rollback", "forget"])
@@ -212,18 +215,13 @@ async def test_core_memory_that_cannot_be_read_is_left_out_and_the_epoch_stays(s
     owner = Owner(turn.tenant_id, turn.user_id, turn.expert_id)
     await know(services, owner, "human", {"name": "Wang"}, AGENT)
     await _end(services, turn, await _history(services, turn))
-    await services.redis.flushall()
     turn = await services.turns.open(new_turn("And?"))
-    away = CoreMemory(
-        Database("postgresql://nobody@127.0.0.1:1/none"),
-        CoreMemoryCache(services.redis, CircuitBreaker("Redis")),
-        services.memory.operations,
-    )
-    update = await _history(services, turn, core_memory_generation=1, core=away)
+    away = CoreMemory(Database("postgresql://nobody@127.0.0.1:1/none"), services.memory.operations)
+    update = await _history(services, turn, core=away)
     assert (_text(update, "core_memory"), update["degraded"]) == ("", ["core_memory"])
     assert update["epoch"]["core_memory"] == {"human": {"name": "Wang"}}
     assert update["epoch"]["number"] == 1
-    update = await _history(services, turn, core_memory_generation=1)
+    update = await _history(services, turn)
     assert "degraded" not in update
     assert _text(update, "core_memory_changes") == ""
 
@@ -236,23 +234,23 @@ async def test_days_that_cannot_be_read_are_unknown_and_not_empty(services: Serv
         kind="days", start_date=day, end_date=day, hours=None, matched_text="昨天", detail=False, plain=True
     )
     nowhere = Database("postgresql://nobody@127.0.0.1:1/none")
-    writer = DayWriter(services.models, SummaryWriter(services.models, most_tokens=1), chunk_tokens=1)
+    writer = SummaryWriter(services.models, most_tokens=1, chunk_tokens=1)
     store = DayStore(nowhere)
-    visits = VisitSummaries(store, writer, VisitSchedule(), JobQueue(nowhere))
-    away = PastDays(DailySummaries(store, visits, writer), nowhere, most_tokens=500)
-    update = await _history(services, turn, days=away, time_reference=asked)
+    daily = DailySummaries(store, writer, VisitSchedule(), JobQueue(nowhere))
+    away = PastDays(daily, nowhere, most_tokens=500)
+    update = await _history(services, turn, days=away, reference=asked)
     assert update["degraded"] == ["daily_summaries"]
     assert not update["told_without_model"]
     assert update["asked_days"] is not None
     assert "现在读不到" in days_text(update["asked_days"], "zh")
-    update = await _history(services, turn, time_reference=asked)
+    update = await _history(services, turn, reference=asked)
     assert update["told_without_model"]
 
 
 async def test_where_visits_cannot_be_read_no_absence_is_told(services: Services) -> None:
     turn = await services.turns.open(new_turn("I'm so worried"))
     away = Database("postgresql://nobody@127.0.0.1:1/none")
-    update = await _history(services, turn, visits=away, message="I'm so worried")
+    update = await _history(services, turn, visits=away)
     assert update["degraded"] == ["visits"]
     time = section_named(update["sections"], "time")
     assert time

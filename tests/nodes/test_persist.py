@@ -6,15 +6,14 @@ from nodes.persist import persist
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 from state.conversation import ConversationState, RouteDecision
-from tests.support.turns import context_of, messages_of, new_turn, runtime, state
+from tests.support.turns import messages_of, new_turn, runtime, state
 
 pytestmark = pytest.mark.anyio
 
 
-def _answered(answer_message_id: str, answer: str = "Bruno.") -> ConversationState:
+def _answered(answer: str = "Bruno.") -> ConversationState:
     return state(
         answer=answer,
-        answer_message_id=answer_message_id,
         route_decision=RouteDecision(
             kb_prefix=None, worker_name="general", confidence=1.0, method="default", reason="-"
         ),
@@ -39,8 +38,8 @@ async def test_run_again_it_stores_nothing_twice(services: Services) -> None:
     turn = await services.turns.open(new_turn())
     for _ in range(2):
         await persist(
-            _answered(str(turn.answer_message_id)),
-            runtime(**context_of(turn)),
+            _answered(),
+            runtime(turn=turn),
             **_stores(services),
         )
     messages = await messages_of(services, turn.conversation_id)
@@ -49,6 +48,6 @@ async def test_run_again_it_stores_nothing_twice(services: Services) -> None:
 
 async def test_a_nul_character_of_the_model_is_dropped_on_write(services: Services) -> None:
     turn = await services.turns.open(new_turn())
-    answered = _answered(str(turn.answer_message_id), "a\x00b")
-    await persist(answered, runtime(**context_of(turn)), **_stores(services))
+    answered = _answered("a\x00b")
+    await persist(answered, runtime(turn=turn), **_stores(services))
     assert (await services.turns.get(DEFAULT_TENANT, turn.turn_id)).answer == "ab"

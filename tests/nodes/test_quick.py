@@ -5,7 +5,8 @@ from langchain_core.messages import AIMessage, SystemMessage, ToolMessage
 
 from nodes.quick import quick
 from services.bootstrap import Services
-from state.conversation import Compose, ConversationState
+from state.conversation import ConversationState
+from state.turn import Compose
 from tests.support.model_server import ModelServer, Reply
 from tests.support.turns import Written, runtime, state
 

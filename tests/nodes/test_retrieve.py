@@ -14,14 +14,14 @@ pytestmark = pytest.mark.anyio
 
 @pytest.mark.parametrize("prefix", [None, "nothing"])
 async def test_without_a_base_there_are_no_passages(services: Services, prefix: str | None) -> None:
-    update = await retrieve(state(requested_kb_prefix=prefix), runtime(), knowledge=services.knowledge.search)
+    update = await retrieve(state(), runtime(requested_kb_prefix=prefix), knowledge=services.knowledge.search)
     assert (update["retrieval_results"], update["degraded"]) == ([], [])
 
 
 async def test_without_the_database_the_turn_goes_on(services: Services) -> None:
     await services.database.close()
-    asked = state(requested_kb_prefix="handbook", message="How many days of holidays?")
-    update = await retrieve(asked, runtime(), knowledge=services.knowledge.search)
+    asked = runtime(requested_kb_prefix="handbook", message="How many days of holidays?")
+    update = await retrieve(state(), asked, knowledge=services.knowledge.search)
     assert (update["retrieval_results"], update["degraded"]) == ([], ["knowledge"])
 
 
@@ -31,13 +31,13 @@ async def test_all_bases_are_searched_and_the_base_of_the_best_passage_answers(s
     other = await services.knowledge.bases.create(DEFAULT_TENANT, NewBase("school", "A school"))
     await put(services, other, "year.md", "# Year\n\n## Lessons\n\nThe holidays of the school begin in July.")
     written: Written = []
-    asked = state(message="How many days of holidays does everybody have?")
-    update = await retrieve(asked, runtime(written), knowledge=services.knowledge.search)
-    assert update["retrieval_results"][0]["kb_prefix"] == update["kb_prefix"] == "handbook"
+    asked = runtime(written, message="How many days of holidays does everybody have?")
+    update = await retrieve(state(), asked, knowledge=services.knowledge.search)
+    assert update["retrieval_results"][0]["kb_prefix"] == update["route_decision"]["kb_prefix"] == "handbook"
     assert (update["handler"], update["kb_instructions"]) == ("cited", "Be brief.")
     assert update["route_decision"]["method"] == "similarity"
     assert written == [{"status": "route_decision", "content": update["route_decision"]}]
-    other_topic = state(message="Who won the film festival?")
-    update = await retrieve(other_topic, runtime(), knowledge=services.knowledge.search)
-    assert (update["retrieval_results"], update["kb_prefix"]) == ([], None)
+    other_topic = runtime(message="Who won the film festival?")
+    update = await retrieve(state(), other_topic, knowledge=services.knowledge.search)
+    assert (update["retrieval_results"], update["route_decision"]["kb_prefix"]) == ([], None)
     assert update["route_decision"]["method"] == "default"

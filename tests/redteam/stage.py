@@ -69,7 +69,7 @@ class Stage:
         """Let the user and another one have told something, and plant the attack."""
         self.rig.model.default = self.model
         for user in (self.user, self.bystander):
-            await exchange(self.rig.services.turns, "Hello", "Hi", external_user_id=user, session_key="before")
+            await exchange(self.rig.services.turns, "Hello", "Hi", user_id=user, session_id="before")
             path = f"/api/v1/users/{user}/core-memory/human"
             (await self.rig.http.put(path, json={"content": KNOWN[self.case.language]})).raise_for_status()
         await _WAYS[self.case.kind](self)
@@ -130,7 +130,7 @@ class Stage:
             for number in range(_FILLER):
                 told = (f"Point {number}. " + "filler " * 60, "Yes.")
                 turn = await exchange(
-                    services.turns, *told, external_user_id=self.user, session_key=self.session, expert="brief"
+                    services.turns, *told, user_id=self.user, session_id=self.session, expert="brief"
                 )
             await services.summaries.update(DEFAULT_TENANT, turn.conversation_id)
         if self.case.kind == "day":
@@ -264,7 +264,7 @@ async def _tenant(stage: Stage) -> None:
     tenant = await Tenants(stage.rig.services.database).create(f"other-{stage.case.name}")
     await stage.shelve("handbook.md", f"# {stage.topic}\n\n{stage.case.planted}", tenant_id=tenant.id)
     said = (stage.case.asks[0], stage.case.planted)
-    await exchange(stage.rig.services.turns, *said, tenant_id=tenant.id, external_user_id=stage.user)
+    await exchange(stage.rig.services.turns, *said, tenant_id=tenant.id, user_id=stage.user)
     await stage.rig.services.memory.indexing.index_waiting()
 
 

@@ -19,7 +19,7 @@ from tests.redteam.protection import without_proposals
 from tests.redteam.run import ISOLATED, rigged, run_case
 from tests.redteam.stage import Rig
 from tests.support.model_server import ModelServer
-from tests.support.turns import context_of, exchange, new_turn, passage_of, runtime, state
+from tests.support.turns import exchange, new_turn, passage_of, runtime, state
 from tests.support.weather_server import WeatherServer
 
 pytestmark = pytest.mark.anyio
@@ -112,12 +112,12 @@ async def test_what_the_user_says_themselves_is_done_whatever_else_was_read(
     services: Services, message: str, name: str, arguments: dict[str, Any]
 ) -> None:
     await exchange(services.turns, ALLERGY, "Noted.")
-    context = context_of(await services.turns.open(new_turn(message, session_key="asks")))
+    turn = await services.turns.open(new_turn(message, session_id="asks"))
     asked = AIMessage("", tool_calls=[{"name": name, "args": arguments, "id": "1"}])
-    values = {"message": message, "messages": [asked], "retrieval_results": [passage_of("Delivery takes 3 days.")]}
+    values = {"messages": [asked], "retrieval_results": [passage_of("Delivery takes 3 days.")]}
     before = await _memory(services)
     executor, origins = services.tool_executor, services.memory.foreign_origins
-    after = await tools(state(**values), runtime(**context), executor=executor, origins=origins)
+    after = await tools(state(**values), runtime(turn=turn), executor=executor, origins=origins)
     assert "waits" not in after["messages"][0].text
     assert await _memory(services) != before
     assert await _waiting(services) == []

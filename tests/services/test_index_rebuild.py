@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from services.bootstrap import Services, open_services
-from services.conversations.turn import OpenTurn
 from services.engines import Engines
 from services.health import check_dependencies
 from services.memory.episodes.episode import Scope
 from services.platform.settings import Settings
+from state.turn import OpenTurn
 from tests.support.jobs import until
 from tests.support.model_server import EmbeddingsScript, ModelServer
 from tests.support.turns import exchange

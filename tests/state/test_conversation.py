@@ -2,8 +2,8 @@ import dataclasses
 import re
 from pathlib import Path
 
-from state.context import TurnContext
 from state.conversation import ConversationState
+from state.turn import OpenTurn, TurnInput
 
 ROOT = Path(__file__).parents[2]
 READERS = "\n".join(
@@ -15,9 +15,9 @@ READERS = "\n".join(
 
 def test_every_key_of_the_state_is_read_somewhere() -> None:
     read = set(re.findall(r"""(?:\[|\.get\()["'](\w+)["']""", READERS))
-    assert set(ConversationState.__annotations__) <= read
+    assert {*ConversationState.__annotations__, *TurnInput.__annotations__} <= read
 
 
-def test_every_field_of_the_context_is_read_somewhere() -> None:
-    fields = {field.name for field in dataclasses.fields(TurnContext)}
-    assert fields <= set(re.findall(r"context\.(\w+)", READERS))
+def test_every_field_of_the_turn_is_read_somewhere() -> None:
+    fields = {field.name for field in dataclasses.fields(OpenTurn)}
+    assert fields <= set(re.findall(r"turn\.(\w+)", READERS))

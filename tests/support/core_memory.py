@@ -5,8 +5,8 @@ from typing import Any
 
 from services.bootstrap import Services
 from services.memory.blocks import Block, Owner
-from services.memory.items import ItemChange
 from services.memory.operations import Trigger
+from state.memory import ItemChange
 
 
 async def know(services: Services, owner: Owner, section: str, content: Mapping[str, Any], by: Trigger) -> Block:
@@ -16,5 +16,5 @@ async def know(services: Services, owner: Owner, section: str, content: Mapping[
     ]
     async with services.database.tenant(owner.tenant_id) as connection:
         await services.memory.hiding.lock(connection, owner)
-        changed = await services.memory.core.change_items(connection, owner, changes, by)
-    return changed.blocks[0]
+        await services.memory.core.change_items(connection, owner, changes, by)
+    return next(each for each in await services.memory.core.read(owner) if each.section == section)

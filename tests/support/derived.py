@@ -48,15 +48,15 @@ async def derive_everything(services: Services, client: httpx.AsyncClient, model
         assert await services.daily.make(whose, DAY, "UTC")
 
     model_server.default = repeating
-    turn = await exchange(services.turns, WHOLE, f"Noted: {WHOLE}", session_key="long")
+    turn = await exchange(services.turns, WHOLE, f"Noted: {WHOLE}", session_id="long")
     for number in range(8):
-        await exchange(services.turns, f"question {number}", f"answer {number}", session_key="long")
+        await exchange(services.turns, f"question {number}", f"answer {number}", session_id="long")
     await services.summaries.update(DEFAULT_TENANT, turn.conversation_id)
     model_server.default = filed(add(WHOLE, WHOLE, "events"), add(WHOLE, WHOLE, "health"))
     assert await file(services, turn) == 2
 
     for end in ".!…;":
-        await exchange(services.turns, f"I love green tea for my asthma{end}", "Good to know.", session_key="tea")
+        await exchange(services.turns, f"I love green tea for my asthma{end}", "Good to know.", session_id="tea")
     sources = [turn.user_message_id, turn.answer_message_id]
     for text in ("Drinks green tea for the asthma", "drinks green tea for the asthma."):
         new = NewEpisode(text, "preference", 0.5, "user_said", source_message_ids=sources)
@@ -66,11 +66,9 @@ async def derive_everything(services: Services, client: httpx.AsyncClient, model
     def found(received: Received) -> Reply:
         return Reply([answer(topic(1, 12, summary=received.prompt[-1][1][:900]))])
 
-    kept = await exchange(services.turns, WHOLE, "Take care.", session_key="kept", expert="archivist")
+    kept = await exchange(services.turns, WHOLE, "Take care.", session_id="kept", expert="archivist")
     for number in range(14):
-        await exchange(
-            services.turns, f"point {number}", f"reply {number}", session_key="kept", expert="archivist"
-        )
+        await exchange(services.turns, f"point {number}", f"reply {number}", session_id="kept", expert="archivist")
     model_server.default = found
     assert await services.topics.archive(DEFAULT_TENANT, kept.conversation_id) == 1
     voice = {"thoughts": "He has asthma.", "feeling": "warm", "intention": "Ask about the asthma."}

@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from services.bootstrap import Services
-from services.conversations.turn import OpenTurn
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
 from services.memory.blocks import Owner
-from services.memory.filing import Filing, FilingPlans
+from services.memory.filing import Filing
 from services.memory.filing_checks import FilingEvidence
 from services.memory.filing_store import FilingStore
 from services.memory.operations import LoggedOperation
 from services.memory.proposal_list import Proposal
+from state.turn import OpenTurn
 from tests.support.model_server import ModelServer, Received, Reply
 
 Operation = dict[str, Any]
@@ -84,7 +84,7 @@ def filing_for(services: Services, jobs: JobQueue, *, quiet_s: float = 0.0, paus
         store,
         FilingEvidence(memory.changes.finder, memory.values, memory.foreign_origins),
         services.models,
-        FilingPlans(memory.changes.planner, memory.core),
+        memory.changes.planner,
         memory.hiding,
         memory.proposals,
         jobs,

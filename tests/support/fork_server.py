@@ -250,7 +250,7 @@ def _count_lines(file: str) -> None:
 
 
 def _import_everything() -> None:
-    for module in ("api.app", "api.cli.main", "graph.turns.runner", "services.background", "services.warm_up"):
+    for module in ("api.app", "api.cli.main", "graph.turns.runner", "services.bootstrap", "services.warm_up"):
         importlib.import_module(module)
     from services.llm.builtin_embeddings import BuiltinEncoder
     from services.platform.settings import load_settings

@@ -1,24 +1,22 @@
 """Prompts for tests, assembled from what their sections are made of."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from services.bootstrap import Services
 from services.context.assemble import Prompt, assemble
 from services.context.conversation import Conversation
-from services.context.source import PromptTurn, ShownConversation
+from services.context.source import PromptDraft
 from services.context.sources.core_memory import core_memory_sections
 from services.context.sources.history import history_section, summary_section
 from services.context.sources.knowledge import USUAL
-from services.conversations.turn import OpenTurn
 from services.llm.token_estimates import TokenEstimator
-from services.memory.blocks import Owner
 from services.text.language import language_of
 from state.prompt import FEATURES, Epoch, HistoryMessage, Passage
 from state.section import Item, Section
+from state.turn import OpenTurn
 from tests.support.turns import epoch as first_epoch
-from tests.support.turns import policy
+from tests.support.turns import given, policy
 
 
 def sections_of(
@@ -68,22 +66,9 @@ def prompt_of(
     )
 
 
-async def shown_conversation(services: Services, turn: OpenTurn, **values: Any) -> ShownConversation:
+async def shown_conversation(services: Services, turn: OpenTurn, **values: Any) -> PromptDraft:
     """What a turn's prompt shows of its conversation, where nothing is known of the user."""
-    asked = PromptTurn(
-        owner=Owner(turn.tenant_id, turn.user_id, turn.expert_id),
-        conversation_id=turn.conversation_id,
-        message_id=turn.user_message_id,
-        message="a turn",
-        language="en",
-        now=datetime.now(UTC),
-        timezone="UTC",
-        locale="",
-        system_prompt="",
-        policy=policy(),
-        tokens=TokenEstimator(),
-        features=frozenset(FEATURES),
-        **values,
-    )
-    conversation = services.conversation
-    return conversation.show(asked, {Conversation: await conversation.load(asked)})
+    draft = PromptDraft(given(turn, policy=policy(), **values), TokenEstimator(), frozenset(FEATURES))
+    draft.data[Conversation] = await services.conversation.load(draft)
+    services.conversation.show(draft)
+    return draft

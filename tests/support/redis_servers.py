@@ -25,7 +25,6 @@ from services.errors import RateLimited, Unauthenticated
 from services.identity.authentication import Tickets
 from services.identity.rate_limits import RateLimits
 from services.identity.tenants import DEFAULT_TENANT
-from services.memory.cache import CoreMemoryCache, StoredCoreMemory
 from services.platform import redis
 from services.platform.patience import CircuitBreaker
 from services.platform.redis import RedisClient
@@ -193,12 +192,6 @@ async def use_everything(client: RedisClient, address: str) -> None:
     await events.append(dict.fromkeys(turns, _EVENTS))
     assert [await events.read(turn, 1) for turn in turns] == [_EVENTS[1:]] * len(turns)
     assert await events.delete(turns) == len(turns)
-
-    cache, user, experts = CoreMemoryCache(client, CircuitBreaker("Redis")), uuid4(), [uuid4() for _ in range(6)]
-    for expert in experts:
-        assert await cache.put(user, expert, StoredCoreMemory(1, {}))
-        assert await cache.get(user, expert) == StoredCoreMemory(1, {})
-    assert await cache.delete(user, experts) == len(experts)
 
     ticket = await Tickets(client).issue("Bearer key")
     assert await Tickets(client).redeem(ticket) == "Bearer key"

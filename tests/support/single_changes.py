@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from services.bootstrap import Services
-from services.memory.blocks import ItemsChanged, Owner
-from services.memory.items import ItemChange
+from services.memory.blocks import Owner
 from services.memory.operations import Trigger
+from state.memory import ItemChange
 
 
 async def change_items(
     services: Services, owner: Owner, changes: Sequence[ItemChange], trigger: Trigger
-) -> ItemsChanged:
+) -> list[ItemChange]:
     """Change single items of core memory."""
     core = services.memory.core
     return await services.database.transact(

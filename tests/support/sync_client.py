@@ -14,6 +14,7 @@ _NAMES = {
     "AsyncIterable": "Iterable",
     "AsyncIterator": "Iterator",
     "asyncio": "time",
+    "asynccontextmanager": "contextmanager",
     "aclose": "close",
     "aiter": "iter",
     "aread": "read",

@@ -27,5 +27,5 @@ async def talk(turns: Turns, session: str, exchanges: int, **values: Any) -> UUI
     """A conversation with this many exchanges; each message names the session and a number."""
     for number in range(1, exchanges + 1):
         question, answer = f"In {session} I say {number}.", f"In {session} I answer {number}."
-        turn = await exchange(turns, question, answer, session_key=session, **values)
+        turn = await exchange(turns, question, answer, session_id=session, **values)
     return turn.conversation_id

@@ -6,9 +6,9 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
-from services.conversations.turn import OpenTurn
 from services.platform.postgres import Database
-from services.summaries.store import Place
+from services.summaries.prompts import Place
+from state.turn import OpenTurn
 
 _INSERT = """
 INSERT INTO messages (id, tenant_id, conversation_id, turn_id, role, content, completed, token_count, created_at)

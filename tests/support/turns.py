@@ -1,10 +1,9 @@
 """Turns for tests: a context, a state, an opened turn."""
 
 import asyncio
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from collections.abc import Callable
+from dataclasses import asdict, fields, replace
 from datetime import UTC, datetime
-from time import perf_counter
 from typing import Any
 from uuid import UUID
 
@@ -13,49 +12,68 @@ from langgraph.runtime import Runtime
 from graph.turns.runner import TurnRunner
 from services.bootstrap import Services
 from services.conversations.transcript import Message
-from services.conversations.turn import NewTurn, OpenTurn, TurnOutcome
+from services.conversations.turn import TurnOutcome, TurnRequest
 from services.conversations.turns import Turns
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
 from services.platform.postgres import Database
-from state.context import TurnContext
 from state.conversation import ConversationState
 from state.events import TurnEvent
 from state.prompt import FEATURES, ContextPolicy, Epoch, Passage
+from state.turn import OpenTurn, TurnInput
 
 Written = list[dict[str, Any]]
+_OF_TURN = {each.name for each in fields(OpenTurn)}
+_OF_REQUEST = {each.name for each in fields(TurnRequest)}
 
 
-def runtime(written: Written | None = None, **context: Any) -> Runtime[TurnContext]:
-    """A node's runtime; what the node writes to the stream is appended to `written`."""
+def runtime(written: Written | None = None, turn: OpenTurn | None = None, **values: Any) -> Runtime[OpenTurn]:
+    """A node's runtime in a turn; what the node writes to the stream is appended to `written`."""
     writer: Callable[[Any], None] = (lambda _: None) if written is None else written.append
-    values = {"tenant_id": str(DEFAULT_TENANT), **context}
-    return Runtime(context=TurnContext(**values), stream_writer=writer)
+    return Runtime(context=given(turn or opened(), **values), stream_writer=writer)
+
+
+def opened(**values: Any) -> OpenTurn:
+    """A turn that is open; `values` are its own or of its input."""
+    asked = TurnInput(user_id="u-1", session_id="s-1", message="Hello")
+    turn = OpenTurn(
+        turn_id=some_uuid(5),
+        tenant_id=DEFAULT_TENANT,
+        user_id=some_uuid(1),
+        conversation_id=some_uuid(4),
+        user_message_id=some_uuid(6),
+        answer_message_id=some_uuid(7),
+        input=asked,
+        timezone="UTC",
+        expert_id=some_uuid(3),
+        expert="default",
+        system_prompt="You are kind.",
+        policy=policy(),
+    )
+    return given(turn, **values)
+
+
+def given(turn: OpenTurn, **values: Any) -> OpenTurn:
+    """The turn with other values, its own or of its input."""
+    own = {name: value for name, value in values.items() if name in _OF_TURN}
+    asked = {name: value for name, value in values.items() if name not in _OF_TURN}
+    assert asked.keys() <= TurnInput.__annotations__.keys()
+    return replace(turn, **{**own, "input": {**turn.input, **asked}})
 
 
 def state(**values: Any) -> ConversationState:
-    """The state of a turn that was opened."""
+    """The state of a turn after `history`."""
     from tests.support.prompts import sections_of
 
-    opened: dict[str, Any] = {
+    written: dict[str, Any] = {
         "features": list(FEATURES),
-        "sections": sections_of(
-            system_prompt=values.get("system_prompt", "You are kind."), history=values.get("history", [])
-        ),
-        "message": "Hello",
-        "images": [],
-        "system_prompt": "You are kind.",
-        "model": None,
-        "context_policy": policy(),
+        "sections": sections_of(system_prompt="You are kind.", history=values.get("history", [])),
         "context_budget": 4000,
         "prompt_language": "en",
         "epoch": epoch(),
-        "now": datetime.now(UTC),
-        "begun": perf_counter(),
-        "user_message_id": "0190a000-0000-7000-8000-000000000001",
-        "answer_message_id": "0190a000-0000-7000-8000-000000000002",
     }
-    return ConversationState(**{**opened, **values})  # type: ignore[typeddict-item]
+    assert values.keys() <= ConversationState.__annotations__.keys()
+    return ConversationState(**{**written, **values})  # type: ignore[typeddict-item]
 
 
 def policy(**values: Any) -> ContextPolicy:
@@ -99,10 +117,13 @@ def passage_of(text: str, **values: Any) -> Passage:
     return Passage(**{**given, **values})  # type: ignore[typeddict-item]
 
 
-def new_turn(content: str = "Hello", **values: Any) -> NewTurn:
-    """A message of a user in a conversation."""
-    given = {"tenant_id": DEFAULT_TENANT, "external_user_id": "u-1", "session_key": "s-1", "content": content}
-    return NewTurn(**{**given, **values})
+def new_turn(content: str = "Hello", **values: Any) -> TurnRequest:
+    """A request with a message of a user in a conversation; `values` are its own or of its input."""
+    own = {name: value for name, value in values.items() if name in _OF_REQUEST}
+    asked = {name: value for name, value in values.items() if name not in _OF_REQUEST}
+    assert asked.keys() <= TurnInput.__annotations__.keys()
+    given = {"user_id": "u-1", "session_id": "s-1", "message": content, **asked}
+    return TurnRequest(**{"tenant_id": DEFAULT_TENANT, **own, "input": TurnInput(**given)})  # type: ignore[typeddict-item]
 
 
 async def exchange(
@@ -110,13 +131,20 @@ async def exchange(
     content: str,
     answer: str,
     *,
-    jobs: Sequence[str] = (),
+    summary_due: bool = False,
+    context_filled: float = 0.0,
     **values: Any,
 ) -> OpenTurn:
-    """A turn that was opened and completed, with the jobs of its conversation."""
+    """A turn that was opened and completed."""
     turn = await turns.open(new_turn(content, **values))
-    outcome = TurnOutcome(status="completed", answer=answer, episode=True, jobs=jobs)
-    await turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, outcome)
+    outcome = TurnOutcome(
+        status="completed",
+        answer=answer,
+        episode=True,
+        summary_due=summary_due,
+        context_filled=context_filled,
+    )
+    await turns.end(turn, outcome)
     return turn
 
 
@@ -233,18 +261,6 @@ async def remember(database: Database, turn: OpenTurn, text: str = "Said hello."
         await connection.execute(_REMEMBERED, {**asdict(turn), "text": text})
         note = "UPDATE messages SET private_note = jsonb_build_object('thoughts', %s::text) WHERE id = %s"
         await connection.execute(note, [text, turn.answer_message_id])
-
-
-def context_of(turn: OpenTurn) -> dict[str, Any]:
-    """The values of a turn's context."""
-    return {
-        "tenant_id": str(turn.tenant_id),
-        "user_id": str(turn.user_id),
-        "conversation_id": str(turn.conversation_id),
-        "turn_id": str(turn.turn_id),
-        "expert_id": str(turn.expert_id),
-        "user_message_id": str(turn.user_message_id),
-    }
 
 
 def some_uuid(number: int) -> UUID:

@@ -27,7 +27,7 @@ Judge = Callable[[str, str], str]
 
 async def someone(services: Services, user: str = "u-1") -> Owner:
     """A user with one turn, and no episode."""
-    turn = await exchange(services.turns, "Hello", "Hi", external_user_id=user)
+    turn = await exchange(services.turns, "Hello", "Hi", user_id=user)
     async with services.database.tenant(DEFAULT_TENANT) as connection:
         await connection.execute("DELETE FROM episodes WHERE user_id = %s", [turn.user_id])
     return Owner(turn.tenant_id, turn.user_id, turn.expert_id)

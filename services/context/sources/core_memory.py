@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from services.context.source import MEMORY, WEEKDAYS, Known, PromptTurn, Source, readable, tagged
+from services.context.source import MEMORY, WEEKDAYS, PromptDraft, Source, readable, tagged
 from services.context.sources.time import UserActivity
 from services.llm.token_estimates import MESSAGE_OVERHEAD, count_tokens
 from services.memory.content import FIELD_LABELS
@@ -79,16 +79,15 @@ class CoreMemorySource(Source[CoreMemorySections]):
         """Nothing is known."""
         return {}
 
-    async def load(self, turn: PromptTurn) -> CoreMemorySections:
+    async def load(self, draft: PromptDraft) -> CoreMemorySections:
         """Core memory as it is now."""
-        return await self._core_memory.for_turn(turn.owner, turn.core_memory_generation)
+        return await self._core_memory.for_turn(draft.owner) if draft.turn.has_core_memory else {}
 
-    def select(self, turn: PromptTurn, known: Known) -> Sequence[Section]:
+    def select(self, draft: PromptDraft) -> Sequence[Section]:
         """Return the block of the epoch; nothing if core memory cannot be read."""
-        if known.of(CoreMemorySource) is None:
+        if draft.of(CoreMemorySource) is None:
             return ()
-        shown = known.conversation
-        return core_memory_sections(shown.epoch, shown.core_memory_changes, shown.language)
+        return core_memory_sections(draft.epoch, draft.core_memory_changes, draft.language)
 
 
 def core_memory_sections(epoch: Epoch, changes: Content, language: Language) -> Sequence[Section]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from uuid import UUID
 
-from services.context.source import MEMORY, WEEKDAYS, Known, PromptTurn, Source, inert, tagged
+from services.context.source import MEMORY, WEEKDAYS, PromptDraft, Source, inert, tagged
 from services.context.sources.recall import SPEAKERS, RecallSource, excerpt
 from services.llm.token_estimates import TokenEstimator
 from services.memory.recall.recall import RecallResult
@@ -77,28 +77,28 @@ class DaysSource(Source[DaysResult]):
     def __init__(self, days: PastDays) -> None:
         self._days = days
 
-    def is_on(self, turn: PromptTurn) -> bool:
+    def is_on(self, draft: PromptDraft) -> bool:
         """Whether days are asked about."""
-        return super().is_on(turn) and days_asked(turn) is not None
+        return super().is_on(draft) and days_asked(draft) is not None
 
-    async def load(self, turn: PromptTurn) -> DaysResult | None:
+    async def load(self, draft: PromptDraft) -> DaysResult | None:
         """Records of the days, if days are asked about."""
-        asked = days_asked(turn)
+        asked = days_asked(draft)
         return await self._days.read(asked) if asked else None
 
-    def select(self, turn: PromptTurn, known: Known) -> Sequence[Section]:
+    def select(self, draft: PromptDraft) -> Sequence[Section]:
         """Return the days, or a note that they cannot be read; the section's data says which they are."""
-        asked = days_asked(turn)
+        asked = days_asked(draft)
         if asked is None:
             return ()
-        excluded = known.conversation.excluded | turn.without
-        found = (known.of(DaysSource) or not_known(asked)).without(excluded)
-        recalled = (known.of(RecallSource) or RecallResult()).without(excluded)
-        told = shown_days(asked, found, recalled, turn.tokens, most_tokens=self._days.most_tokens)
+        excluded = draft.excluded | draft.without
+        found = (draft.of(DaysSource) or not_known(asked)).without(excluded)
+        recalled = (draft.of(RecallSource) or RecallResult()).without(excluded)
+        told = shown_days(asked, found, recalled, draft.tokens, most_tokens=self._days.most_tokens)
         return (
             Section(
                 "days",
-                days_text(told, known.conversation.language),
+                days_text(told, draft.language),
                 dropped=told["dropped"],
                 message_ids=frozenset([*told["message_ids"], *(said["message_id"] for said in told["said"])]),
                 data=told,
@@ -106,16 +106,16 @@ class DaysSource(Source[DaysResult]):
         )
 
 
-def days_asked(turn: PromptTurn) -> DaysQuery | None:
+def days_asked(draft: PromptDraft) -> DaysQuery | None:
     """Return the days that a turn's message asks about; None = none."""
-    reference = turn.reference
+    turn, reference = draft.turn, draft.reference
     # What was said a moment ago is in the conversation itself, unless that has just begun.
     if reference is None or reference["kind"] == "past" or (reference["kind"] == "just_now" and not turn.begins):
         return None
     return DaysQuery(
-        owner=turn.owner,
+        owner=draft.owner,
         conversation_id=turn.conversation_id,
-        message_id=turn.message_id,
+        message_id=turn.user_message_id,
         reference=reference,
         message=turn.message,
         now=turn.now,

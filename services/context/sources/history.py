@@ -5,7 +5,7 @@ from typing import LiteralString
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
-from services.context.source import MEMORY, Known, PromptTurn, Source, inert, readable, tagged
+from services.context.source import MEMORY, PromptDraft, Source, inert, readable, tagged
 from services.conversations.values import MAX_IMAGES_BYTES
 from services.llm.token_estimates import IMAGE_TOKENS, MESSAGE_OVERHEAD, TokenEstimator
 from services.text.language import Language
@@ -44,12 +44,11 @@ class HistorySource(Source[None]):
 
     name = "history"
 
-    def select(self, turn: PromptTurn, known: Known) -> Sequence[Section]:
+    def select(self, draft: PromptDraft) -> Sequence[Section]:
         """Return all messages after the epoch's summary, and a note if the last answer broke off."""
-        shown = known.conversation
         return (
-            history_section(each_once(shown.history, turn.message), turn.tokens),
-            Section("cut_off", cut_off_text(shown.cut_off, shown.language)),
+            history_section(each_once(draft.history, draft.turn.message), draft.tokens),
+            Section("cut_off", cut_off_text(draft.cut_off, draft.language)),
         )
 
 
@@ -113,9 +112,9 @@ class SummarySource(Source[None]):
 
     name = "summary"
 
-    def select(self, turn: PromptTurn, known: Known) -> Sequence[Section]:
+    def select(self, draft: PromptDraft) -> Sequence[Section]:
         """Return the summary, or the topics in its place."""
-        return (summary_section(known.conversation.epoch, known.conversation.language),)
+        return (summary_section(draft.epoch, draft.language),)
 
 
 def summary_section(epoch: Epoch, language: Language) -> Section:

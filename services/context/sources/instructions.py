@@ -9,8 +9,7 @@ from services.context.source import (
     APPLICATION,
     DOCUMENTS,
     MEMORY,
-    Known,
-    PromptTurn,
+    PromptDraft,
     Source,
     inert,
     readable,
@@ -81,20 +80,19 @@ class SystemSource(Source[None]):
 
     name = "system"
 
-    def select(self, turn: PromptTurn, known: Known) -> Sequence[Section]:
+    def select(self, draft: PromptDraft) -> Sequence[Section]:
         """Return the expert's instructions first; the expert `default` initially has none."""
-        return (Section("system", system_text(turn, known.conversation.language), stable=True),)
+        return (Section("system", system_text(draft, draft.language), stable=True),)
 
 
-def system_text(turn: PromptTurn, language: Language) -> str:
+def system_text(draft: PromptDraft, language: Language) -> str:
     """The system prompt, the same on every turn of a conversation."""
-    remembers = bool(turn.features & {"core_memory", "recall"})
     return prompt_of(
-        turn.system_prompt.strip(),
+        draft.turn.system_prompt.strip(),
         language,
-        remembers=remembers,
-        tools=bool(turn.tools),
-        temporary=turn.temporary,
+        remembers=bool(draft.features & {"core_memory", "recall"}),
+        tools=bool(draft.tools),
+        temporary=not draft.turn.stored,
     )
 
 
@@ -121,15 +119,15 @@ class ClientSource(Source[None]):
 
     name = "client"
 
-    def select(self, turn: PromptTurn, known: Known) -> Sequence[Section]:
+    def select(self, draft: PromptDraft) -> Sequence[Section]:
         """Put the instructions into the shared beginning, the attachments into the tail."""
-        language = known.conversation.language
+        asked, language = draft.turn.input, draft.language
         sections = []
-        if turn.instructions:
-            text = f"{_INSTRUCTIONS[language]}\n{tagged(APPLICATION, inert(turn.instructions))}"
+        if instructions := asked.get("instructions"):
+            text = f"{_INSTRUCTIONS[language]}\n{tagged(APPLICATION, inert(instructions))}"
             sections.append(Section("instructions", text, stable=True))
-        if turn.attached:
-            items = [Item(inert(text)) for text in turn.attached]
+        if attached := asked.get("attached"):
+            items = [Item(inert(text)) for text in attached]
             heading = f"{_ATTACHED[language]}\n<{DOCUMENTS}>"
             sections.append(Section("attached", heading, items, f"</{DOCUMENTS}>", priority=_PRIORITY_OF_ATTACHED))
         return sections
@@ -143,21 +141,21 @@ class PrivateNoteSource(Source[dict[str, str]]):
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def is_on(self, turn: PromptTurn) -> bool:
+    def is_on(self, draft: PromptDraft) -> bool:
         """Whether the expert reflects."""
-        return turn.reflects
+        return draft.turn.reflects
 
-    async def load(self, turn: PromptTurn) -> dict[str, str] | None:
+    async def load(self, draft: PromptDraft) -> dict[str, str] | None:
         """The note; None = there is none."""
-        rows = await self._database.fetch(turn.owner.tenant_id, _NEWEST, vars(turn.owner), tuple_row)
+        rows = await self._database.fetch(draft.turn.tenant_id, _NEWEST, vars(draft.owner), tuple_row)
         return rows[0][0] if rows else None
 
-    def select(self, turn: PromptTurn, known: Known) -> Sequence[Section]:
+    def select(self, draft: PromptDraft) -> Sequence[Section]:
         """Return the note; nothing if the message asks memory to change: the note may contain what is to go."""
-        note = known.of(PrivateNoteSource)
-        if not note or turn.memory_plan:
+        note = draft.of(PrivateNoteSource)
+        if not note or draft.memory_plan:
             return ()
-        language = known.conversation.language
+        language = draft.language
         lines = "\n".join(f"- {name}: {readable(text, language)}" for name, text in note.items())
         text = f"{_HEADING[language]}\n{tagged(MEMORY, lines)}"
         return (Section("private_note", items=[Item(text)], priority=_PRIORITY_OF_NOTE),)

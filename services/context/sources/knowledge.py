@@ -7,7 +7,7 @@ A knowledge base can name a strategy as its handler; otherwise the default one a
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from services.context.source import DOCUMENTS, Known, PromptTurn, Source, inert
+from services.context.source import DOCUMENTS, PromptDraft, Source, inert
 from services.text.language import Language
 from state.prompt import Passage
 from state.prompt import Source as PassageSource
@@ -40,7 +40,7 @@ class KnowledgeSource(Source[None]):
 
     name = NAME
 
-    def select(self, turn: PromptTurn, known: Known) -> Sequence[Section]:
+    def select(self, draft: PromptDraft) -> Sequence[Section]:
         """Return an empty section, which `generate` replaces by the one with the passages."""
         return (Section(NAME),)
 

@@ -4,27 +4,23 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from services.context.source import MEMORY, History, Known, PromptTurn, Source, inert
+from services.context.source import MEMORY, PromptDraft, Source, inert
 from services.llm.token_estimates import TokenEstimator
-from services.memory.episodes.episode import Scope, StoredUnit
-from services.memory.recall.recall import Recall, RecallResult, TurnQuery
+from services.memory.episodes.episode import StoredUnit
+from services.memory.recall.recall import Recall, RecallResult
 from services.memory.removal.exclusions import is_excluded
 from services.platform.metrics import RECALLED
 from services.search.hits import Ranked, Ranking
-from services.search.queries import Utterance
 from services.search.selection import Recalled, select
 from services.text.language import Language, language_of, sentences
 from services.text.tokenizer import shared_terms, terms
 from services.time_reference.local_days import bounds, hours_of, time_zone
-from state.prompt import RecalledEpisode, RecallLimits, TimeReference
+from state.prompt import RecalledEpisode, TimeReference
 from state.section import Item, Section
 
 NEVER_USED_HERE = "never used here"
 LEFT_OUT_ONCE = "left out of this answer"
 _DEPTH = 20
-_RECENT_MESSAGES = 6
-_MOST_SAID = 500
-"""Characters of each of these."""
 _REPORTED = 12
 _MOST_TOKENS_OF_ONE = 110
 _LONGEST_QUESTION = 160
@@ -74,82 +70,34 @@ class RecallSource(Source[RecallResult]):
         """Nothing is recalled."""
         return RecallResult()
 
-    async def load_after(self, turn: PromptTurn, history: History) -> RecallResult:
+    async def load(self, draft: PromptDraft) -> RecallResult:
         """Recall, if there is anything to recall; it sets its own time limits and never fails.
 
         A plain question about the last visit is answered from that visit only, which another section shows.
         """
-        if not turn.remembers or _asks_for_last_visit(turn.reference):
+        turn, asked = draft.turn, draft.reference
+        if not turn.remembers or _asks_for_last_visit(asked):
             return RecallResult()
-        scope = Scope.of(turn.owner)
         # Before the history is waited for, so that both are read in one round trip.
-        loaded = await self._recall.load(scope, turn.message, turn.memory_generation)
-        shown = await history()
-        since, until = None, None
-        if (asked := turn.reference) and asked["start_date"] and asked["end_date"]:
-            since, until = bounds(asked["start_date"], asked["end_date"], turn.timezone)
+        loaded = await self._recall.load(turn)
+        then = None
+        if asked and asked["start_date"] and asked["end_date"]:
+            then = bounds(asked["start_date"], asked["end_date"], turn.timezone)
             if asked["hours"]:
-                since, until = hours_of(asked["start_date"], asked["hours"], turn.timezone)
+                then = hours_of(asked["start_date"], asked["hours"], turn.timezone)
         return await self._recall.for_turn(
-            TurnQuery(
-                scope=scope,
-                conversation_id=turn.conversation_id,
-                message_id=turn.message_id,
-                message=turn.message,
-                now=turn.now,
-                timezone=turn.timezone,
-                since=since,
-                until=until,
-                only_then=asked is not None and asked["plain"],
-                about_past=asked is not None,
-                said=[Utterance(each["role"], each["content"][:_MOST_SAID]) for each in shown[-_RECENT_MESSAGES:]],
-                shown_since=shown[0]["created_at"] if shown else None,
-                generation=turn.memory_generation,
-                loaded=loaded,
-            )
+            turn, await draft.earlier_messages(), reference=asked, then=then, loaded=loaded
         )
 
-    def select(self, turn: PromptTurn, known: Known) -> Sequence[Section]:
+    def select(self, draft: PromptDraft) -> Sequence[Section]:
         """Return what is relevant to the message and not shown elsewhere; the section's data is the report."""
-        found = known.of(RecallSource) or RecallResult()
+        found = draft.of(RecallSource) or RecallResult()
         for name in found.degraded:
-            known.went_without(name)
+            draft.went_without(name)
         if found.query is None:
             return ()
-        episodes, report = self.choose(
-            found,
-            shown=known.shown_messages,
-            tokens=turn.tokens,
-            timezone=turn.timezone,
-            limits=turn.recall_limits,
-            not_here=known.conversation.excluded,
-            not_now=turn.without,
-        )
-        return (recall_section(episodes, report, known.conversation.language),)
-
-    def choose(
-        self,
-        found: RecallResult,
-        *,
-        shown: Collection[str],
-        tokens: TokenEstimator,
-        timezone: str,
-        limits: RecallLimits | None = None,
-        not_here: Collection[str] = (),
-        not_now: Collection[str] = (),
-    ) -> tuple[list[RecalledEpisode], dict[str, Any]]:
-        """Return the episodes to show, best first, and the report.
-
-        Args:
-            found: what was recalled.
-            shown: ids of the messages that the prompt shows anyway.
-            tokens: the model's estimator.
-            timezone: the user's, for the dates.
-            limits: replace the configured ones.
-            not_here: ids of memories and messages that the conversation never uses.
-            not_now: ids of those to leave out of this answer.
-        """
-        assert found.query is not None  # noqa: S101 — otherwise nothing was recalled
+        tokens, limits = draft.tokens, draft.turn.recall_limits
+        not_here, not_now = draft.excluded, draft.without
         best = found.ranking.results[:_DEPTH]
         excluded = _excluded(best, found.units, not_here, not_now) if found.units and (not_here or not_now) else {}
         usable = [ranked for ranked in best if ranked.unit.id not in excluded]
@@ -165,7 +113,7 @@ class RecallSource(Source[RecallResult]):
         selection = select(
             Ranking(tuple(short)),
             floor=floor,
-            shown=shown,
+            shown=draft.shown_messages,
             count_tokens=tokens.count,
             max_items=(limits and limits["items"]) or self._max_items,
             max_tokens=(limits and limits["tokens"]) or self._max_tokens,
@@ -173,10 +121,12 @@ class RecallSource(Source[RecallResult]):
         )
         RECALLED.inc(sum(len(recalled.units) for recalled in selection.recalled))
         language = language_of([found.query.text])
-        hidden = {*not_here, *not_now}
-        episodes = [_shown(recalled, found, language, timezone, hidden) for recalled in selection.recalled]
+        episodes = [
+            _shown(recalled, found, language, draft.turn.timezone, not_here | not_now)
+            for recalled in selection.recalled
+        ]
         reasons = excluded | {excluded.unit_id: excluded.reason for excluded in selection.excluded}
-        return episodes, _report(found, best, reasons)
+        return (recall_section(episodes, _report(found, best, reasons), draft.language),)
 
 
 def _asks_for_last_visit(reference: TimeReference | None) -> bool:
@@ -233,10 +183,8 @@ def _shown(
         lines.append(f"{who}: {said}" if stored.message_id else said)
     return RecalledEpisode(
         episode_id=recalled.episode_id,
-        episode_type=recalled.best.unit.episode_type,
         date=_day(recalled.best.unit.created_at, timezone),
         text="\n  ".join(lines),
-        score=round(recalled.best.score, 4),
     )
 
 

@@ -7,7 +7,7 @@ from typing import LiteralString
 
 from psycopg.rows import class_row
 
-from services.context.source import WEEKDAYS, Known, PromptTurn, Source
+from services.context.source import WEEKDAYS, PromptDraft, Source
 from services.memory.blocks import Owner
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
@@ -95,9 +95,9 @@ class UserActivitySource(Source[UserActivity]):
         """Nobody is known."""
         return NO_ACTIVITY
 
-    async def load(self, turn: PromptTurn) -> UserActivity:
+    async def load(self, draft: PromptDraft) -> UserActivity:
         """Return the user's activity with the expert."""
-        return await user_activity(self._database, turn.owner)
+        return await user_activity(self._database, draft.owner)
 
 
 class TimeSource(Source[None]):
@@ -106,11 +106,11 @@ class TimeSource(Source[None]):
     name = "time"
     features = frozenset({"time"})
 
-    def select(self, turn: PromptTurn, known: Known) -> Sequence[Section]:
+    def select(self, draft: PromptDraft) -> Sequence[Section]:
         """One line."""
-        activity = known.of(UserActivitySource)
+        activity = draft.of(UserActivitySource)
         last_visit = activity.last_visit if activity else None
-        note = time_note(turn.now, turn.timezone, last_visit, known.conversation.language)
+        note = time_note(draft.turn.now, draft.turn.timezone, last_visit, draft.language)
         return (Section("time", items=[Item(note)], priority=_PRIORITY),)
 
 

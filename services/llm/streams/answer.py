@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import structlog
 from langchain_core.messages import AIMessage, InvalidToolCall, ToolCall
 from langchain_core.messages.ai import InputTokenDetails, UsageMetadata
 from langchain_core.messages.tool import invalid_tool_call, tool_call
@@ -20,6 +21,8 @@ CALL_FIELDS = "call_fields"
 """The same for further fields of its tool calls, by their ids."""
 BEFORE_TEXT = "before_text"
 """Among the fields of `REASONING`: reasoning to be sent back in the text, before the answer."""
+
+log = structlog.get_logger(__name__)
 
 _ID_CHARACTERS = string.ascii_letters + string.digits
 _ID_LENGTH = 9
@@ -60,7 +63,7 @@ class AnswerStream:
         raise NotImplementedError
 
     def message(self) -> AIMessage:
-        """The whole answer."""
+        """The whole answer; raises `ValueError` where nothing of one came."""
         raise NotImplementedError
 
     @property
@@ -100,6 +103,8 @@ class AnswerStream:
 
     def _made(self, content: Any, **more: Any) -> AIMessage:
         calls, invalid, call_fields = self.calls.whole()
+        if self.calls.odd:
+            log.info("the endpoint's tool calls are unusual", how=sorted(self.calls.odd))
         metadata: dict[str, Any] = {"finish_reason": self.finish} if self.finish else {}
         if self._model:
             metadata["model_name"] = self._model

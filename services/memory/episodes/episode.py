@@ -211,11 +211,6 @@ class EpisodeStore:
         )
         return {str(row.unit_id): row for row in rows}
 
-    async def sources(self, scope: Scope, message_ids: Sequence[UUID]) -> dict[UUID, Source]:
-        """Messages by their ids."""
-        at, user_id = scope.as_of, scope.user_id
-        return await sources_of(self._database, scope.tenant_id, message_ids, user_id=user_id, at=at)
-
     async def timezone(self, tenant_id: UUID, user_id: UUID) -> str | None:
         """Return the user's time zone; None if the user no longer exists."""
         values = {"tenant_id": tenant_id, "user_id": user_id}

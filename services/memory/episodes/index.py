@@ -11,14 +11,15 @@ import asyncio
 from array import array
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
-from uuid import UUID
+from uuid import UUID, uuid5
 
 from services.memory.episodes.episode import IndexedUnit, Scope
-from services.memory.episodes.index_row import PREFIX, SHARDS, as_entity, collection_name, filter_of, shard_of
 from services.platform.milvus import CollectionMissing, Milvus
 from services.platform.patience import beside_the_loop
+from services.search.collection import terms_that_fit
 from services.search.shard import NewCollection, loaded, remove, remove_leftovers, rewrite
 from services.search.vector_index import Hits, VectorIndex, any_of
 
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from pymilvus import MilvusClient
 
     from services.encryption.data_key import DataKey
+
+PREFIX = "conversation_episodes"
+NAME = PREFIX + "_{shard:02d}"
+SHARDS = 64
 
 _MOST_ROWS = 16_000
 """Maximum number of rows that Milvus returns at once."""
@@ -35,6 +40,16 @@ _MANY_TERMS = 5_000
 """Terms of units from which their rows are made in a thread."""
 _READ_AT_ONCE = 1_000
 """Rows of an answer, where all of a user's rows are read in a thread."""
+
+
+def shard_of(user_id: UUID) -> int:
+    """Return the shard that holds a user's units."""
+    return user_id.int % SHARDS
+
+
+def collection_name(shard: int, shards: int) -> str:
+    """Return the name of a shard's collection, out of `shards` collections."""
+    return PREFIX if shards == 1 else NAME.format(shard=shard % shards)
 
 
 class KeyOfUser(Protocol):
@@ -96,7 +111,7 @@ class EpisodeIndex:
         limits = (limit, limit)
         name = await self._name_within(scope.user_id, within_s)
         words, meaning = await self.vectors.search(
-            name, filter_of(scope), stored, vectors, limits, ("episode_id",), within_s=within_s
+            name, _filter_of(scope), stored, vectors, limits, ("episode_id",), within_s=within_s
         )
         return _hits(words), _hits(meaning)
 
@@ -132,10 +147,10 @@ class EpisodeIndex:
         """
         name = await self._name_within(scope.user_id, within_s)
         if between:
-            chosen = f'{filter_of(scope)} and id >= "{unit_ids[0]}" and id <= "{unit_ids[-1]}"'
+            chosen = f'{_filter_of(scope)} and id >= "{unit_ids[0]}" and id <= "{unit_ids[-1]}"'
         else:
             ids = ", ".join(f'"{unit_id}"' for unit_id in unit_ids)
-            chosen = f"{filter_of(scope)} and id in [{ids}]"
+            chosen = f"{_filter_of(scope)} and id in [{ids}]"
 
         async def query() -> Any:
             readable = ["id", "terms", *(["embedding"] if await self.vectors.is_of_model(name) else [])]
@@ -183,9 +198,6 @@ class EpisodeIndex:
         Args:
             lost: called with a missing shard, and the number of shards, before it is created: what it may have
                 held is lost.
-
-        Raises:
-            Unavailable: the index holds embeddings of another model.
         """
         shards = await self.shards()
         for shard in sorted({shard_of(row.user_id) % shards for row in rows}):
@@ -227,12 +239,9 @@ class EpisodeIndex:
         await remove(self._milvus, collection_name(shard, await self.shards()))
 
     async def rewrite(self) -> int:
-        """Rewrite every shard with its live rows, because its files also hold removed ones.
+        """Rewrite every shard with its live rows, as its files also hold removed ones; return how many rows.
 
-        Only for the holder of the lock `WRITING`. Returns the rows.
-
-        Raises:
-            Unavailable: Milvus does not answer; the remaining shards are unchanged.
+        Only for the holder of the lock `WRITING`. Where Milvus stops answering, the other shards are unchanged.
         """
         shards = await self.shards()
         return sum([await rewrite(self._milvus, collection_name(shard, shards)) for shard in range(shards)])
@@ -252,3 +261,45 @@ def _stored(terms: Sequence[str], key: "DataKey | None") -> Sequence[str]:
 
 def _hits(found: Hits) -> list[list[UnitHit]]:
     return [[UnitHit(UUID(each["id"]), UUID(each["entity"]["episode_id"])) for each in hits] for hits in found]
+
+
+def _milliseconds(at: datetime) -> int:
+    return int(at.timestamp() * 1000)
+
+
+def _holder(expert_id: UUID, space_id: UUID | None) -> UUID:
+    """Return the value of the field `expert_id` of a collection: the expert, or one made of it and a space."""
+    return expert_id if space_id is None else uuid5(expert_id, str(space_id))
+
+
+def as_entity(unit: IndexedUnit) -> dict[str, Any]:
+    """The unit's fields by their names in the collection."""
+    return {
+        "id": str(unit.unit_id),
+        "episode_id": str(unit.episode_id),
+        "tenant_id": str(unit.tenant_id),
+        "user_id": str(unit.user_id),
+        "expert_id": str(_holder(unit.expert_id, unit.space_id)),
+        "conversation_id": str(unit.conversation_id or ""),
+        "episode_type": unit.episode_type,
+        "importance": unit.importance,
+        "created_at": _milliseconds(unit.created_at),
+        "terms": terms_that_fit(unit.terms),
+        "embedding": unit.embedding,
+    }
+
+
+def _filter_of(scope: Scope) -> str:
+    """Build the filter of Milvus, only from our own ids, numbers and names: callers' text never gets here."""
+    spaces = dict.fromkeys((None, scope.space_id))
+    holders = ", ".join(f'"{_holder(scope.expert_id, space_id)}"' for space_id in spaces)
+    parts = [f'tenant_id == "{scope.tenant_id}"', f'user_id == "{scope.user_id}"', f"expert_id in [{holders}]"]
+    if scope.conversation_id:
+        parts.append(f'conversation_id == "{scope.conversation_id}"')
+    if scope.episode_type:
+        parts.append(f'episode_type == "{scope.episode_type}"')
+    if scope.since:
+        parts.append(f"created_at >= {_milliseconds(scope.since)}")
+    if scope.until:
+        parts.append(f"created_at < {_milliseconds(scope.until)}")
+    return " and ".join(parts)

@@ -185,3 +185,16 @@ RETURNING e.content
 """
 
 TIMEZONE = "SELECT timezone FROM users WHERE tenant_id = %(tenant_id)s AND id = %(user_id)s"
+
+# Parts of the statement that ends a turn, after `ended`, `moment` and `keeps` of it.
+TURN_EPISODE: LiteralString = """episode AS (
+    INSERT INTO episodes (id, tenant_id, user_id, expert_id, conversation_id, space_id, episode_type, importance,
+        origin, source_message_ids, created_at)
+    SELECT %(episode_id)s, %(tenant_id)s, c.user_id, c.expert_id, c.id, c.space_id, 'turn', %(episode_importance)s,
+        'user_said', ARRAY[ended.user_message_id, %(message_id)s], moment.at
+    FROM ended JOIN conversations c ON c.id = ended.conversation_id CROSS JOIN moment CROSS JOIN keeps
+    WHERE %(episode_id)s::uuid IS NOT NULL AND keeps.memory
+), recalled AS (
+    UPDATE episodes SET last_recalled_at = clock_timestamp(), recall_count = recall_count + 1
+    FROM ended WHERE episodes.id = ANY(%(recalled)s::uuid[]) AND episodes.tenant_id = %(tenant_id)s
+)"""

@@ -8,7 +8,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from time import perf_counter
-from uuid import UUID
 
 import numpy as np
 import structlog
@@ -17,6 +16,7 @@ from opentelemetry.trace import Span
 
 from services.errors import Unavailable
 from services.llm.embeddings import Embedder
+from services.memory.blocks import Owner
 from services.memory.episodes.episode import EpisodeStore, Scope, StoredUnit
 from services.memory.episodes.index import EpisodeIndex
 from services.memory.recall.index_search import IndexSearch
@@ -34,6 +34,8 @@ from services.search.selection import Floor
 from services.text.questions import is_small_talk
 from services.time_reference.local_days import bounds, local_day
 from services.time_reference.parse import named_day
+from state.prompt import HistoryMessage, TimeReference
+from state.turn import OpenTurn
 
 _EMBEDDING_S = 5.0
 """Seconds that a search outside of a turn waits for the embeddings."""
@@ -43,39 +45,14 @@ _LONG = 1_000
 """Characters of a message whose days are read in a thread."""
 _DEPTH, _DEPTH_OF_A_TURN = 40, 20
 """Units returned with their texts: a prompt chooses among those of a turn."""
+_RECENT_MESSAGES = 6
+_MOST_SAID = 500
+"""Characters of each of these."""
 _NOTHING = Ranking(())
 _NO_VECTORS: Vectors = np.empty((0, 0), dtype=np.float32)
 _USUAL = Floor()
 
 log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True)
-class TurnQuery:
-    """The turn for which to recall."""
-
-    scope: Scope
-    conversation_id: UUID
-    message_id: UUID
-    message: str
-    now: datetime
-    timezone: str
-    """The user's time zone, for days that the message names."""
-    since: datetime | None = None
-    """The time that the message refers to, if known: what was said then comes first."""
-    until: datetime | None = None
-    only_then: bool = False
-    """Whether it asks only about that time: then nothing else is recalled."""
-    about_past: bool = False
-    """Whether the message refers to earlier conversation, at any time."""
-    said: Sequence[Utterance] = ()
-    """The preceding messages of its conversation, newest last."""
-    shown_since: datetime | None = None
-    """The time since which the prompt shows its conversation anyway; None = it shows none of it."""
-    generation: int | None = None
-    """Generation of the user's memory, read when the turn was opened; None = not known."""
-    loaded: Loaded | None = None
-    """The user's working set; None = it is still to be loaded."""
 
 
 @dataclass(frozen=True)
@@ -124,23 +101,40 @@ class Recall:
         self._embedder = embedder
         self._budget_s = budget_s
 
-    async def load(self, scope: Scope, message: str, generation: int | None) -> Loaded | None:
+    async def load(self, turn: OpenTurn) -> Loaded | None:
         """Load the user's working set for `for_turn`, while the conversation is read; None = there is none yet."""
-        if is_small_talk(message):
+        if is_small_talk(turn.message):
             return None
         try:
             async with asyncio.timeout(_HANGS_S):
-                return await self._sets.of(scope, generation)
+                return await self._sets.of(Scope.of(Owner.of_turn(turn)), turn.memory_generation)
         except (Unavailable, TimeoutError):  # reported if it fails again
             return None
 
-    async def for_turn(self, asked: TurnQuery) -> RecallResult:
-        """Recall for a message in its conversation; never fails: broken parts are left out."""
+    async def for_turn(
+        self,
+        turn: OpenTurn,
+        shown: Sequence[HistoryMessage] = (),
+        *,
+        reference: TimeReference | None = None,
+        then: tuple[datetime, datetime] | None = None,
+        loaded: Loaded | None = None,
+    ) -> RecallResult:
+        """Recall for a turn's message; never fails: broken parts are left out.
+
+        Args:
+            turn: whose message it is.
+            shown: the preceding messages of its conversation that the prompt shows anyway, oldest first.
+            reference: to earlier conversation in the message; a plain one asks for that time only.
+            then: the time that it refers to, if known: what was said in it comes first.
+            loaded: the user's working set; None = it is still to be loaded.
+        """
         begun = perf_counter()
-        with span("search_memory", _about(asked.scope, asked.message)) as current:
+        scope = Scope.of(Owner.of_turn(turn))
+        with span("search_memory", _about(scope, turn.message)) as current:
             try:
                 async with asyncio.timeout(_HANGS_S):
-                    found = await self._for_turn(asked)
+                    found = await self._for_turn(turn, scope, shown, reference, then, loaded)
             except (Unavailable, TimeoutError) as error:
                 log.warning("recall was left out", reason=type(error).__name__)
                 RECALLS_SKIPPED.labels(type(error).__name__).inc()
@@ -151,25 +145,33 @@ class Recall:
         RECALL_SECONDS.observe(seconds)
         return replace(found, milliseconds=round(seconds * 1000, 1))
 
-    async def _for_turn(self, asked: TurnQuery) -> RecallResult:
-        query = None if is_small_talk(asked.message) else make_query(asked.message, asked.said)
+    async def _for_turn(
+        self,
+        turn: OpenTurn,
+        scope: Scope,
+        shown: Sequence[HistoryMessage],
+        reference: TimeReference | None,
+        named: tuple[datetime, datetime] | None,
+        loaded: Loaded | None,
+    ) -> RecallResult:
+        said = [Utterance(each["role"], each["content"][:_MOST_SAID]) for each in shown[-_RECENT_MESSAGES:]]
+        query = None if is_small_talk(turn.message) else make_query(turn.message, said)
         if query is None:
             return RecallResult()
-        if asked.since and asked.until:
-            then: Scope | None = replace(asked.scope, since=asked.since, until=asked.until)
+        if named:
+            then: Scope | None = replace(scope, since=named[0], until=named[1])
         else:
-            then = await _narrowed(asked.scope, asked.message, asked.now, asked.timezone) if query.asks else None
-        only_then = then is not None and asked.only_then
-        kept = asked.loaded or await self._sets.of(asked.scope, asked.generation)
-        indexed = kept is None or kept.units.has_elsewhere(asked.conversation_id, asked.shown_since)
+            then = await _narrowed(scope, turn.message, turn.now, turn.timezone) if query.asks else None
+        kept = loaded or await self._sets.of(scope, turn.memory_generation)
+        shown_since = shown[0]["created_at"] if shown else None
         return await self._find(
-            then if then is not None and only_then else asked.scope,
+            then if then is not None and reference is not None and reference["plain"] else scope,
             query,
             kept=kept,
-            indexed=indexed,
+            indexed=kept is None or kept.units.has_elsewhere(turn.conversation_id, shown_since),
             patience_s=self._budget_s,
             then=then,
-            about_past=asked.about_past,
+            about_past=reference is not None,
             depth=_DEPTH_OF_A_TURN,
         )
 

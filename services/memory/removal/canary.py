@@ -103,15 +103,10 @@ class CanarySearch:
     async def _keys(self, word: str) -> list[Finding]:
         sought, keys = word.encode().lower(), list[str]()
         async for key in self._redis.scan_iter(count=_KEYS_AT_ONCE):
-            dumped = await self._redis.dump(key)
-            if sought in key_bytes(key).lower() or (dumped and sought in dumped.lower()):
-                keys.append(key_bytes(key).decode("utf-8", "replace"))
+            name = key if isinstance(key, bytes) else key.encode()
+            if sought in name.lower() or sought in (await self._redis.dump(key) or b"").lower():
+                keys.append(name.decode("utf-8", "replace"))
         return [Finding("redis", key, [], 1, []) for key in sorted(keys)]
-
-
-def key_bytes(key: str | bytes) -> bytes:
-    """A key of Redis, whichever form the client gives it."""
-    return key if isinstance(key, bytes) else key.encode()
 
 
 async def _rows(connection: Connection, user_id: UUID, word: str) -> list[Finding]:

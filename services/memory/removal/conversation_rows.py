@@ -159,11 +159,11 @@ class ConversationRows(Rows):
         self.values |= {"message_ids": said, "whole_ids": said, "conversation_ids": [conversation_id]}
         gone, written = await self._episodes(keep_memories=keep_memories)
         counts |= {"turn_episodes": len(gone) - written, "memories": written}
-        experts = [] if keep_memories else await self._core_memory()
+        sections = 0 if keep_memories else await self._core_memory()
         if keep_memories:
             await self.run(_DETACH_OPERATIONS)
             await self.run(_DETACH_CORE_MEMORY)
-        counts["core_memory_sections"] = len(experts)
+        counts["core_memory_sections"] = sections
         await self.run(SCRUB_COMMANDS_ABOUT)
         days = await self.all(_REMOVE_DAYS)
         counts["daily_summaries"] = len(days)
@@ -171,7 +171,7 @@ class ConversationRows(Rows):
         counts["jobs"] = await self.remove_jobs("conversation")
         bases = await self.remove_documents("conversation")
         await self.run(_REMOVE)
-        left = Left(self.values["user_id"], turns, sorted(set(experts)), gone, bases)
+        left = Left(self.values["user_id"], turns, gone, bases)
         return counts, left, [visit_id for _, visit_id in days if visit_id]
 
     async def _episodes(self, *, keep_memories: bool) -> tuple[list[UUID], int]:
@@ -188,16 +188,14 @@ class ConversationRows(Rows):
         await self.run(SCRUB_EPISODE_OPERATIONS, episode_ids=gone)
         return gone, len(written)
 
-    async def _core_memory(self) -> list[UUID]:
-        """Take out of core memory what the conversation brought in; return the expert of each section changed."""
+    async def _core_memory(self) -> int:
+        """Take out of core memory what the conversation brought in; return how many sections changed."""
         async with self._connection.cursor(row_factory=dict_row) as cursor:
             rows = await (await cursor.execute(_CHANGED_SECTIONS, self.values)).fetchall()
-        experts = []
-        for _, versions in groupby(rows, key=itemgetter("block_id")):
-            history = list(versions)
+        sections = [list(versions) for _, versions in groupby(rows, key=itemgetter("block_id"))]
+        for history in sections:
             await self._section(history)
-            experts.append(history[0]["expert_id"])
-        return experts
+        return len(sections)
 
     async def _section(self, history: Sequence[dict[str, Any]]) -> None:
         first, dropped = history[0], [each["number"] for each in history if each["is_dropped"]]

@@ -67,6 +67,18 @@ class _Done:
     items: list[AffectedItem]
     left: Left
 
+    @property
+    def counts(self) -> dict[str, int]:
+        outcomes = [item.outcome for item in self.items if item.kind != "message"]
+        return {
+            "messages": len(self.purged.messages),
+            "episodes": len(self.purged.episodes),
+            "values": len(self.purged.values),
+            "prompts": self.purged.prompts,
+            "rebuilt": outcomes.count("rebuilt"),
+            "kept": outcomes.count("kept"),
+        }
+
 
 class Erasures:
     """Forgets for good."""
@@ -134,9 +146,8 @@ class Erasures:
             return done, done.left
 
         done, _, pending = await self._stores.erase(tenant_id, forgotten)
-        counts = _counts(done)
-        log.info("forgotten", user_id=str(plan.user_id), preview=preview, pending=pending, **counts)
-        return ForgetResult(preview, done.items, done.purged.values, counts, receipt_id, pending)
+        log.info("forgotten", user_id=str(plan.user_id), preview=preview, pending=pending, **done.counts)
+        return ForgetResult(preview, done.items, done.purged.values, done.counts, receipt_id, pending)
 
     async def _reached(self, plan: TargetPlan) -> list[Item]:
         """Everything that was made of what is forgotten."""
@@ -157,19 +168,18 @@ class Erasures:
         """Retract and purge, in the caller's transaction."""
         rows = Rows(connection, plan.whose)
         await rows.all(LOCK_USER)
-        blocks = await rows.all(sql.BLOCKS)
         operation_ids = []
         for owner, planned in plan.changes:
             operation_id = await self._hiding.commit(connection, owner, planned, Trigger("user"))
             operation_ids += [operation_id] if operation_id else []
         purge = Purge(connection, plan, operation_ids)
-        purged = await purge.remove({row[0]: row[4] for row in blocks}, delete_messages=delete_messages)
+        purged = await purge.remove(delete_messages=delete_messages)
         recent = await rows.recent_turns("user", recent_s=self._stores.recent_s)
         items = await self._outcomes(rows, plan, before, delete_messages=delete_messages)
         affected = {*purged.turn_ids, *stopped}
         turns = [(turn_id, False) for turn_id, _ in recent if turn_id in affected]
         episodes = [episode_id for episode_id, _ in purged.episodes]
-        left = Left(plan.user_id, turns, await rows.firsts(sql.EXPERTS), episodes)
+        left = Left(plan.user_id, turns, episodes)
         return _Done(purged, items, left)
 
     async def _outcomes(
@@ -202,18 +212,6 @@ def _outcome(item: Item, *, is_left: bool) -> AffectedItem | None:
     return AffectedItem(item.kind, item.id, item.text, "rebuilt" if item.kind in _REBUILT else "removed", None)
 
 
-def _counts(done: _Done) -> dict[str, int]:
-    outcomes = [item for item in done.items if item.kind != "message"]
-    return {
-        "messages": len(done.purged.messages),
-        "episodes": len(done.purged.episodes),
-        "values": len(done.purged.values),
-        "prompts": done.purged.prompts,
-        "rebuilt": sum(item.outcome == "rebuilt" for item in outcomes),
-        "kept": sum(item.outcome == "kept" for item in outcomes),
-    }
-
-
 def _document(
     receipt_id: UUID, user: str, target: Target, by: str, done: _Done, *, delete_messages: bool
 ) -> dict[str, Any]:
@@ -230,7 +228,7 @@ def _document(
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "target": described(target),
         "delete_messages": delete_messages,
-        "counts": _counts(done),
+        "counts": done.counts,
         "rebuilt": [{"kind": item.kind, "id": str(item.id)} for item in done.items if item.outcome == "rebuilt"],
         "nonce": nonce,
         "removed": [

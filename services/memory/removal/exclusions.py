@@ -15,7 +15,6 @@ from uuid_utils.compat import uuid7
 
 from services.errors import InvalidInput, NotFound
 from services.memory.episodes.episode import StoredUnit
-from services.platform.connections import again_if_contended
 from services.platform.postgres import Database
 
 EXCLUDED_IDS: LiteralString = """
@@ -26,13 +25,7 @@ WHERE x.conversation_id = c.id
 """
 """Ids of the memories and messages that a conversation `c` never uses; NULL where it uses all."""
 
-_CONVERSATION: LiteralString = """
-SELECT c.user_id FROM conversations c JOIN users u ON u.id = c.user_id
-WHERE c.id = %(conversation_id)s AND c.tenant_id = %(tenant_id)s
-  AND (%(user)s::text IS NULL OR u.external_id = %(user)s)
-"""
-
-_SHOWN: LiteralString = """
+_LIST: LiteralString = """
 SELECT x.id, x.episode_id AS memory_id, x.message_id, x.created_at,
        coalesce(m.content, e.content, (
            SELECT string_agg(s.role || ': ' || s.content, E'\n' ORDER BY s.created_at, s.id)
@@ -42,38 +35,37 @@ FROM recall_exclusions x
 LEFT JOIN episodes e ON e.id = x.episode_id AND e.retracted_at IS NULL
 LEFT JOIN remembered_messages m ON m.id = x.message_id
 WHERE x.conversation_id = %(conversation_id)s AND x.tenant_id = %(tenant_id)s
+ORDER BY x.created_at, x.id LIMIT %(most)s
 """
 
-_LIST: LiteralString = _SHOWN + " ORDER BY x.created_at, x.id LIMIT %(limit)s"
+# The memories and messages of a user among some ids, with the messages that memories were made from.
+_OF_USER: LiteralString = """
+SELECT id, id AS episode_id, NULL::uuid AS message_id, source_message_ids FROM episodes
+WHERE id = ANY(%(ids)s) AND tenant_id = %(tenant_id)s AND user_id = (SELECT id FROM person)
+UNION ALL
+SELECT m.id, NULL, m.id, ARRAY[]::uuid[] FROM messages m JOIN conversations c ON c.id = m.conversation_id
+WHERE m.id = ANY(%(ids)s) AND m.tenant_id = %(tenant_id)s AND c.user_id = (SELECT id FROM person)
+"""
 
-_ONE: LiteralString = _SHOWN + " AND (x.episode_id = %(what)s OR x.message_id = %(what)s)"
-
-_ADD: LiteralString = """
+_ADD: LiteralString = f"""
+WITH person AS (
+    SELECT user_id AS id FROM conversations WHERE id = %(conversation_id)s AND tenant_id = %(tenant_id)s
+)
 INSERT INTO recall_exclusions (id, tenant_id, conversation_id, episode_id, message_id)
-SELECT %(id)s, %(tenant_id)s, %(conversation_id)s, known.episode_id, known.message_id FROM (
-    SELECT e.id AS episode_id, NULL::uuid AS message_id FROM episodes e
-    WHERE e.id = %(what)s AND e.user_id = %(user_id)s AND e.tenant_id = %(tenant_id)s
-    UNION ALL
-    SELECT NULL, m.id FROM messages m JOIN conversations c ON c.id = m.conversation_id
-    WHERE m.id = %(what)s AND c.user_id = %(user_id)s AND m.tenant_id = %(tenant_id)s
-) AS known
+SELECT %(id)s, %(tenant_id)s, %(conversation_id)s, known.episode_id, known.message_id FROM ({_OF_USER}) AS known
 WHERE (SELECT count(*) FROM recall_exclusions x WHERE x.conversation_id = %(conversation_id)s) < %(most)s
-ON CONFLICT (conversation_id, episode_id, message_id, tenant_id) DO NOTHING
-"""
+ON CONFLICT (conversation_id, episode_id, message_id, tenant_id) DO NOTHING RETURNING id
+"""  # noqa: S608 — our own text only
 
 _REMOVE: LiteralString = """
 DELETE FROM recall_exclusions
 WHERE id = %(id)s AND conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s RETURNING id
 """
 
-_OF_USER: LiteralString = """
+_EXPANDED: LiteralString = f"""
 WITH person AS (SELECT id FROM users WHERE tenant_id = %(tenant_id)s AND external_id = %(user)s)
-SELECT id, source_message_ids FROM episodes
-WHERE id = ANY(%(ids)s) AND tenant_id = %(tenant_id)s AND user_id = (SELECT id FROM person)
-UNION ALL
-SELECT m.id, ARRAY[]::uuid[] FROM messages m JOIN conversations c ON c.id = m.conversation_id
-WHERE m.id = ANY(%(ids)s) AND m.tenant_id = %(tenant_id)s AND c.user_id = (SELECT id FROM person)
-"""
+SELECT id, source_message_ids FROM ({_OF_USER}) AS known
+"""  # noqa: S608 — our own text only
 
 MOST = 200
 """Exclusions that a conversation may have."""
@@ -92,60 +84,38 @@ class Exclusion:
 
 
 class Exclusions:
-    """Keeps what conversations never use."""
+    """Keeps what conversations never use; that a conversation is the caller's was checked before."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def of_conversation(
-        self, tenant_id: UUID, conversation_id: UUID, *, user: str | None = None
-    ) -> Sequence[Exclusion]:
-        """All of a conversation, oldest first; of any user, or only where it is this one's.
-
-        Raises:
-            NotFound: the tenant, or the user, has no such conversation.
-        """
-        await self._user_of(tenant_id, conversation_id, user)
-        values = {"tenant_id": tenant_id, "conversation_id": conversation_id, "limit": MOST}
+    async def of_conversation(self, tenant_id: UUID, conversation_id: UUID) -> Sequence[Exclusion]:
+        """All of a conversation, oldest first."""
+        values = {"tenant_id": tenant_id, "conversation_id": conversation_id, "most": MOST}
         return await self._database.fetch(tenant_id, _LIST, values, class_row(Exclusion))
 
-    @again_if_contended
-    async def add(
-        self, tenant_id: UUID, conversation_id: UUID, what: UUID, *, user: str | None = None
-    ) -> Exclusion:
+    async def add(self, tenant_id: UUID, conversation_id: UUID, what: UUID) -> Exclusion:
         """Never use a memory, or a message, in a conversation from its next turn on; repeated, it stays as it is.
 
         Raises:
             InvalidInput: the conversation's user has no memory or message of this id, or too many are excluded.
-            NotFound: the tenant, or the user, has no such conversation.
         """
-        values = {
-            "id": uuid7(),
-            "tenant_id": tenant_id,
-            "conversation_id": conversation_id,
-            "user_id": await self._user_of(tenant_id, conversation_id, user),
-            "what": what,
-            "most": MOST,
-        }
-        async with self._database.tenant(tenant_id) as connection:
-            await connection.execute(_ADD, values)
-            async with connection.cursor(row_factory=class_row(Exclusion)) as cursor:
-                found = await (await cursor.execute(_ONE, values)).fetchone()
+        values = {"tenant_id": tenant_id, "conversation_id": conversation_id, "ids": [what], "most": MOST}
+        await self._database.fetch(tenant_id, _ADD, {**values, "id": uuid7()}, tuple_row)
+        known = await self.of_conversation(tenant_id, conversation_id)
+        found = next((each for each in known if what in (each.memory_id, each.message_id)), None)
+        if found is None and len(known) >= MOST:
+            raise InvalidInput("what", f"is one too many: a conversation excludes at most {MOST}")
         if found is None:
-            if len(await self.of_conversation(tenant_id, conversation_id)) >= MOST:
-                raise InvalidInput("what", f"is one too many: a conversation excludes at most {MOST}")
             raise InvalidInput("what", "is no memory and no message of the conversation's user")
         return found
 
-    async def remove(
-        self, tenant_id: UUID, conversation_id: UUID, exclusion_id: UUID, *, user: str | None = None
-    ) -> None:
+    async def remove(self, tenant_id: UUID, conversation_id: UUID, exclusion_id: UUID) -> None:
         """Use it again.
 
         Raises:
-            NotFound: the conversation is not there, or excludes nothing under this id.
+            NotFound: the conversation excludes nothing under this id.
         """
-        await self._user_of(tenant_id, conversation_id, user)
         values = {"tenant_id": tenant_id, "conversation_id": conversation_id, "id": exclusion_id}
         if not await self._database.fetch(tenant_id, _REMOVE, values, tuple_row):
             raise NotFound(f"There is no exclusion {exclusion_id}.")
@@ -157,19 +127,11 @@ class Exclusions:
             InvalidInput: the user has no memory and no message of one of these ids.
         """
         values = {"tenant_id": tenant_id, "user": user, "ids": list(ids)}
-        sources: dict[UUID, list[UUID]] = dict(await self._database.fetch(tenant_id, _OF_USER, values, tuple_row))
+        sources: dict[UUID, list[UUID]] = dict(await self._database.fetch(tenant_id, _EXPANDED, values, tuple_row))
         for each in ids:
             if each not in sources:
                 raise InvalidInput("without", f"names no memory and no message of the user: {each}")
         return sorted({str(each) for found in sources.values() for each in found} | set(map(str, sources)))
-
-    async def _user_of(self, tenant_id: UUID, conversation_id: UUID, user: str | None) -> UUID:
-        values = {"tenant_id": tenant_id, "conversation_id": conversation_id, "user": user}
-        found = await self._database.fetch(tenant_id, _CONVERSATION, values, tuple_row)
-        if not found:
-            raise NotFound(f"There is no conversation {conversation_id}.")
-        user_id: UUID = found[0][0]
-        return user_id
 
 
 def is_excluded(unit: StoredUnit, excluded: Collection[str]) -> bool:

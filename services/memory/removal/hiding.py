@@ -5,7 +5,7 @@ of them. Whatever was made of a retracted message is withdrawn in the same trans
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -15,11 +15,10 @@ from psycopg.types.json import Jsonb
 from services.encryption.marks import all_words
 from services.errors import InvalidInput
 from services.jobs.queue import JobQueue
+from services.jobs.tasks import ARCHIVE, SUMMARISE
 from services.memory.blocks import AddedItem, Owner
 from services.memory.core import CoreMemory
 from services.memory.episodes.episode import IMPORTANCE, EpisodeStore, NewEpisode
-from services.memory.filing_store import defer_filing
-from services.memory.items import ItemChange
 from services.memory.operations import Entry, Operation, OperationLog, Trigger
 from services.memory.remainders import sentences_without
 from services.memory.removal import hiding_sql as sql
@@ -27,6 +26,7 @@ from services.memory.removal.tables import Rows
 from services.platform.connections import Connection
 from services.platform.patience import beside_the_loop
 from state.memory import PlannedChange
+from state.turn import OpenTurn
 
 COMMAND = "memory_command"
 """Type under which it stands in the log; changes of core memory that belong to it name it in `part_of`."""
@@ -35,36 +35,14 @@ _LONG = 1_000
 """Characters of an answer from which it is searched in a thread."""
 
 
-@dataclass(frozen=True)
-class RebuildTasks:
-    """Names of the tasks that make again what is withdrawn."""
-
-    summarise: str
-    archive: str
-
-
-@dataclass(frozen=True)
-class EndedExchange:
-    """The two messages of the turn in whose transaction a change is committed."""
-
-    turn_id: UUID
-    conversation_id: UUID
-    message_id: UUID
-    answer_id: UUID | None
-    answer: str
-
-
 class Hiding:
     """Carries out planned changes of memory, within a transaction of the caller's."""
 
-    def __init__(
-        self, core: CoreMemory, episodes: EpisodeStore, log: OperationLog, jobs: JobQueue, remaking: RebuildTasks
-    ) -> None:
+    def __init__(self, core: CoreMemory, episodes: EpisodeStore, log: OperationLog, jobs: JobQueue) -> None:
         self._core = core
         self._episodes = episodes
         self._log = log
         self._jobs = jobs
-        self._remaking = remaking
 
     async def commit(
         self,
@@ -72,11 +50,13 @@ class Hiding:
         owner: Owner,
         planned: PlannedChange,
         trigger: Trigger,
-        exchange: EndedExchange | None = None,
+        *,
+        turn: OpenTurn | None = None,
+        answer: str = "",
     ) -> UUID | None:
         """Change memory as planned; return the operation by which it can be undone, None where nothing changes.
 
-        `exchange` is the turn that asked for it, which is stored in this very transaction.
+        `turn` is the one that asked for it, which is stored with its answer in this very transaction.
 
         Raises:
             InvalidInput: an item of core memory is not accepted.
@@ -86,9 +66,9 @@ class Hiding:
             return None
         texts = {UUID(each["message_id"]): each["memory_text"] for each in planned["messages"]}
         own: dict[UUID, str | None] = {}
-        if exchange:
-            work = partial(_own, planned, exchange)
-            own = await beside_the_loop(work, characters=len(exchange.answer), most=_LONG)
+        if turn:
+            work = partial(_own, planned, turn, answer)
+            own = await beside_the_loop(work, characters=len(answer), most=_LONG)
         texts |= own
         off_record = {UUID(each["message_id"]) for each in planned["messages"] if each.get("off_record")}
         if planned["own"] == "off the record":
@@ -105,10 +85,10 @@ class Hiding:
         }
         await self.lock(connection, owner)
         part = replace(trigger, details={**trigger.details, "part_of": operation_id})
-        removes = any(each["action"] != "add" for each in planned["items"])
-        but = exchange.conversation_id if exchange else None
+        removes = any(each.action != "add" for each in planned["items"])
+        but = turn.conversation_id if turn else None
         old = await self._retract(connection, values) if texts or planned["episodes"] else None
-        written = await self._write_each(connection, owner, planned, part, exchange)
+        written = await self._write(connection, owner, planned, part)
         entry = _entry(owner, planned, trigger, written, old)
         await self._log.append_all(connection, owner.tenant_id, owner.user_id, [entry])
         await self._change_items(connection, owner, planned, part)
@@ -128,18 +108,17 @@ class Hiding:
         for place, (planned, trigger) in enumerate(additions):
             part = replace(trigger, details={**trigger.details, "part_of": planned["change"]["operation_id"]})
             try:
-                written = await self._write_each(connection, owner, planned, part, None)
+                written = await self._write(connection, owner, planned, part)
             except InvalidInput as error:
                 refused[place] = error
                 continue
             entry = _entry(owner, planned, trigger, written)
             if planned["items"]:
-                items.append(AddedItem(ItemChange(**planned["items"][0]), part, entry))
+                items.append(AddedItem(planned["items"][0], part, entry))
                 places.append(place)
             else:
                 entries.append(entry)
-        if entries:
-            await self._log.append_all(connection, owner.tenant_id, owner.user_id, entries)
+        await self._log.append_all(connection, owner.tenant_id, owner.user_id, entries)
         for place, why in zip(places, await self._core.add_items(connection, owner, items), strict=True):
             refused[place] = why
         return refused
@@ -175,10 +154,7 @@ class Hiding:
             await rows.run(sql.WITHDRAW_PARTS)
             archived = await rows.firsts(sql.WITHDRAW_TOPICS)
             await rows.run(sql.WITHDRAW_DAYS, visit_ids=await rows.firsts(sql.WITHDRAW_VISITS))
-            for task, conversations in (
-                (self._remaking.summarise, summarised),
-                (self._remaking.archive, archived),
-            ):
+            for task, conversations in ((SUMMARISE, summarised), (ARCHIVE, archived)):
                 for of in dict.fromkeys(conversations):
                     tenant_id = owner.tenant_id
                     await self._jobs.defer(connection, task, tenant_id=tenant_id, one_of=of, conversation_id=of)
@@ -205,29 +181,6 @@ class Hiding:
             await connection.execute(statement, values)
         await self.remake(connection, owner, message_ids, everywhere=everywhere)
 
-    async def take_back(
-        self,
-        connection: Connection,
-        owner: Owner,
-        section: str,
-        changed: tuple[Mapping[str, Any] | None, Mapping[str, Any] | None],
-        why: Mapping[str, Any],
-        **details: str,
-    ) -> bool:
-        """Take a logged change of core memory back where it was made; return whether that is all of it.
-
-        Raises:
-            InvalidInput: the section has filled up since.
-        """
-        expert_id = why.get("expert_id")
-        whose = replace(owner, expert_id=UUID(expert_id) if expert_id else owner.expert_id, space_id=space_of(why))
-        trigger = Trigger("user", expert_id=whose.expert_id, details=details)
-        return await self._core.take_back(connection, whose, section, changed, trigger)
-
-    async def file_again(self, connection: Connection, owner: Owner) -> None:
-        """Have what comes back into memory filed."""
-        await defer_filing(self._jobs, connection, owner.tenant_id, owner.user_id, delay_s=0)
-
     async def _retract(self, connection: Connection, values: dict[str, Any]) -> dict[str, Any]:
         """Mark messages and episodes; return what they were before."""
         rows = Rows(connection, values)
@@ -251,46 +204,31 @@ class Hiding:
         if not made:
             return []
         instead = {each: _holds_instead(each, made) for each in made}
-        back = await rows.all(sql.UNMERGE, made=list(made), instead=list(instead.values()))
-        return [
-            {"id": str(row[0]), "superseded_by": str(row[1]), "instead": holds and str(holds)}
-            for row in back
-            for holds in [instead[row[1]]]
-        ]
+        return await rows.firsts(sql.UNMERGE, made=list(made), instead=list(instead.values()))
 
     async def _change_items(
         self, connection: Connection, owner: Owner, planned: PlannedChange, trigger: Trigger
     ) -> None:
         if planned["items"]:
-            changes = [ItemChange(**each) for each in planned["items"]]
             for whose in [owner.shared, owner] if planned["reaches_shared"] and owner.space_id else [owner]:
-                await self._core.change_items(connection, whose, changes, trigger)
-
-    async def _write_each(
-        self,
-        connection: Connection,
-        owner: Owner,
-        planned: PlannedChange,
-        trigger: Trigger,
-        exchange: EndedExchange | None,
-    ) -> list[str]:
-        """Write the memories of a plan; return their ids."""
-        return [str(await self._write(connection, owner, text, trigger, exchange)) for text in planned["written"]]
+                await self._core.change_items(connection, whose, planned["items"], trigger)
 
     async def _write(
-        self, connection: Connection, owner: Owner, text: str, trigger: Trigger, exchange: EndedExchange | None
-    ) -> UUID:
-        """Write a memory that found no room in core memory, or is of an event."""
-        source = exchange.message_id if exchange else trigger.message_id
-        new = NewEpisode(
-            content=text,
-            episode_type="context",
-            importance=IMPORTANCE["preference"],
-            origin="user_said",
-            source_message_ids=[source] if source else [],
-            conversation_id=exchange.conversation_id if exchange else trigger.conversation_id,
-        )
-        return await self._episodes.add(connection, owner, new, trigger)
+        self, connection: Connection, owner: Owner, planned: PlannedChange, trigger: Trigger
+    ) -> list[str]:
+        """Write the memories of a plan, which found no room in core memory or are of events; return their ids."""
+        ids = []
+        for text in planned["written"]:
+            new = NewEpisode(
+                content=text,
+                episode_type="context",
+                importance=IMPORTANCE["preference"],
+                origin="user_said",
+                source_message_ids=[trigger.message_id] if trigger.message_id else [],
+                conversation_id=trigger.conversation_id,
+            )
+            ids.append(str(await self._episodes.add(connection, owner, new, trigger)))
+        return ids
 
 
 def only_adds(planned: PlannedChange) -> bool:
@@ -302,7 +240,7 @@ def only_adds(planned: PlannedChange) -> bool:
         and not planned["messages"]
         and not planned["episodes"]
         and len(items) < 2  # noqa: PLR2004
-        and all(each["action"] == "add" for each in items)
+        and all(each.action == "add" for each in items)
     )
 
 
@@ -331,27 +269,20 @@ def _entry(
     return Entry(operation, why, UUID(operation_id) if operation_id else None)
 
 
-def space_of(trigger: Mapping[str, Any]) -> UUID | None:
-    """The space that an operation of the log changed; None = what all spaces share."""
-    space_id = trigger.get("space_id")
-    return UUID(space_id) if space_id else None
-
-
-def _own(planned: PlannedChange, exchange: EndedExchange) -> dict[UUID, str | None]:
+def _own(planned: PlannedChange, turn: OpenTurn, answer: str) -> dict[UUID, str | None]:
     """What memory keeps of the turn that asked for the change."""
     if planned["own"] == "keep":
         return {}
     texts = {UUID(each["message_id"]): each["memory_text"] for each in planned["messages"]}
-    if exchange.message_id in texts:  # it was looked at when the answer was complete
-        return {key: text for key, text in texts.items() if key in {exchange.message_id, exchange.answer_id}}
-    kept: dict[UUID, str | None] = {exchange.message_id: planned["own_text"]}
-    if exchange.answer_id:
+    message_id, answer_id = turn.user_message_id, turn.answer_message_id if answer else None
+    if message_id in texts:  # it was looked at when the answer was complete
+        return {key: text for key, text in texts.items() if key in {message_id, answer_id}}
+    kept: dict[UUID, str | None] = {message_id: planned["own_text"]}
+    if answer_id:
         left = ""
         if planned["own_text"] and planned["own"] == "leave out":
-            left = (
-                sentences_without(exchange.answer, planned["removed"]) if planned["removed"] else exchange.answer
-            )
-        kept[exchange.answer_id] = left or None
+            left = sentences_without(answer, planned["removed"]) if planned["removed"] else answer
+        kept[answer_id] = left or None
     return kept
 
 

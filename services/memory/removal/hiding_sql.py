@@ -111,8 +111,9 @@ WITH before AS (
         archived_by = merged.archived_by, indexed_at = NULL
     FROM before, unnest(%(made)s::uuid[], %(instead)s::uuid[]) AS holds (made, by), episodes merged
     WHERE e.id = before.id AND holds.made = before.superseded_by AND merged.id = before.superseded_by
+    RETURNING e.id, before.superseded_by, holds.by
 )
-SELECT id, superseded_by FROM before
+SELECT jsonb_build_object('id', id, 'superseded_by', superseded_by, 'instead', by) FROM changed
 """
 
 # Memories that an operation wrote.
@@ -180,10 +181,6 @@ FROM conversations c
 WHERE c.id = e.conversation_id AND e.tenant_id = %(tenant_id)s AND c.user_id = %(user_id)s
   AND c.id IS DISTINCT FROM %(but)s
   AND (c.id = ANY(%(conversation_ids)s) OR %(everywhere)s AND (e.core_memory <> '{}' OR e.persona_card <> ''))
-"""
-
-ADD_OPERATION_VALUES: LiteralString = """
-UPDATE memory_operations SET old_value = %(old)s WHERE id = %(operation_id)s AND tenant_id = %(tenant_id)s
 """
 
 # --- undoing

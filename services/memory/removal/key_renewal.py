@@ -6,7 +6,6 @@ the user that it has sealed is sealed with the new one, and the old one is destr
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, LiteralString
 from uuid import UUID
 
@@ -84,9 +83,11 @@ class KeyRenewal:
         async with self._database.tenant(tenant_id) as connection:
             tables = await columns_of_tables(connection)
         for table, columns in tables:
-            again = _Table(tenant_id, user_id, table, columns)
-            while again.is_of_users and (rows := await self._reseal_some(again, old, new)):
-                count += rows
+            sealed = {name: kind for name, kind in columns.items() if kind in _SEALED_TYPES}
+            if sealed and rows_of_user(table) != OF_NOBODY:
+                count += await self._reseal_table(
+                    {"tenant_id": tenant_id, "user_id": user_id}, table, sealed, old, new
+                )
         for each in old:
             await asyncio.to_thread(keys.destroy_renewed, each)
         return count
@@ -132,74 +133,49 @@ class KeyRenewal:
         except TimeoutError:
             raise Unavailable("A transaction does not end; the old key is kept until it does.") from None
 
-    async def _reseal_some(self, table: "_Table", old: Sequence[DataKey], new: DataKey) -> int:
-        """Seal some rows of a table again, in one transaction; return how many."""
+    async def _reseal_table(
+        self, owner: dict[str, Any], table: str, columns: dict[str, str], old: Sequence[DataKey], new: DataKey
+    ) -> int:
+        """Seal again what a user's rows of a table hold in columns, by their types; return how many rows."""
         patterns = [f"%{key.beginning}%" for key in old] + [f"%{(DIGEST_MARK + key.id).hex()}%" for key in old]
-        values = {**table.values, "patterns": patterns, "most": _ROWS_AT_ONCE}
-        async with self._database.tenant(table.tenant_id, statement_s=UNHURRIED_S) as connection:
-            rows = await (await connection.execute(table.select(), values)).fetchall()
-            for place, _, _, *contents in rows:
-                changed = {
-                    name: again
-                    for name, content in zip(table.sealed, contents, strict=True)
-                    if content is not None
-                    and (again := _again(content.decode(), table.columns[name], old, new)) is not None
-                }
-                await connection.execute(table.update(list(changed)), {**changed, "place": place})
-            if rows and table.name in _VERSIONED:
-                kept = {**table.values, "ids": [row[1] for row in rows], "since": rows[0][2]}
-                await connection.execute(_NO_VERSIONS, kept)
-        return len(rows)
-
-
-@dataclass(frozen=True)
-class _Table:
-    """A table of which the rows of a user are sealed again."""
-
-    tenant_id: UUID
-    user_id: UUID
-    name: str
-    columns: dict[str, str]
-
-    @property
-    def values(self) -> dict[str, Any]:
-        """Whose rows, as parameters."""
-        return {"tenant_id": self.tenant_id, "user_id": self.user_id}
-
-    @property
-    def sealed(self) -> list[str]:
-        """Columns that may be sealed."""
-        return [name for name, kind in self.columns.items() if kind in _SEALED_TYPES]
-
-    @property
-    def is_of_users(self) -> bool:
-        """Whether its rows are users', and have a column that may be sealed."""
-        return bool(self.sealed) and rows_of_user(self.name) != OF_NOBODY
-
-    def select(self) -> sql.Composed:
-        """The statement that locks some rows in which something is sealed with an old key."""
-        return sql.SQL(
+        values = {**owner, "patterns": patterns, "most": _ROWS_AT_ONCE}
+        name = sql.Identifier(table)
+        select = sql.SQL(
             "SELECT ctid::text, {id}, clock_timestamp(), {columns} FROM {table} t"
             " WHERE {own} AND t::text LIKE ANY(%(patterns)s) ORDER BY ctid LIMIT %(most)s FOR UPDATE"
         ).format(
-            id=sql.SQL("t.id" if self.name in _VERSIONED else "NULL::uuid"),
-            table=sql.Identifier(self.name),
-            own=sql.SQL(rows_of_user(self.name)),
+            id=sql.SQL("t.id" if table in _VERSIONED else "NULL::uuid"),
+            table=name,
+            own=sql.SQL(rows_of_user(table)),
             # As bytes: a text would be opened on its way.
             columns=sql.SQL(", ").join(
-                sql.SQL("convert_to(t.{}::text, 'UTF8')").format(sql.Identifier(name)) for name in self.sealed
+                sql.SQL("convert_to(t.{}::text, 'UTF8')").format(sql.Identifier(column)) for column in columns
             ),
         )
-
-    def update(self, names: Sequence[str]) -> sql.Composed:
-        """The statement that replaces columns of one row."""
-        assignments = sql.SQL(", ").join(
-            sql.SQL("{} = {}::{}").format(sql.Identifier(name), sql.Placeholder(name), sql.SQL(self.columns[name]))
-            for name in names
-        )
-        return sql.SQL("UPDATE {} SET {} WHERE ctid = {}::tid").format(
-            sql.Identifier(self.name), assignments, sql.Placeholder("place")
-        )
+        count = 0
+        while True:
+            async with self._database.tenant(owner["tenant_id"], statement_s=UNHURRIED_S) as connection:
+                rows = await (await connection.execute(select, values)).fetchall()
+                for place, _, _, *contents in rows:
+                    changed = {
+                        column: again
+                        for (column, kind), content in zip(columns.items(), contents, strict=True)
+                        if content is not None and (again := _again(content.decode(), kind, old, new)) is not None
+                    }
+                    assigned = sql.SQL(", ").join(
+                        sql.SQL("{} = {}::{}").format(
+                            sql.Identifier(column), sql.Placeholder(column), sql.SQL(columns[column])
+                        )
+                        for column in changed
+                    )
+                    update = sql.SQL("UPDATE {} SET {} WHERE ctid = %(place)s::tid").format(name, assigned)
+                    await connection.execute(update, {**changed, "place": place})
+                if rows and table in _VERSIONED:
+                    kept = {**owner, "ids": [row[1] for row in rows], "since": rows[0][2]}
+                    await connection.execute(_NO_VERSIONS, kept)
+            if not rows:
+                return count
+            count += len(rows)
 
 
 def _again(content: str, kind: str, old: Sequence[DataKey], new: DataKey) -> Sealed | None:

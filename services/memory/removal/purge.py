@@ -7,10 +7,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 from services.encryption.marks import WordsDigest, WordsJson, all_words
-from services.memory.blocks import Change
 from services.memory.items import item_text, values_of
-from services.memory.model import Memory
-from services.memory.remainders import Words, words_of
 from services.memory.removal import purge_sql as sql
 from services.memory.removal.tables import Rows
 from services.memory.removal.targets import TargetPlan, ValueTarget, without_topic
@@ -30,7 +27,6 @@ class Purged:
     """Those that were deleted, as a whole or in part."""
     titles: list[str] = field(default_factory=list)
     prompts: int = 0
-    conversation_ids: list[UUID] = field(default_factory=list)
     turn_ids: list[UUID] = field(default_factory=list)
 
 
@@ -50,13 +46,11 @@ class Purge(Rows):
         )
         self._plan = plan
 
-    async def remove(self, before: Mapping[UUID, Mapping[str, Any]], *, delete_messages: bool) -> Purged:
-        """Purge; `before` is the content of each section of core memory before the retraction."""
+    async def remove(self, *, delete_messages: bool) -> Purged:
+        """Purge."""
         places = await self.all(sql.PLACES)
-        purged = Purged(
-            conversation_ids=sorted({row[0] for row in places}), turn_ids=sorted({row[1] for row in places})
-        )
-        self.values |= {"conversation_ids": purged.conversation_ids, "turn_ids": purged.turn_ids}
+        purged = Purged(turn_ids=sorted({row[1] for row in places}))
+        self.values |= {"conversation_ids": list({row[0] for row in places}), "turn_ids": purged.turn_ids}
         [(purged.prompts,)] = await self.all(sql.PROMPTS)
         await self.run(sql.KEEP_OUT)
         purged.episodes = [(row[0], row[1]) for row in await self.all(sql.EPISODES)]
@@ -64,7 +58,7 @@ class Purge(Rows):
         await self.run(sql.SCRUB_EPISODE_OPERATIONS, episode_ids=[row[0] for row in purged.episodes])
         await self.run(sql.SCRUB_COMMANDS_ABOUT)
         await self.run(sql.SCRUB_TURN_OPERATIONS)
-        purged.values = await self._core_memory(before)
+        purged.values = await self._core_memory()
         noted = await self._notes([each.text for each in purged.values])
         purged.turn_ids = sorted({*purged.turn_ids, *noted})
         await self.run(sql.TURNS)
@@ -97,22 +91,21 @@ class Purge(Rows):
             told = [version_id for version_id, text in texts if without_topic(text, topic) is not None]
             await self.run(sql.REMOVE_VERSIONS, version_ids=told)
 
-    async def _core_memory(self, before: Mapping[UUID, Mapping[str, Any]]) -> list[ValueTarget]:
+    async def _core_memory(self) -> list[ValueTarget]:
         """Take gone values out of the history and the log of each section; return those that held until now."""
         removed = []
         for block_id, section, expert_id, space_id, content in await self.all(sql.BLOCKS):
-            rows = await self.all(sql.HISTORY, block_id=block_id)
-            history = [Change(*row) for row in rows]
-            held = set(values_of(before.get(block_id, {}))) - set(values_of(content))
+            known = {(each.field, each.text): each for each in self._plan.values if each.block_id == block_id}
+            left = set(values_of(content))
+            held = {named for named, value in known.items() if value.holds} - left
             removed += [ValueTarget(section, *value) for value in sorted(held)]
-            gone = frozenset(held | self._told(history) - set(values_of(content)))
+            gone = frozenset(held | {named for named, value in known.items() if self._plan.names(value)} - left)
             if not gone:
                 continue
-            for change in history:
-                old, new = _jsonb(change.old, gone), _jsonb(change.new, gone)
-                if (old and old.obj, new and new.obj) != (change.old, change.new):
-                    version = {"block_id": block_id, "version": change.version}
-                    await self.run(sql.REWRITE_VERSION, **version, old=old, new=new)
+            for version, *was in await self.all(sql.HISTORY, block_id=block_id):
+                old, new = (_jsonb(each, gone) for each in was)
+                if [old and old.obj, new and new.obj] != was:
+                    await self.run(sql.REWRITE_VERSION, block_id=block_id, version=version, old=old, new=new)
             whose = {"section": section, "expert_id": expert_id, "space_id": space_id}
             for operation_id, old, new in await self.all(sql.SECTION_OPERATIONS, **whose):
                 await self.run(
@@ -132,19 +125,6 @@ class Purge(Rows):
             found = [row[0] for row in await self.all(notes) if _repeats(row[1:], gone)]
             await self.run(scrub, ids=found)
         return found
-
-    def _told(self, history: Sequence[Change]) -> set[tuple[str, str]]:
-        """Values that any version had and that the messages brought in, or that speak of what is forgotten."""
-        every = {
-            value for change in history for side in (change.old, change.new) for value in values_of(side or {})
-        }
-        brought, whole = _brought_in(history), set(self._plan.whole)
-        return {
-            value
-            for value in every
-            if _speaks_of(self._plan.topic, *value)
-            or (value in brought and brought[value].trigger_message_id in whole)
-        }
 
 
 def word_digest(kind: Literal["episode", "value", "title"], *said: str) -> bytes:
@@ -182,16 +162,3 @@ def _repeats(noted: Any, values: Sequence[str]) -> bool:
     if isinstance(noted, Mapping):
         noted = noted.values()
     return isinstance(noted, Iterable) and any(_repeats(each, values) for each in noted)
-
-
-def _brought_in(history: Sequence[Change]) -> dict[tuple[str, str], Change]:
-    """Return the last change that brought each value in, of a history that is the newest first."""
-    brought: dict[tuple[str, str], Change] = {}
-    for change in history:
-        for value in set(values_of(change.new or {})) - set(values_of(change.old or {})):
-            brought.setdefault(value, change)
-    return brought
-
-
-def _speaks_of(topic: Words | None, field: str, text: str) -> bool:
-    return topic is not None and topic.covered_by(words_of(Memory("value", "", text, field=field)))

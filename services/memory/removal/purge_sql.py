@@ -7,10 +7,6 @@ SELECT DISTINCT m.conversation_id, m.turn_id FROM messages m
 WHERE m.id = ANY(%(message_ids)s) AND m.tenant_id = %(tenant_id)s
 """
 
-EXPERTS: LiteralString = """
-SELECT expert_id FROM core_memory_generations WHERE user_id = %(user_id)s AND tenant_id = %(tenant_id)s
-"""
-
 PROMPTS: LiteralString = """
 SELECT count(*) FROM turns t JOIN conversations c ON c.id = t.conversation_id
 WHERE c.user_id = %(user_id)s AND t.tenant_id = %(tenant_id)s AND t.prompt IS NOT NULL
@@ -123,8 +119,7 @@ WHERE b.tenant_id = %(tenant_id)s AND b.user_id = %(user_id)s
 """
 
 HISTORY: LiteralString = """
-SELECT h.version, h.old, h.new, h.actor, h.trigger_message_id, h.at FROM core_memory_history h
-WHERE h.block_id = %(block_id)s AND h.tenant_id = %(tenant_id)s ORDER BY h.version DESC
+SELECT version, old, new FROM core_memory_history WHERE block_id = %(block_id)s AND tenant_id = %(tenant_id)s
 """
 
 REWRITE_VERSION: LiteralString = """

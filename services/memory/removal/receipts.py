@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, LiteralString
 from uuid import UUID
 
-import psycopg
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import (
@@ -23,7 +22,7 @@ from cryptography.hazmat.primitives.serialization import (
 from psycopg.rows import dict_row
 
 from services.encryption.private_files import make_file
-from services.errors import ConfigurationError, InvalidInput, NotFound
+from services.errors import ConfigurationError, InvalidInput
 from services.identity.tenants import user_id_of
 from services.platform.connections import Connection
 from services.platform.postgres import Database
@@ -127,10 +126,7 @@ class Receipts:
             "signature": self.key.sign(text),
             "public_key": self.key.public,
         }
-        try:
-            await connection.execute(_ADD, values)
-        except psycopg.errors.ForeignKeyViolation as error:
-            raise NotFound("The user was erased in the meantime.") from error
+        await connection.execute(_ADD, values)
 
     async def list(
         self, tenant_id: UUID, user: str, *, after: tuple[datetime, UUID] | None = None, limit: int

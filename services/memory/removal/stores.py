@@ -4,9 +4,9 @@ A removal is one transaction in PostgreSQL, which also defers the jobs that remo
 is down at this moment does not keep it from being completed. The same is tried at once, too.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, LiteralString, Protocol, TypeVar
+from typing import Any, Literal, LiteralString, TypeVar
 from uuid import UUID
 
 import structlog
@@ -14,7 +14,6 @@ import structlog
 from services.errors import Unavailable
 from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
-from services.memory.cache import CoreMemoryCache
 from services.memory.episodes.episode import FORGET
 from services.memory.episodes.index import EpisodeIndex
 from services.memory.operations import OperationLog
@@ -37,22 +36,10 @@ Reason = Literal["cancelled", "forgotten"]
 log = structlog.get_logger(__name__)
 
 
-class StopsTurns(Protocol):
-    """Stops turns."""
-
-    async def stop_all(self, tenant_id: UUID, turn_ids: Sequence[UUID], reason: Reason) -> list[UUID]:
-        """Stop turns wherever they run; return those that do not end soon."""
-
-
-class TurnEvents(Protocol):
-    """The events of turns."""
-
-    async def delete(self, turn_ids: Iterable[UUID]) -> int:
-        """Delete those of some turns; return the number of turns that had any.
-
-        Raises:
-            Unavailable: Redis does not answer.
-        """
+StopTurns = Callable[[UUID, Sequence[UUID], Reason], Awaitable[list[UUID]]]
+"""Stops turns of a tenant wherever they run; returns those that do not end soon."""
+DeleteEvents = Callable[[Sequence[UUID]], Awaitable[int]]
+"""Deletes the events of turns, unless Redis is `Unavailable`; returns the number of turns that had any."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +49,6 @@ class Left:
     user_id: UUID
     turns: Sequence[tuple[UUID, bool]] = ()
     """Turns that may have events, and whether each goes on: its process writes until it learns of the removal."""
-    expert_ids: Sequence[UUID] = ()
-    """Experts whose cached core memory is outdated."""
     episode_ids: Sequence[UUID] = ()
     base_ids: Sequence[UUID] = ()
     """Documents of conversations, whose passages are indexed."""
@@ -84,9 +69,8 @@ class RemovalStores:
     def __init__(
         self,
         database: Database,
-        leases: StopsTurns,
-        events: TurnEvents,
-        core_memory: CoreMemoryCache,
+        stop_turns: StopTurns,
+        delete_events: DeleteEvents,
         index: EpisodeIndex,
         operations: OperationLog,
         jobs: JobQueue,
@@ -100,11 +84,10 @@ class RemovalStores:
         user's id once rows are gone.
         """
         self.database = database
-        self._leases = leases
+        self._stop_turns = stop_turns
         self.index = index
         self.operations = operations
-        self._events = events
-        self._core_memory = core_memory
+        self._delete_events = delete_events
         self.jobs = jobs
         self._on_removed = on_removed
         self.recent_s = float(_LONGEST_TURN_S + events_keep_s)
@@ -118,7 +101,7 @@ class RemovalStores:
             turns = await Rows(connection, values).recent_turns(whole, recent_s=0)
         unfinished = [turn_id for turn_id, goes_on in turns if goes_on]
         # What they still write is removed, too.
-        if left := await self._leases.stop_all(tenant_id, unfinished, reason):
+        if left := await self._stop_turns(tenant_id, unfinished, reason):
             log.warning("turns of what is removed do not end", turn_ids=[str(each) for each in left])
         return unfinished
 
@@ -126,12 +109,10 @@ class RemovalStores:
         self,
         tenant_id: UUID,
         removed: Callable[[Connection], Awaitable[tuple[Result, Left | None]]],
-        last: Callable[[], Awaitable[None]] | None = None,
     ) -> tuple[Result, Counts, list[str]]:
         """Remove from PostgreSQL what `removed` does, then what that leaves in the other stores.
 
-        `removed` works in one transaction and returns its result with what is left, None where nothing went;
-        `last` is called before the commit.
+        `removed` works in one transaction and returns its result with what is left, None where nothing went.
 
         Returns:
             The result, counts of the other stores, and the stores that did not answer.
@@ -141,8 +122,6 @@ class RemovalStores:
             result, left = await removed(connection)
             if left is not None:
                 await self._defer(connection, tenant_id, left)
-            if last is not None:
-                await last()
             return result, left
 
         # A turn elsewhere may recall the same episodes at this moment.
@@ -162,7 +141,7 @@ class RemovalStores:
             )
         unfinished = [turn_id for turn_id, goes_on in left.turns if goes_on]
         for turn_ids, delay_s in ((left.turn_ids, 0.0), (unfinished, self.recent_s)):
-            if turn_ids or (not delay_s and (left.expert_ids or left.whole_user)):
+            if turn_ids or (left.whole_user and not delay_s):
                 await self.jobs.defer(
                     connection,
                     ERASE_TRACES,
@@ -170,7 +149,6 @@ class RemovalStores:
                     delay_s=delay_s,
                     user_id=left.user_id,
                     turn_ids=turn_ids,
-                    expert_ids=list(left.expert_ids),
                     whole_ids=[left.user_id] if left.whole_user else [],
                 )
         await connection.execute(_TELL_FORGOTTEN, {"user_id": left.user_id})
@@ -181,27 +159,22 @@ class RemovalStores:
         removed: Counts = {}
         pending = []
         try:
-            removed["redis"] = await self._remove_traces(left.user_id, left.turn_ids, left.expert_ids)
+            removed["redis"] = {"turn_events": await self._remove_events(left.turn_ids)}
         except Unavailable:
             pending.append("redis")
+        units = None if left.whole_user else left.episode_ids
+        is_indexed = left.is_indexed if left.whole_user else bool(units)
         try:
-            removed["milvus"] = {"units": await self._forget_units(left)}
+            removed["milvus"] = {"units": await self.index.forget(left.user_id, units) if is_indexed else 0}
         except Unavailable:
             pending.append("milvus")
         return removed, pending
 
-    async def _forget_units(self, left: Left) -> int:
-        if left.whole_user:
-            return await self.index.forget(left.user_id) if left.is_indexed else 0
-        return await self.index.forget(left.user_id, left.episode_ids) if left.episode_ids else 0
-
-    async def _remove_traces(
-        self, user_id: UUID, turn_ids: Sequence[UUID], expert_ids: Sequence[UUID]
-    ) -> dict[str, int]:
+    async def _remove_events(self, turn_ids: Sequence[UUID]) -> int:
         removed = 0
         for start in range(0, len(turn_ids), _KEYS_AT_ONCE):
-            removed += await self._events.delete(turn_ids[start : start + _KEYS_AT_ONCE])
-        return {"turn_events": removed, "core_memory": await self._core_memory.delete(user_id, expert_ids)}
+            removed += await self._delete_events(turn_ids[start : start + _KEYS_AT_ONCE])
+        return removed
 
     async def _erase(
         self,
@@ -209,14 +182,14 @@ class RemovalStores:
         *,
         user_id: UUID,
         turn_ids: list[UUID],
-        expert_ids: Sequence[UUID] = (),
         whole_ids: Sequence[UUID] = (),
+        **_: list[UUID],
     ) -> None:
         """Remove traces; `whole_ids` is the user where everything of theirs goes."""
-        ids = {"turn_ids": list(turn_ids), "expert_ids": list(expert_ids), "whole_ids": list(whole_ids)}
+        ids = {"turn_ids": list(turn_ids), "whole_ids": list(whole_ids)}
         left = "traces of what was removed are left"
         async with self.jobs.until_done(job, ERASE_TRACES, left, user_id=user_id, **ids):
-            await self._remove_traces(user_id, turn_ids, expert_ids)
+            await self._remove_events(turn_ids)
             if whole_ids:
                 # Who writes into the index now may have read episodes that are gone: it ends first.
                 async with self.database.only_one(WRITING, wait=True):

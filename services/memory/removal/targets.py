@@ -1,23 +1,28 @@
 """Targets of a forgetting, and the messages, memories and values that each of them names."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from typing import Any, LiteralString
+from typing import Annotated, Any, LiteralString
 from uuid import UUID
 
 from psycopg.rows import tuple_row
+from pydantic import ConfigDict, Field
 
 from services.errors import InvalidInput, NotFound
 from services.memory.blocks import Owner
+from services.memory.content import SECTION_PATTERN
 from services.memory.core_sql import OWNER
-from services.memory.core_values import CoreValues
+from services.memory.core_values import CoreValue, CoreValues
 from services.memory.items import removed_value
+from services.memory.model import ChangeRequest, Memory
+from services.memory.operations import Trigger
+from services.memory.planner import ChangePlanner
 from services.memory.plans import new_plan
-from services.memory.remainders import Words, without
+from services.memory.remainders import Words, without, words_of
 from services.platform.postgres import Database
 from services.time_reference.local_days import bounds
-from state.memory import PlannedChange, PlannedItem
+from state.memory import ItemChange, PlannedChange
 
 KINDS = ("message_id", "episode_id", "value", "conversation_id", "day", "since", "topic")
 _MOST_RETRACTED = 5000
@@ -65,9 +70,12 @@ ORDER BY expert_id, space_id
 class ValueTarget:
     """A single value of core memory."""
 
-    section: str
-    field: str
-    text: str
+    __pydantic_config__ = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+
+    section: Annotated[str, Field(pattern=SECTION_PATTERN)]
+    field: Annotated[str, Field(min_length=1, max_length=200)]
+    """Of what is nested, the names joined by dots."""
+    text: Annotated[str, Field(min_length=1, max_length=4096)]
 
 
 @dataclass(frozen=True)
@@ -82,12 +90,15 @@ class Target:
     day: date | None = None
     """In the user's time zone."""
     since: datetime | None = None
+    """Everything said from then on, and before `until`."""
     until: datetime | None = None
-    """With `since`: the end of the time span, itself not included; None = now."""
+    """Itself not included; None = now."""
     topic: str | None = None
+    """A description in the user's words."""
     expert: str | None = None
     """Whose memory; None = that of all experts, and of `default` for a value."""
     space: str | None = None
+    """Of a value: its space."""
 
     @property
     def kind(self) -> str:
@@ -116,6 +127,8 @@ class TargetPlan:
     """What memory withdraws, by whose memory it is."""
     messages: dict[UUID, str | None]
     """Every message concerned, also those that memory no longer knows, with what stays of it; None = nothing."""
+    values: Sequence[CoreValue]
+    """Every value that core memory has or had."""
     topic: Words | None = None
     """Of a description: the words that are sought in values that no longer hold."""
 
@@ -129,18 +142,22 @@ class TargetPlan:
         """Messages of which nothing stays."""
         return [message_id for message_id, kept in self.messages.items() if kept is None]
 
-
-PlanTopic = Callable[[Owner, str], Awaitable[PlannedChange]]
-"""Plans to forget what words of a user name, in the memory of one owner."""
+    def names(self, value: CoreValue) -> bool:
+        """Return whether a value was brought in by what goes, or speaks of it."""
+        if value.message_id is not None and self.messages.get(value.message_id, "") is None:
+            return True
+        return self.topic is not None and self.topic.covered_by(
+            words_of(Memory("value", "", value.text, field=value.field))
+        )
 
 
 class TargetPlanner:
     """Finds what targets name."""
 
-    def __init__(self, database: Database, values: CoreValues, plan_topic: PlanTopic) -> None:
+    def __init__(self, database: Database, values: CoreValues, planner: ChangePlanner) -> None:
         self._database = database
         self._values = values
-        self._plan_topic = plan_topic
+        self._planner = planner
 
     async def plan(self, tenant_id: UUID, user: str, target: Target) -> TargetPlan:
         """Find what a target names.
@@ -159,48 +176,45 @@ class TargetPlanner:
         if expert is not None and expert_id is None:
             raise NotFound(f"There is no expert {expert!r}.")
         ids = {"tenant_id": tenant_id, "user": user, "user_id": user_id, "expert_id": expert_id}
+        known = await self._values.read(tenant_id, user_id)
         if target.topic is not None:
-            return await self._topic(ids, target.topic)
+            return await self._topic(ids, known, target.topic)
         if target.value is not None:
             owner = Owner(tenant_id, user_id, expert_id, space_id)
-            return await self._value(owner, target.value, has_space=space_id is not None or target.space is None)
+            has_space = space_id is not None or target.space is None
+            return self._value(owner, known, target.value, has_space=has_space)
         if target.episode_id is not None:
-            return await self._episode(ids, target.episode_id)
+            return await self._episode(ids, known, target.episode_id)
         since, until = target.since, target.until
         if target.day is not None:
             since, until = bounds(target.day, target.day, timezone)
-        return await self._messages(ids, target, since, until)
-
-    async def _messages(
-        self, ids: dict[str, Any], target: Target, since: datetime | None, until: datetime | None
-    ) -> TargetPlan:
-        values = {
-            **ids,
-            "message_id": target.message_id,
-            "conversation_id": target.conversation_id,
-            "since": since,
-            "until": until,
-        }
-        rows = await self._database.fetch(ids["tenant_id"], _MESSAGES, values, tuple_row)
+        span = {"since": since, "until": until}
+        named = {"message_id": target.message_id, "conversation_id": target.conversation_id}
+        rows = await self._database.fetch(tenant_id, _MESSAGES, {**ids, **named, **span}, tuple_row)
         if not rows:
             raise NotFound("There is no such message of the user.")
-        return await self._of_messages(ids, [row[0] for row in rows], known=[row[0] for row in rows if row[2]])
+        remembered = [row[0] for row in rows if row[2]]
+        return await self._of_messages(ids, known, [row[0] for row in rows], remembered)
 
     async def _of_messages(
-        self, ids: dict[str, Any], message_ids: Sequence[UUID], known: Sequence[UUID]
+        self,
+        ids: dict[str, Any],
+        known: Sequence[CoreValue],
+        message_ids: Sequence[UUID],
+        remembered: Sequence[UUID],
     ) -> TargetPlan:
         """The plan to forget messages as a whole, with the values of core memory that they brought in."""
         tenant_id, user_id = ids["tenant_id"], ids["user_id"]
-        by_owner: dict[Owner, list[PlannedItem]] = {}
+        by_owner: dict[Owner, list[ItemChange]] = {}
         brought_in = set(message_ids)
-        for value in await self._values.read(tenant_id, user_id):
+        for value in known:
             if value.holds and value.message_id in brought_in:
                 owner = Owner(tenant_id, user_id, value.expert_id, value.space_id)
                 by_owner.setdefault(owner, []).append(removed_value(value.section, value.field, value.text))
         first = next(iter(by_owner), None) or Owner(tenant_id, user_id, await self._any_expert(ids))
-        changes = [(first, planned_removal(messages=known, items=by_owner.pop(first, [])))]
+        changes = [(first, planned_removal(messages=remembered, items=by_owner.pop(first, [])))]
         changes += [(owner, planned_removal(items=removals)) for owner, removals in by_owner.items()]
-        return TargetPlan(tenant_id, user_id, changes, dict.fromkeys(message_ids))
+        return TargetPlan(tenant_id, user_id, changes, dict.fromkeys(message_ids), known)
 
     async def _any_expert(self, ids: dict[str, Any]) -> UUID:
         owners = await self._database.fetch(ids["tenant_id"], _OWNERS, ids, tuple_row)
@@ -209,36 +223,37 @@ class TargetPlanner:
         expert_id: UUID = owners[0][0]
         return expert_id
 
-    async def _episode(self, ids: dict[str, Any], episode_id: UUID) -> TargetPlan:
+    async def _episode(self, ids: dict[str, Any], known: Sequence[CoreValue], episode_id: UUID) -> TargetPlan:
         tenant_id, user_id = ids["tenant_id"], ids["user_id"]
         rows = await self._database.fetch(tenant_id, _EPISODE, {**ids, "episode_id": episode_id}, tuple_row)
         if not rows:
             raise NotFound(f"There is no episode {episode_id}.")
         expert_id, space_id, is_turn, sources = rows[0]
         if is_turn:
-            return await self._of_messages(ids, sources, known=sources)
+            return await self._of_messages(ids, known, sources, sources)
         owner = Owner(tenant_id, user_id, expert_id, space_id)
-        return TargetPlan(tenant_id, user_id, [(owner, planned_removal(episodes=[episode_id]))], {})
+        return TargetPlan(tenant_id, user_id, [(owner, planned_removal(episodes=[episode_id]))], {}, known)
 
-    async def _value(self, owner: Owner, value: ValueTarget, *, has_space: bool) -> TargetPlan:
-        read = await self._values.read(owner.tenant_id, owner.user_id)
+    @staticmethod
+    def _value(owner: Owner, known: Sequence[CoreValue], value: ValueTarget, *, has_space: bool) -> TargetPlan:
         named = (value.section, value.field, value.text, owner.expert_id, owner.space_id)
         held = {
-            (each.section, each.field, each.text, each.expert_id, each.space_id) for each in read if each.holds
+            (each.section, each.field, each.text, each.expert_id, each.space_id) for each in known if each.holds
         }
         if named not in held or not has_space:
             raise NotFound(f"There is no such value in the section {value.section!r}.")
         planned = planned_removal(items=[removed_value(value.section, value.field, value.text)])
-        return TargetPlan(owner.tenant_id, owner.user_id, [(owner, planned)], {})
+        return TargetPlan(owner.tenant_id, owner.user_id, [(owner, planned)], {}, known)
 
-    async def _topic(self, ids: dict[str, Any], topic: str) -> TargetPlan:
+    async def _topic(self, ids: dict[str, Any], known: Sequence[CoreValue], topic: str) -> TargetPlan:
         tenant_id, user_id = ids["tenant_id"], ids["user_id"]
         words = Words.of(topic)
         changes: list[tuple[Owner, PlannedChange]] = []
         messages: dict[UUID, str | None] = {}
         for expert_id, space_id in await self._database.fetch(tenant_id, _OWNERS, ids, tuple_row):
             owner = Owner(tenant_id, user_id, expert_id, space_id)
-            planned = await self._plan_topic(owner, topic)
+            request = ChangeRequest.outside_of_turns(owner, Trigger("user"))
+            planned = await self._planner.plan_named(request, topic, everything=True)
             if planned["change"]["operation_id"] is not None:
                 changes.append((owner, planned))
                 messages |= {UUID(each["message_id"]): each["memory_text"] for each in planned["messages"]}
@@ -247,7 +262,7 @@ class TargetPlanner:
             rest = without_topic(content, words)
             if rest is not None and message_id not in messages:
                 messages[message_id] = rest or None
-        return TargetPlan(tenant_id, user_id, changes, messages, topic=words)
+        return TargetPlan(tenant_id, user_id, changes, messages, known, words)
 
 
 def without_topic(text: str, topic: Words) -> str | None:
@@ -257,7 +272,7 @@ def without_topic(text: str, topic: Words) -> str | None:
 
 
 def planned_removal(
-    messages: Sequence[UUID] = (), episodes: Sequence[UUID] = (), items: Sequence[PlannedItem] = ()
+    messages: Sequence[UUID] = (), episodes: Sequence[UUID] = (), items: Sequence[ItemChange] = ()
 ) -> PlannedChange:
     """Return the plan to hide messages as a whole, memories, and values of core memory."""
     plan = new_plan("forget", "")

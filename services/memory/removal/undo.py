@@ -5,20 +5,21 @@ What was made of a branch that is put aside is withdrawn, and comes back with it
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, LiteralString
 from uuid import UUID
 
-from psycopg.types.json import Jsonb
-
 from services.encryption.marks import WordsInJson, words
 from services.errors import Conflict, InvalidInput, NotFound
 from services.identity.tenants import user_id_of
+from services.jobs.queue import JobQueue
 from services.memory.blocks import Owner
+from services.memory.core import CoreMemory
+from services.memory.filing_store import defer_filing
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.memory.removal import hiding_sql as sql
-from services.memory.removal.hiding import COMMAND, Hiding, space_of
+from services.memory.removal.hiding import COMMAND, Hiding
 from services.memory.removal.tables import Rows
 from services.platform.connections import Connection, again_if_contended
 from services.platform.postgres import Database
@@ -39,71 +40,16 @@ ORDER BY o.at DESC, o.id DESC
 """
 
 
-class BranchMemory:
-    """Withdraws and brings back what was made of branches, within a transaction of the caller's."""
-
-    def __init__(self, hiding: Hiding, log: OperationLog) -> None:
-        self._hiding = hiding
-        self._log = log
-
-    async def withdraw(
-        self,
-        connection: Connection,
-        owner: Owner,
-        branch_id: UUID,
-        conversation_id: UUID,
-        message_ids: Sequence[UUID],
-        turn_ids: Sequence[UUID],
-    ) -> None:
-        """Withdraw what was made of messages that have just been put on a branch."""
-        rows = self._rows(connection, owner, branch_id, message_ids)
-        await rows.run(sql.LOCK_USER)
-        trigger = Trigger(
-            "user", conversation_id=conversation_id, expert_id=owner.expert_id, space_id=owner.space_id
-        )
-        await self._log.append(
-            connection,
-            owner.tenant_id,
-            owner.user_id,
-            Operation(BRANCH, results={"messages": len(message_ids)}),
-            trigger,
-            operation_id=branch_id,
-        )
-        unmerged = await self._hiding.withdraw_episodes(connection, rows.values)
-        brought_in = await rows.all(_BROUGHT_IN, conversation_id=conversation_id, turn_ids=list(turn_ids))
-        for section, old, new, why in brought_in:
-            with suppress(InvalidInput):  # the section has filled up since
-                changed = (old, new)
-                await self._hiding.take_back(connection, owner, section, changed, why, part_of=str(branch_id))
-        await self._hiding.remake(connection, owner, message_ids, everywhere=bool(brought_in))
-        await rows.run(sql.ADD_OPERATION_VALUES, old=Jsonb({"unmerged": unmerged}))
-
-    async def bring_back(
-        self, connection: Connection, owner: Owner, branch_id: UUID, message_ids: Sequence[UUID]
-    ) -> None:
-        """Bring back what was withdrawn with a branch whose messages have just been taken off it."""
-        rows = self._rows(connection, owner, branch_id, message_ids)
-        await rows.run(sql.LOCK_USER)
-        withdrawn = await rows.all(sql.OPERATION)
-        before: dict[str, Any] = (withdrawn[0][2] if withdrawn else None) or {}
-        parts = await rows.all(sql.PARTS_OF)
-        for _, _, section, old, new, why in parts:
-            with suppress(InvalidInput):
-                await self._hiding.take_back(connection, owner, section, (old, new), why)
-        unmerged = before.get("unmerged", [])
-        await self._hiding.bring_back(connection, owner, branch_id, message_ids, unmerged, everywhere=bool(parts))
-        await rows.run(sql.UNDONE)
-
-    @staticmethod
-    def _rows(connection: Connection, owner: Owner, branch_id: UUID, message_ids: Sequence[UUID]) -> Rows:
-        named = {"operation_id": branch_id, "message_ids": list(message_ids), "episode_ids": []}
-        return Rows(connection, {**vars(owner), **named})
-
-
 UNDO = "memory_undo"
 _CHANGED_SINCE = "It cannot be undone any more: what it changed has been changed since."
 _NAMING_IN_VALUES = {"episode_insert", "episode_supersede"}
-_OF_UPKEEP = {"episode_merge", "episode_archive", "upkeep_undo"}
+_NOTHING = "has changed nothing that could be undone"
+_NOT_UNDONE = {
+    BRANCH: "A branch comes back when the conversation is switched to it.",
+    "_delete": "It cannot be undone: what it removed is not kept.",
+} | dict.fromkeys(
+    ("episode_merge", "episode_archive", "upkeep_undo"), "A run of upkeep is undone as a whole, by its own id."
+)
 
 
 @dataclass(frozen=True)
@@ -127,12 +73,16 @@ class _Logged:
 
 
 class Undo:
-    """Undoes operations on users' memory."""
+    """Undoes operations on users' memory; withdraws and brings back what was made of branches."""
 
-    def __init__(self, database: Database, hiding: Hiding, log: OperationLog) -> None:
+    def __init__(
+        self, database: Database, hiding: Hiding, core: CoreMemory, log: OperationLog, jobs: JobQueue
+    ) -> None:
         self._database = database
         self._hiding = hiding
+        self._core = core
         self._log = log
+        self._jobs = jobs
 
     @again_if_contended
     async def undo(self, tenant_id: UUID, user: str, operation_id: UUID) -> UndoneOperation:
@@ -145,6 +95,51 @@ class Undo:
         user_id = await user_id_of(self._database, tenant_id, user)
         async with self._database.tenant(tenant_id) as connection:
             return await self._revert(connection, tenant_id, user_id, operation_id)
+
+    async def withdraw(
+        self,
+        connection: Connection,
+        owner: Owner,
+        branch_id: UUID,
+        conversation_id: UUID,
+        message_ids: Sequence[UUID],
+        turn_ids: Sequence[UUID],
+    ) -> None:
+        """Withdraw what was made of messages that have just been put on a branch."""
+        rows = self._rows_of_branch(connection, owner, branch_id, message_ids)
+        await rows.run(sql.LOCK_USER)
+        unmerged = await self._hiding.withdraw_episodes(connection, rows.values)
+        operation = Operation(BRANCH, old_value={"unmerged": unmerged}, results={"messages": len(message_ids)})
+        trigger = Trigger("user", None, conversation_id, None, owner.expert_id, owner.space_id)
+        await self._log.append(connection, owner.tenant_id, owner.user_id, operation, trigger, branch_id)
+        brought_in = await rows.all(_BROUGHT_IN, conversation_id=conversation_id, turn_ids=list(turn_ids))
+        for section, old, new, why in brought_in:
+            with suppress(InvalidInput):  # the section has filled up since
+                await self._take_back(connection, owner, section, (old, new), why, part_of=str(branch_id))
+        await self._hiding.remake(connection, owner, message_ids, everywhere=bool(brought_in))
+
+    async def bring_back(
+        self, connection: Connection, owner: Owner, branch_id: UUID, message_ids: Sequence[UUID]
+    ) -> None:
+        """Bring back what was withdrawn with a branch whose messages have just been taken off it."""
+        rows = self._rows_of_branch(connection, owner, branch_id, message_ids)
+        await rows.run(sql.LOCK_USER)
+        withdrawn = await rows.all(sql.OPERATION)
+        before: dict[str, Any] = (withdrawn[0][2] if withdrawn else None) or {}
+        parts = await rows.all(sql.PARTS_OF)
+        for _, _, section, old, new, why in parts:
+            with suppress(InvalidInput):
+                await self._take_back(connection, owner, section, (old, new), why)
+        unmerged = before.get("unmerged", [])
+        await self._hiding.bring_back(connection, owner, branch_id, message_ids, unmerged, everywhere=bool(parts))
+        await rows.run(sql.UNDONE)
+
+    @staticmethod
+    def _rows_of_branch(
+        connection: Connection, owner: Owner, branch_id: UUID, message_ids: Sequence[UUID]
+    ) -> Rows:
+        named = {"operation_id": branch_id, "message_ids": list(message_ids), "episode_ids": []}
+        return Rows(connection, {**vars(owner), **named})
 
     async def _revert(
         self, connection: Connection, tenant_id: UUID, user_id: UUID, operation_id: UUID
@@ -159,7 +154,7 @@ class Undo:
             await connection.execute(sql.PROPOSAL_UNDONE, {**values, "proposal_id": proposal_id})
         if row[5] is not None:
             return UndoneOperation(operation_id, row[5], already=True)
-        space_id, expert_id = space_of(operation.trigger), None
+        space_id, expert_id = _space_of(operation.trigger), None
         if operation.type in STORE_WRITES:
             whose = {"tenant_id": tenant_id, "user_id": user_id, "space_id": space_id}
             await take_back(connection, whose, operation_id, operation.type, operation.old)
@@ -185,14 +180,9 @@ class Undo:
             await ways[operation.type](connection, owner, operation)
         elif operation.type.startswith("core_memory_") and operation.new is not None:
             await self._undo_core(connection, owner, operation)
-        elif operation.type == "branch":
-            raise Conflict("A branch comes back when the conversation is switched to it.")
-        elif operation.type.endswith("_delete"):
-            raise Conflict("It cannot be undone: what it removed is not kept.")
-        elif operation.type in _OF_UPKEEP:
-            raise Conflict("A run of upkeep is undone as a whole, by its own id.")
         else:
-            raise Conflict(f"An operation of the type {operation.type} has changed nothing that could be undone.")
+            kind = "_delete" if operation.type.endswith("_delete") else operation.type
+            raise Conflict(_NOT_UNDONE.get(kind, f"An operation of the type {kind} {_NOTHING}."))
 
     async def _undo_command(self, connection: Connection, owner: Owner, operation: _Logged) -> None:
         before: dict[str, Any] = operation.old or {}
@@ -216,13 +206,29 @@ class Undo:
         await self._hiding.bring_back(connection, owner, operation.id, message_ids, before.get("unmerged", []))
         await rows.run(sql.RETRACT_WHOLE)  # last: what it brings back has the same mark
         if message_ids:
-            await self._hiding.file_again(connection, owner)
+            await defer_filing(self._jobs, connection, owner.tenant_id, owner.user_id, delay_s=0)
 
     async def _undo_core(self, connection: Connection, owner: Owner, operation: _Logged) -> None:
         changed, section = (operation.old, operation.new), operation.field or ""
         undoes = str(operation.id)
-        if not await self._hiding.take_back(connection, owner, section, changed, operation.trigger, undoes=undoes):
+        if not await self._take_back(connection, owner, section, changed, operation.trigger, undoes=undoes):
             raise Conflict(_CHANGED_SINCE)
+
+    async def _take_back(
+        self,
+        connection: Connection,
+        owner: Owner,
+        section: str,
+        changed: tuple[Mapping[str, Any] | None, Mapping[str, Any] | None],
+        why: Mapping[str, Any],
+        **details: str,
+    ) -> bool:
+        """Take a logged change of core memory back where it was made; return whether that is all of it."""
+        expert_id = UUID(why["expert_id"]) if why.get("expert_id") else owner.expert_id
+        whose = replace(owner, expert_id=expert_id, space_id=_space_of(why))
+        return await self._core.take_back(
+            connection, whose, section, changed, Trigger("user", expert_id=expert_id, details=details)
+        )
 
     async def _undo_insert(self, connection: Connection, owner: Owner, operation: _Logged) -> None:
         values = {**vars(owner), "operation_id": operation.id, "episode_ids": [UUID(operation.new["id"])]}
@@ -246,5 +252,11 @@ class Undo:
 def _expert_of(operation: _Logged) -> UUID:
     expert_id = operation.trigger.get("expert_id")
     if expert_id is None:
-        raise Conflict(f"An operation of the type {operation.type} has changed nothing that could be undone.")
+        raise Conflict(f"An operation of the type {operation.type} {_NOTHING}.")
     return UUID(expert_id)
+
+
+def _space_of(trigger: Mapping[str, Any]) -> UUID | None:
+    """Return the space that a logged operation changed; None = what all spaces share."""
+    space_id = trigger.get("space_id")
+    return UUID(space_id) if space_id else None

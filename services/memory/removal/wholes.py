@@ -37,11 +37,6 @@ _FIND: dict[Whole, LiteralString] = {
 
 _INDEXED = "SELECT 1 FROM episodes WHERE user_id = %(user_id)s AND indexed_at IS NOT NULL LIMIT 1"
 
-_EXPERTS: LiteralString = """
-SELECT expert_id FROM core_memory_generations WHERE user_id = %(user_id)s
-UNION SELECT expert_id FROM conversations WHERE user_id = %(user_id)s
-"""
-
 _DOCUMENTS = "SELECT id FROM knowledge_bases WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s"
 
 _REMOVE_USER: LiteralString = "DELETE FROM users WHERE tenant_id = %(tenant_id)s AND id = %(user_id)s"
@@ -56,11 +51,6 @@ _LOCK: LiteralString = "SELECT id FROM spaces WHERE id = %(space_id)s AND tenant
 _EPISODES: LiteralString = "SELECT id FROM episodes WHERE space_id = %(space_id)s AND tenant_id = %(tenant_id)s"
 
 _REMOVE_SPACE: LiteralString = "DELETE FROM spaces WHERE id = %(space_id)s AND tenant_id = %(tenant_id)s"
-
-_CHANGED: LiteralString = """
-UPDATE core_memory_generations SET generation = generation + 1
-WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s
-"""
 
 log = structlog.get_logger(__name__)
 
@@ -94,21 +84,18 @@ class WholeErasure:
             left = Left(
                 values["user_id"],
                 await rows.recent_turns("user", recent_s=self._stores.recent_s),
-                await rows.firsts(_EXPERTS),
                 base_ids=await rows.firsts(_DOCUMENTS),
                 whole_user=True,
                 is_indexed=bool(await rows.all(_INDEXED)),
             )
             counts, jobs = await rows.counted("user"), await rows.remove_jobs("user")
             await rows.run(_REMOVE_USER)
-            return {"postgresql": counts, "queue": {"jobs": jobs}}, left
-
-        async def destroyed() -> None:
             # Before the commit: a concurrent writer for the user finds no row, and comes back with a new key.
             if (vault := self._stores.database.vault) is not None:
                 await asyncio.to_thread(vault.keys.destroy, tenant_id, user)
+            return {"postgresql": counts, "queue": {"jobs": jobs}}, left
 
-        return await self._erase(values, removed, destroyed)
+        return await self._erase(values, removed)
 
     async def space(self, tenant_id: UUID, user: str, space: str) -> Erased:
         """Remove a space of a user, with what was remembered in it; what all spaces share stays."""
@@ -117,7 +104,7 @@ class WholeErasure:
 
         async def removed(connection: Connection) -> tuple[Counts, Left]:
             rows = Rows(connection, values)
-            experts = await rows.firsts(LOCK_CORE_MEMORY)
+            await rows.all(LOCK_CORE_MEMORY)
             await rows.all(_LOCK_CONVERSATIONS)
             if not await rows.all(_LOCK):
                 raise NotFound(missing)
@@ -125,12 +112,11 @@ class WholeErasure:
             counts, episodes = await rows.counted("space"), await rows.firsts(_EPISODES)
             jobs, bases = await rows.remove_jobs("space"), await rows.remove_documents("space")
             await rows.run(_REMOVE_SPACE)
-            await rows.run(_CHANGED)
             operation = Operation("space_delete", results={"removed": counts})
             await self._stores.operations.append(
                 connection, tenant_id, values["user_id"], operation, Trigger("user")
             )
-            left = Left(values["user_id"], turns, experts, episodes, bases)
+            left = Left(values["user_id"], turns, episodes, bases)
             return {"postgresql": counts, "queue": {"jobs": jobs}}, left
 
         return await self._erase(values, removed)
@@ -199,12 +185,9 @@ class WholeErasure:
         return values
 
     async def _erase(
-        self,
-        values: Mapping[str, Any],
-        removed: Callable[[Connection], Awaitable[tuple[Counts, Left]]],
-        last: Callable[[], Awaitable[None]] | None = None,
+        self, values: Mapping[str, Any], removed: Callable[[Connection], Awaitable[tuple[Counts, Left]]]
     ) -> Erased:
         tenant_id = values["tenant_id"]
-        counts, elsewhere, pending = await self._stores.erase(tenant_id, removed, last)
+        counts, elsewhere, pending = await self._stores.erase(tenant_id, removed)
         log.info("erased", tenant_id=str(tenant_id), user_id=str(values["user_id"]), pending=pending, **counts)
         return Erased({**counts, **elsewhere}, pending)

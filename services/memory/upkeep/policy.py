@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Literal, LiteralString
+from typing import Annotated, Literal, LiteralString
 from uuid import UUID
 
 from psycopg.rows import class_row
@@ -10,9 +10,6 @@ from pydantic import ConfigDict, Field
 
 from services.memory.episodes.episode import EpisodeType
 from services.platform.postgres import Database
-
-if TYPE_CHECKING:
-    from services.memory.upkeep.pairs import Pair  # which imports the model's client
 
 Fading = Literal["never", "archive"]
 
@@ -82,12 +79,24 @@ class FadingMemory:
 
 
 @dataclass(frozen=True)
+class Merge:
+    """A memory that another one says as well."""
+
+    id: UUID
+    """The memory that goes."""
+    kept_id: UUID
+    """The memory, or section of core memory, that stays."""
+    content: str
+    kept_content: str
+    kept_in_core: bool
+
+
+@dataclass(frozen=True)
 class UpkeepPreview:
     """What a run would do at this moment."""
 
     policy: UpkeepPolicy
-    merges: list["Pair"]
-    """Memories that another one says as well."""
+    merges: list[Merge]
     total: int
     """Memories that would fade."""
     fading: list[FadingMemory]

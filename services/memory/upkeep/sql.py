@@ -104,6 +104,7 @@ RETURNING e.id, e.expert_id, e.space_id
 UNFADE: LiteralString = """
 UPDATE episodes SET archived_by = NULL, indexed_at = NULL
 WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND archived_by = %(run_id)s
+  AND (%(episode_id)s::uuid IS NULL OR id = %(episode_id)s)
 RETURNING id, expert_id, space_id
 """
 
@@ -111,16 +112,10 @@ UNDONE: LiteralString = """
 UPDATE upkeep_runs SET undone_at = clock_timestamp() WHERE id = %(run_id)s AND tenant_id = %(tenant_id)s
 """
 
-RESTORE: LiteralString = """
-UPDATE episodes e SET archived_by = NULL, indexed_at = NULL FROM upkeep_runs r
-WHERE e.id = %(episode_id)s AND e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s
-  AND r.id = e.archived_by AND e.retracted_at IS NULL
-RETURNING e.expert_id, e.space_id, r.id
-"""
-
-EPISODE: LiteralString = """
-SELECT id FROM episodes
+ARCHIVED_BY: LiteralString = """
+SELECT archived_by FROM episodes
 WHERE id = %(episode_id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND retracted_at IS NULL
+FOR UPDATE
 """
 
 # Pairs that were merged and taken apart again: no night merges them once more.

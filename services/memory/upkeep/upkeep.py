@@ -5,7 +5,7 @@ is unimportant and was not used for long. It changes memory in one transaction, 
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -25,6 +25,7 @@ from services.memory.upkeep import sql
 from services.memory.upkeep.pairs import Pair, PairFinder, compared_memories
 from services.memory.upkeep.policy import (
     FadingMemory,
+    Merge,
     Reason,
     UpkeepPolicy,
     UpkeepPreview,
@@ -62,7 +63,13 @@ class Upkeep:
         policy = policy or await policy_of(self._database, tenant_id)
         user_id = await user_id_of(self._database, tenant_id, user)
         now = datetime.now(UTC)
-        merges = [pair for pair in await self._pairs(tenant_id, user_id, None) if pair.is_merge]
+        pairs = [
+            (pair.dropped, pair.kept) for pair in await self._pairs(tenant_id, user_id, None) if pair.is_merge
+        ]
+        merges = [
+            Merge(dropped.side.id, kept.side.id, dropped.content, kept.content, kept.in_core_memory)
+            for dropped, kept in pairs
+        ]
         rows: list[dict[str, Any]] = []
         if policy.fading != "never":
             values = {**_values(tenant_id, user_id, policy, "request", now), "limit": _MOST_PREVIEWED}
@@ -130,22 +137,17 @@ class Upkeep:
             NotFound: the tenant has no such user, or the user no such run.
             Conflict: it was undone before.
         """
-        user_id = await user_id_of(self._database, tenant_id, user)
-        values: dict[str, Any] = {"tenant_id": tenant_id, "user_id": user_id, "run_id": run_id}
 
-        async def brought_back(connection: Connection) -> None:
-            rows = Rows(connection, values)
-            await rows.run(sql.LOCK_USER)
+        async def brought_back(rows: Rows) -> list[Any]:
             run = await rows.all(sql.LOCK_RUN)
             if not run:
                 raise NotFound(f"There is no run of upkeep {run_id}.")
             if run[0][0] is not None:
                 raise Conflict("This run was undone already.")
-            back = [*await rows.all(sql.UNMERGE), *await rows.all(sql.UNFADE)]
             await rows.run(sql.UNDONE)
-            await self._note(connection, values, "upkeep_undo", "user", back)
+            return [*await rows.all(sql.UNMERGE), *await rows.all(sql.UNFADE)]
 
-        await self._database.transact(tenant_id, brought_back, statement_s=UNHURRIED_S)
+        await self._bring_back(tenant_id, user, "upkeep_undo", brought_back, run_id=run_id, episode_id=None)
         return await self.report(tenant_id, user, run_id)
 
     async def restore(self, tenant_id: UUID, user: str, episode_id: UUID) -> None:
@@ -155,22 +157,36 @@ class Upkeep:
             NotFound: the tenant has no such user, or the user no such memory.
             Conflict: it is not archived.
         """
+
+        async def brought_back(rows: Rows) -> list[Any]:
+            run_ids = await rows.firsts(sql.ARCHIVED_BY)
+            if not run_ids:
+                raise NotFound(f"There is no episode {episode_id}.")
+            if run_ids[0] is None:
+                raise Conflict(f"The episode {episode_id} is not archived.")
+            rows.values["run_id"] = run_ids[0]
+            return await rows.all(sql.UNFADE)
+
+        await self._bring_back(tenant_id, user, "episode_restore", brought_back, episode_id=episode_id)
+
+    async def _bring_back(
+        self,
+        tenant_id: UUID,
+        user: str,
+        kind: str,
+        work: Callable[[Rows], Awaitable[list[Any]]],
+        **ids: UUID | None,
+    ) -> None:
+        """Do and log what brings memories of a user back."""
         user_id = await user_id_of(self._database, tenant_id, user)
-        values: dict[str, Any] = {"tenant_id": tenant_id, "user_id": user_id, "episode_id": episode_id}
 
         async def brought_back(connection: Connection) -> None:
-            rows = Rows(connection, values)
+            rows = Rows(connection, {"tenant_id": tenant_id, "user_id": user_id, **ids})
             await rows.run(sql.LOCK_USER)
-            restored = await rows.all(sql.RESTORE)
-            if not restored:
-                if not await rows.all(sql.EPISODE):
-                    raise NotFound(f"There is no episode {episode_id}.")
-                raise Conflict(f"The episode {episode_id} is not archived.")
-            [(expert_id, space_id, run_id)] = restored
-            memories = [(episode_id, expert_id, space_id)]
-            await self._note(connection, {**values, "run_id": run_id}, "episode_restore", "user", memories)
+            memories = await work(rows)
+            await self._note(connection, rows.values, kind, "user", memories)
 
-        await self._database.transact(tenant_id, brought_back)
+        await self._database.transact(tenant_id, brought_back, statement_s=UNHURRIED_S)
 
     async def _pairs(self, tenant_id: UUID, user_id: UUID, since: datetime | None) -> list[Pair]:
         """Return the pairs of a user that were not found before, of which one was learned since a time."""

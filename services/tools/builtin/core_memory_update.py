@@ -2,17 +2,17 @@
 
 from typing import Annotated, Any
 
-from langchain_core.tools import BaseTool, ToolException
+from langchain_core.tools import ToolException
 from langgraph.prebuilt import ToolRuntime
 from pydantic import Field
 
 from services.errors import AnamnesisError, InvalidInput
-from services.memory.core import CoreMemory
+from services.memory.blocks import Owner
 from services.memory.items import values_of
-from services.memory.proposals import Proposals
-from services.tools.actor import owner_of, proposed, trigger_of
+from services.memory.operations import Trigger
+from services.tools.actor import proposed
 from services.tools.tool import RegisteredTool, ToolServices, service_tool
-from state.context import TurnContext
+from state.turn import OpenTurn
 
 Section = Annotated[
     str,
@@ -32,31 +32,21 @@ Patch = Annotated[
 
 def make_tool(services: ToolServices) -> RegisteredTool | None:
     """The tool, if core memory is on."""
-    return (
-        RegisteredTool(
-            _over(services.core_memory, services.proposals),
-            timeout_s=5.0,
-            offered=False,
-            alone=True,
-            feature="core_memory",
-        )
-        if services.core_memory
-        else None
-    )
+    core_memory = services.core_memory
+    if core_memory is None:
+        return None
 
-
-def _over(core_memory: CoreMemory, proposals: Proposals | None) -> BaseTool:
     @service_tool
     async def core_memory_update(
-        content: Patch, runtime: ToolRuntime[TurnContext], section: Section = "human"
+        content: Patch, runtime: ToolRuntime[OpenTurn], section: Section = "human"
     ) -> str:
         """Remember in core memory: JSON merge patch of a section."""
         if not content:
             raise ToolException("content is empty: there is nothing to change.")
-        owner, trigger = owner_of(runtime.context), trigger_of(runtime)
+        owner, trigger = Owner.of_turn(runtime.context), Trigger.of_turn(runtime.context, "model")
         text = "; ".join(value for _, value in values_of(content))
         try:
-            if waits := await proposed(proposals, runtime, "remember", text or ", ".join(content)):
+            if waits := await proposed(services.proposals, runtime, "remember", text or ", ".join(content)):
                 return waits
             block = await core_memory.update(owner, section, content, trigger)
         except InvalidInput as error:
@@ -65,7 +55,7 @@ def _over(core_memory: CoreMemory, proposals: Proposals | None) -> BaseTool:
             raise ToolException(f"Nothing was changed: {error.message}") from error
         return f"Core memory, {section}, version {block.version}: {', '.join(block.content) or 'empty'}."
 
-    return core_memory_update
+    return RegisteredTool(core_memory_update, timeout_s=5.0, offered=False, alone=True, feature="core_memory")
 
 
 TOOL = make_tool

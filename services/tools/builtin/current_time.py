@@ -10,7 +10,7 @@ from langgraph.prebuilt import ToolRuntime
 from services.time_reference.local_days import BadTimeZone, time_zone
 from services.tools.places import zone_of
 from services.tools.tool import QuickMatch, RegisteredTool
-from state.context import TurnContext
+from state.turn import OpenTurn
 
 _NOW_ZH = "(?:现在|当前|目前|此刻|这会儿)"
 _HERE_ZH = "(?P<place>[\u3400-\u9fff]{2,8}?)"
@@ -47,7 +47,7 @@ def _zone(match: re.Match[str]) -> list[dict[str, Any]]:
 
 
 @tool
-def get_current_time(runtime: ToolRuntime[TurnContext], timezone: str | None = None) -> str:
+def get_current_time(runtime: ToolRuntime[OpenTurn], timezone: str | None = None) -> str:
     """Tell the current date, time and weekday.
 
     Args:

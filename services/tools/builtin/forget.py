@@ -2,16 +2,14 @@
 
 from typing import Annotated
 
-from langchain_core.tools import BaseTool, ToolException
+from langchain_core.tools import ToolException
 from langgraph.prebuilt import ToolRuntime
 from pydantic import Field
 
 from services.errors import AnamnesisError
-from services.memory.changes import Changes
-from services.memory.proposals import Proposals
 from services.tools.actor import proposed, request_of
 from services.tools.tool import RegisteredTool, ToolServices, service_tool
-from state.context import TurnContext
+from state.turn import OpenTurn
 
 What = Annotated[str, Field(description="Words of what is to go, without ids")]
 Ids = Annotated[list[str] | None, Field(description="Of memories, or of a change that waits")]
@@ -19,14 +17,12 @@ Ids = Annotated[list[str] | None, Field(description="Of memories, or of a change
 
 def make_tool(services: ToolServices) -> RegisteredTool | None:
     """Make the tool, if memory is on."""
-    if services.changes is None:
+    changes, proposals = services.changes, services.proposals
+    if changes is None:
         return None
-    return RegisteredTool(_over(services.changes, services.proposals), timeout_s=10.0, alone=True)
 
-
-def _over(changes: Changes, proposals: Proposals | None) -> BaseTool:
     @service_tool
-    async def forget(runtime: ToolRuntime[TurnContext], what: What = "", ids: Ids = None) -> str:
+    async def forget(runtime: ToolRuntime[OpenTurn], what: What = "", ids: Ids = None) -> str:
         """Remove what matches from memory; use it at once when the user asks to forget something."""
         request = request_of(runtime)
         named = [each.strip() for each in ids or [] if each.strip()]
@@ -43,7 +39,7 @@ def _over(changes: Changes, proposals: Proposals | None) -> BaseTool:
             raise ToolException(f"Nothing was removed: {error.message}") from error
         return change["summary"]
 
-    return forget
+    return RegisteredTool(forget, timeout_s=10.0, alone=True)
 
 
 TOOL = make_tool

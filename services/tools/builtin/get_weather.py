@@ -5,12 +5,12 @@ import re
 from collections.abc import Iterator
 from typing import Annotated, Any, TypeVar
 
-from langchain_core.tools import BaseTool, ToolException
+from langchain_core.tools import ToolException
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from services.platform.outgoing import OutgoingFailed, OutgoingHttp
 from services.text.language import Language, language_of
-from services.tools.places import load_cities, zone_of
+from services.tools.places import zone_of, zones
 from services.tools.tool import QuickMatch, RegisteredTool, ToolServices, service_tool
 
 WITHIN_S = 6.0
@@ -26,10 +26,6 @@ _DAILY = "weather_code,temperature_2m_max,temperature_2m_min,precipitation_proba
 
 Number = Annotated[float, Field(allow_inf_nan=False, strict=False)]
 Text = Annotated[str, Field(max_length=200)]
-
-
-class WeatherUnavailable(Exception):
-    """No weather is available; the message says why."""
 
 
 class Place(BaseModel):
@@ -84,54 +80,33 @@ class _Found(BaseModel):
 Answer = TypeVar("Answer", bound=BaseModel)
 
 
-class OpenMeteo:
-    """Asks a forecast server and a geocoding server."""
+async def _place(http: OutgoingHttp, url: str, city: str, language: Language) -> Place:
+    for name in _variants(city):
+        params = {"name": name, "count": "1", "language": language, "format": "json"}
+        if found := (await _get(http, f"{url.rstrip('/')}/v1/search", params, _Found)).results:
+            return found[0]
+    raise ToolException(f"The weather service knows no place named {city[:100]}.")
 
-    def __init__(self, http: OutgoingHttp, url: str, geocoding_url: str, *, within_s: float = WITHIN_S) -> None:
-        self._http = http
-        self._url = url.rstrip("/")
-        self._geocoding_url = geocoding_url.rstrip("/")
-        self._within_s = within_s
 
-    async def weather(self, city: str, language: str) -> tuple[Place, Forecast]:
-        """Where the city is, and the weather there.
+async def _forecast(http: OutgoingHttp, url: str, place: Place) -> Forecast:
+    params = {
+        "latitude": f"{place.latitude:.4f}",
+        "longitude": f"{place.longitude:.4f}",
+        "current": _CURRENT,
+        "daily": _DAILY,
+        "timezone": "auto",
+        "forecast_days": str(_DAYS),
+    }
+    return await _get(http, f"{url.rstrip('/')}/v1/forecast", params, Forecast)
 
-        Raises:
-            WeatherUnavailable: no such city is known, or a server does not answer as it should.
-        """
-        try:
-            async with asyncio.timeout(self._within_s):
-                place = await self._place(city, language)
-                return place, await self._forecast(place)
-        except TimeoutError as error:
-            raise WeatherUnavailable("The weather service did not answer in time.") from error
 
-    async def _place(self, city: str, language: str) -> Place:
-        for name in _variants(city):
-            params = {"name": name, "count": "1", "language": language, "format": "json"}
-            if found := (await self._get(f"{self._geocoding_url}/v1/search", params, _Found)).results:
-                return found[0]
-        raise WeatherUnavailable(f"The weather service knows no place named {city[:100]}.")
-
-    async def _forecast(self, place: Place) -> Forecast:
-        params = {
-            "latitude": f"{place.latitude:.4f}",
-            "longitude": f"{place.longitude:.4f}",
-            "current": _CURRENT,
-            "daily": _DAILY,
-            "timezone": "auto",
-            "forecast_days": str(_DAYS),
-        }
-        return await self._get(f"{self._url}/v1/forecast", params, Forecast)
-
-    async def _get(self, url: str, params: dict[str, str], form: type[Answer]) -> Answer:
-        try:
-            body = await self._http.get(url, params, within_s=self._within_s, most_bytes=_MOST_BYTES)
-            return form.model_validate_json(body)
-        except OutgoingFailed as error:
-            raise WeatherUnavailable(_REASONS[error.failure].format(status=error.status)) from error
-        except ValidationError as error:
-            raise WeatherUnavailable("The weather service's answer cannot be read.") from error
+async def _get(http: OutgoingHttp, url: str, params: dict[str, str], form: type[Answer]) -> Answer:
+    try:
+        return form.model_validate_json(await http.get(url, params, within_s=WITHIN_S, most_bytes=_MOST_BYTES))
+    except OutgoingFailed as error:
+        raise ToolException(_REASONS[error.failure].format(status=error.status)) from error
+    except ValidationError as error:
+        raise ToolException("The weather service's answer cannot be read.") from error
 
 
 _REASONS = {
@@ -211,38 +186,26 @@ _WORDS = {
 
 def weather_text(place: Place, forecast: Forecast, language: Language) -> str:
     """Place, time, present weather and coming days; missing values are left out or a dash."""
-    words = _WORDS[language]
+    words, now, daily = _WORDS[language], forecast.current, forecast.daily
     names = dict.fromkeys(_plain(name) for name in (place.name, place.admin1, place.country) if name)
-    time = _plain(forecast.current.time).replace("T", " ")
-    head = words["head"].format(place=", ".join(names), time=time, zone=_plain(forecast.timezone))
-    days = [_day(forecast.daily, day, language) for day in range(len(forecast.daily.time))]
-    return "\n".join([head, _now(forecast.current, language), *days])
-
-
-def _now(current: Current, language: Language) -> str:
-    words = _WORDS[language]
-    sky = _sky(current.weather_code, language)
-    parts = [words["now"].format(sky=sky, temperature=f"{current.temperature_2m:g}")]
+    time = _plain(now.time).replace("T", " ")
     measured = {
-        "feels": current.apparent_temperature,
-        "humidity": current.relative_humidity_2m,
-        "wind": current.wind_speed_10m,
+        "feels": now.apparent_temperature,
+        "humidity": now.relative_humidity_2m,
+        "wind": now.wind_speed_10m,
     }
-    parts += [words[name].format(f"{value:g}") for name, value in measured.items() if value is not None]
-    return "".join(parts) + words["end"]
-
-
-def _day(daily: Daily, day: int, language: Language) -> str:
-    words = _WORDS[language]
-    low, high = daily.temperature_2m_min[day], daily.temperature_2m_max[day]
-    text = words["day"].format(
-        date=_plain(daily.time[day]),
-        sky=_sky(daily.weather_code[day], language),
-        low=_shown(low),
-        high=_shown(high),
-    )
-    rain = daily.precipitation_probability_max[day]
-    return text + (words["rain"].format(f"{rain:g}") if rain is not None else "") + words["end"]
+    more = [words[name].format(f"{value:g}") for name, value in measured.items() if value is not None]
+    present = words["now"].format(sky=_sky(now.weather_code, language), temperature=f"{now.temperature_2m:g}")
+    lines = [
+        words["head"].format(place=", ".join(names), time=time, zone=_plain(forecast.timezone)),
+        "".join([present, *more, words["end"]]),
+    ]
+    highs_and_lows = zip(daily.temperature_2m_min, daily.temperature_2m_max, strict=True)
+    for day, (low, high) in enumerate(highs_and_lows):
+        sky, rain = _sky(daily.weather_code[day], language), daily.precipitation_probability_max[day]
+        told = words["day"].format(date=_plain(daily.time[day]), sky=sky, low=_shown(low), high=_shown(high))
+        lines.append(told + (words["rain"].format(f"{rain:g}") if rain is not None else "") + words["end"])
+    return "\n".join(lines)
 
 
 def _shown(value: float | None) -> str:
@@ -339,33 +302,28 @@ def _chinese_places(span: str) -> list[str]:
     return found
 
 
-WEATHER_QUESTIONS = QuickMatch(_PATTERNS, _cities)
-
-
 City = Annotated[str, Field(min_length=1, max_length=100, description="Its name alone, as the user wrote it")]
 
 
 def make_tool(services: ToolServices) -> RegisteredTool | None:
     """The tool, if a weather server is configured."""
-    if services.http is None or not services.weather_url:
+    http, url = services.http, services.weather_url
+    if http is None or not url:
         return None
-    load_cities()
-    geocoding_url = services.weather_geocoding_url or services.weather_url
-    weather = OpenMeteo(services.http, services.weather_url, geocoding_url)
-    return RegisteredTool(_over(weather), timeout_s=8.0, quick=WEATHER_QUESTIONS, priority=20)
+    zones()  # loaded before the first message needs them
 
-
-def _over(weather: OpenMeteo) -> BaseTool:
     @service_tool
     async def get_weather(city: City) -> str:
         """Weather in a city: now and three days."""
         language = language_of([city])
         try:
-            return weather_text(*await weather.weather(city.strip(), language), language)
-        except WeatherUnavailable as error:
-            raise ToolException(str(error)) from error
+            async with asyncio.timeout(WITHIN_S):
+                place = await _place(http, services.weather_geocoding_url or url, city.strip(), language)
+                return weather_text(place, await _forecast(http, url, place), language)
+        except TimeoutError as error:
+            raise ToolException(_REASONS["slow"]) from error
 
-    return get_weather
+    return RegisteredTool(get_weather, timeout_s=8.0, quick=QuickMatch(_PATTERNS, _cities), priority=20)
 
 
 TOOL = make_tool

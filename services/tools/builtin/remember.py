@@ -3,18 +3,18 @@
 from typing import Annotated
 from uuid import UUID
 
-from langchain_core.tools import BaseTool, ToolException
+from langchain_core.tools import ToolException
 from langgraph.prebuilt import ToolRuntime
 from pydantic import Field
 
 from services.errors import AnamnesisError, InvalidInput
-from services.memory.changes import Changes
+from services.memory.blocks import Owner
 from services.memory.plain_forms import plain_forms
 from services.memory.planner import Kept
 from services.memory.proposals import Proposals
-from services.tools.actor import owner_of, proposed, request_of
+from services.tools.actor import proposed, request_of
 from services.tools.tool import RegisteredTool, ToolServices, service_tool
-from state.context import TurnContext
+from state.turn import OpenTurn, Read
 
 Text = Annotated[str, Field(description="One short sentence in the user's language, dates as dates")]
 Replaces = Annotated[str, Field(description="Id or words of the outdated memory")]
@@ -23,17 +23,13 @@ Confirm = Annotated[str, Field(description="Id of a change that waits, after the
 
 def make_tool(services: ToolServices) -> RegisteredTool | None:
     """Make the tool, if core memory is on."""
-    if services.changes is None or services.core_memory is None:
+    changes, proposals = services.changes, services.proposals
+    if changes is None or services.core_memory is None:
         return None
-    return RegisteredTool(
-        _over(services.changes, services.proposals), timeout_s=5.0, feature="core_memory", alone=True
-    )
 
-
-def _over(changes: Changes, proposals: Proposals | None) -> BaseTool:
     @service_tool
     async def remember(
-        runtime: ToolRuntime[TurnContext], text: Text = "", replaces: Replaces = "", confirm: Confirm = ""
+        runtime: ToolRuntime[OpenTurn], text: Text = "", replaces: Replaces = "", confirm: Confirm = ""
     ) -> str:
         """Save or correct a lasting fact, preference or wish; call it when the user asks or states one."""
         try:
@@ -43,7 +39,7 @@ def _over(changes: Changes, proposals: Proposals | None) -> BaseTool:
                 raise ToolException("text is empty: there is nothing to remember.")
             if waits := await proposed(proposals, runtime, "remember", text, replaces):
                 return waits
-            kind: Kept | None = "standing" if _is_wish(runtime.context) else None
+            kind: Kept | None = "standing" if _is_wish(runtime.context.read) else None
             change = await changes.remember(request_of(runtime), text, replaces=replaces, kind=kind)
         except InvalidInput as error:
             raise ToolException(f"Nothing was changed: {error.field}: {error.message}.") from error
@@ -51,23 +47,23 @@ def _over(changes: Changes, proposals: Proposals | None) -> BaseTool:
             raise ToolException(f"Nothing was changed: {error.message}") from error
         return change["summary"]
 
-    return remember
+    return RegisteredTool(remember, timeout_s=5.0, feature="core_memory", alone=True)
 
 
-def _is_wish(context: TurnContext) -> bool:
+def _is_wish(read: Read) -> bool:
     """Return whether the user's message is the plain form of a standing wish, and nothing else."""
-    forms = plain_forms(context.said[-1]) if context.said else []
+    forms = plain_forms(read.said[-1]) if read.said else []
     return [(each.kind, each.rest) for each in forms] == [("standing", "")]
 
 
-async def _confirmed(proposals: Proposals, runtime: ToolRuntime[TurnContext], confirm: str) -> str:
-    if any(runtime.context.foreign):  # a text of others may say yes, or tell the model that the user did
+async def _confirmed(proposals: Proposals, runtime: ToolRuntime[OpenTurn], confirm: str) -> str:
+    if any(runtime.context.read.foreign):  # a text of others may say yes, or tell the model that the user did
         raise ToolException("Nothing was changed: the user's message shows text of others. Ask them again.")
     try:
         proposal_id = UUID(confirm)
     except ValueError as error:
         raise ToolException(f"There is no proposal {confirm}.") from error
-    change = await proposals.confirm(owner_of(runtime.context), proposal_id, request_of(runtime))
+    change = await proposals.confirm(Owner.of_turn(runtime.context), proposal_id, request_of(runtime))
     return change["summary"]
 
 

@@ -3,20 +3,21 @@
 from datetime import UTC, date, datetime
 from typing import Annotated
 
-from langchain_core.tools import BaseTool, ToolException
+from langchain_core.tools import ToolException
 from langgraph.prebuilt import ToolRuntime
 from pydantic import Field
 
 from services.errors import AnamnesisError
-from services.memory.archive import Archive, FoundEpisode
+from services.memory.archive import FoundEpisode
+from services.memory.blocks import Owner
 from services.memory.changes import Changes
 from services.memory.episodes.episode import Scope
 from services.memory.finding import is_id
 from services.text.language import Language, language_of
 from services.time_reference.local_days import bounds, time_zone
-from services.tools.actor import note_search, owner_of, request_of
+from services.tools.actor import note_search, request_of
 from services.tools.tool import RegisteredTool, ToolServices, service_tool
-from state.context import TurnContext
+from state.turn import OpenTurn
 
 Query = Annotated[str, Field(description="What is sought")]
 After = Annotated[str, Field(description="To read on: the place that a cut result names")]
@@ -42,30 +43,28 @@ _NOTHING: dict[Language, str] = {
 
 def make_tool(services: ToolServices) -> RegisteredTool | None:
     """The tool, if episodes are on."""
-    if services.archive is None or services.changes is None:
+    archive, changes = services.archive, services.changes
+    if archive is None or changes is None:
         return None
-    return RegisteredTool(_over(services.archive, services.changes), timeout_s=10.0, feature="recall")
 
-
-def _over(archive: Archive, changes: Changes) -> BaseTool:
     @service_tool
     async def search_memory(
-        runtime: ToolRuntime[TurnContext],
+        runtime: ToolRuntime[OpenTurn],
         query: Query = "",
         since: Day = "",
         until: Day = "",
         after: After = "",
     ) -> str:
         """Search earlier conversations and memories beyond what the prompt shows."""
-        context, now = runtime.context, datetime.now(UTC)
-        owner = owner_of(context)
+        turn, now = runtime.context, datetime.now(UTC)
+        owner = Owner.of_turn(turn)
         if after.strip():
             return await _read_on(changes, runtime, after.strip())
-        lower, upper = _between(since, until, context.timezone)
-        scope = Scope.of(owner, since=lower, until=upper, without=frozenset(context.not_recalled))
+        lower, upper = _between(since, until, turn.timezone)
+        scope = Scope.of(owner, since=lower, until=upper, without=turn.not_recalled)
         try:
             text = query.replace("\x00", "")[:_LONGEST_QUERY]
-            found = await archive.search(scope, text, top_k=_GATHERED, now=now, timezone=context.timezone)
+            found = await archive.search(scope, text, top_k=_GATHERED, now=now, timezone=turn.timezone)
             matching = found.items[:_MOST]
             await note_search(archive, runtime, query, matching)
         except AnamnesisError as error:
@@ -73,12 +72,12 @@ def _over(archive: Archive, changes: Changes) -> BaseTool:
         language = language_of([query])
         if not matching:
             return _NOTHING[language]
-        return "\n".join(_line(each, language, context.timezone) for each in matching)
+        return "\n".join(_line(each, language, turn.timezone) for each in matching)
 
-    return search_memory
+    return RegisteredTool(search_memory, timeout_s=10.0, feature="recall")
 
 
-async def _read_on(changes: Changes, runtime: ToolRuntime[TurnContext], place: str) -> str:
+async def _read_on(changes: Changes, runtime: ToolRuntime[OpenTurn], place: str) -> str:
     """Return what follows in a text that was cut."""
     memory_id, _, start = place.partition("+")
     if not is_id(memory_id) or not start.isdecimal():

@@ -133,7 +133,7 @@ async def test_a_body_that_is_no_message_gets_one_sentence(client: httpx.AsyncCl
     for body, code, says in (
         (b"{", -32700, "not valid JSON"),
         (b"[]", -32600, "one message"),
-        (b'{"jsonrpc": "2.0", "id": 1}', -32600, "method: is missing"),
+        (b'{"jsonrpc": "2.0", "id": 1}', -32600, "method: is required"),
         (b'{"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": [1]}', -32600, "params"),
     ):
         answer = await client.post("/mcp", content=body, headers=headers)

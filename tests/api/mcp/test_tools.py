@@ -75,7 +75,7 @@ async def test_what_an_assistant_remembers_every_way_in_knows(
 
 
 async def test_recall_finds_what_was_said_in_conversations(assistant: Client, services: Services) -> None:
-    await exchange(services.turns, "We go to Lisbon in May.", "How nice!", external_user_id="u-1")
+    await exchange(services.turns, "We go to Lisbon in May.", "How nice!", user_id="u-1")
     today = datetime.now(UTC).date()  # the user's day may be the next already
 
     found = await told(assistant, "recall", query="Where do we go in May?")

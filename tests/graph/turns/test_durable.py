@@ -12,16 +12,15 @@ from uuid import UUID
 
 import pytest
 
-from graph.turns.requests import TurnRequest
 from graph.turns.runner import TurnRunner
 from services.bootstrap import Services
-from services.conversations.turn import StoredTurn
+from services.conversations.turn import StoredTurn, TurnRequest
 from services.engines import Engines
 from services.errors import NotFound
 from services.identity.tenants import DEFAULT_TENANT
 from services.platform.settings import Settings, load_settings
-from state.conversation import TurnInput
 from state.events import TurnEvent
+from state.turn import TurnInput
 from tests.graph.conftest import process_of
 from tests.support.model_server import ModelServer, Reply
 from tests.support.ports import free_port, wait_for_port

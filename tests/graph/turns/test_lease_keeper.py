@@ -2,15 +2,15 @@ import pytest
 
 from graph.turns.other_processes import recover
 from services.bootstrap import Services
-from services.conversations.leases import AdoptedTurn
 from services.identity.tenants import DEFAULT_TENANT
+from state.turn import OpenTurn
 from tests.support.turns import new_turn
 
 pytestmark = pytest.mark.anyio
 
 
 async def test_a_process_that_was_paused_does_not_end_its_own_turns(services: Services) -> None:
-    adopted: list[AdoptedTurn] = []
+    adopted: list[OpenTurn] = []
     runs = await services.turns.open(new_turn("one"))
     waits = await services.turns.open(new_turn("two"))
     async with services.database.tenant(DEFAULT_TENANT) as connection:
@@ -23,4 +23,4 @@ async def test_a_process_that_was_paused_does_not_end_its_own_turns(services: Se
     await recover(services, set(), adopted.append)
     ended = await services.turns.get(DEFAULT_TENANT, runs.turn_id)
     assert (ended.status, ended.error and ended.error["code"]) == ("failed", "interrupted")
-    assert [turn.turn.turn_id for turn in adopted] == [waits.turn_id]
+    assert [turn.turn_id for turn in adopted] == [waits.turn_id]

@@ -11,16 +11,15 @@ from psycopg import sql
 
 from graph.builder import build_graph
 from graph.turns.log import TurnLog
-from graph.turns.requests import TurnRequest
 from graph.turns.run import TurnDriver, TurnRun
 from graph.turns.runner import TurnRunner
 from graph.turns.turn_queue import TurnQueue
 from services.bootstrap import Services
-from services.conversations.turn import StoredTurn
+from services.conversations.turn import StoredTurn, TurnRequest
 from services.identity.tenants import DEFAULT_TENANT
 from services.platform.embedded_postgres import EmbeddedPostgres
-from state.conversation import TurnInput
 from state.events import TurnEvent
+from state.turn import TurnInput
 from tests.support.model_server import ModelServer, Reply, ToolCall
 from tests.support.turns import events_of, first_token, messages_of, new_turn
 
@@ -65,6 +64,9 @@ async def test_a_turn_goes_through_the_graph_and_is_stored(
     assert (stored.status, stored.answer) == ("completed", done["answer"])
     assert str(stored.assistant_message_id) == done["message_id"]
     assert stored.usage == done["usage"]
+    assert stored.timings is not None
+    assert stored.context_report is not None
+    assert stored.route_decision is not None
     assert stored.timings["total_ms"] == done["timings"]["total_ms"]
     assert stored.context_report["tokens"]["message"] > 0
     assert stored.route_decision["worker_name"] == "general"
@@ -158,7 +160,7 @@ async def test_interrupted_behind_its_commit_a_turn_is_still_told_as_done(
 ) -> None:
     """What is stored as complete is never told as an error."""
     turn = await services.turns.open(new_turn())
-    run = TurnRun(turn, TurnInput(message="Hello"), TurnLog())
+    run = TurnRun(turn, TurnLog())
     graph, places = build_graph(services).compile(), TurnQueue(services.leases)
     driver = TurnDriver(graph, services.turns, places, services.usage.meter, services.memory.changes)
     run.task = asyncio.create_task(driver.run(run))

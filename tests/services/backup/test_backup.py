@@ -76,7 +76,7 @@ async def _populate(url: str) -> None:
             for user in ("u-1", "u-2"):
                 for number in range(3):
                     text = f"Line {number}\nwith a tab\t, a \\ backslash and 表情🦊"
-                    turn = await exchange(turns, text, "Sure.", tenant_id=tenant_id, external_user_id=user)
+                    turn = await exchange(turns, text, "Sure.", tenant_id=tenant_id, user_id=user)
                 await remember(database, turn)
             await ApiKeys(database).create(tenant_id, "a key", ["chat"])
 
@@ -125,7 +125,7 @@ async def test_a_restored_database_is_equal_in_every_table(
     assert len([name for name, rows in after.items() if rows]) > 15
     assert await _export(empty.url, "u-1") == await _export(engines.database_url, "u-1")
     async with _turns(empty.url) as (_, turns):  # the role, its rights and the schema are what the service needs
-        await exchange(turns, "Hello again", "Hi", external_user_id="u-1")
+        await exchange(turns, "Hello again", "Hi", user_id="u-1")
 
 
 async def test_what_is_written_meanwhile_is_in_it_as_of_one_moment(
@@ -139,9 +139,7 @@ async def test_what_is_written_meanwhile_is_in_it_as_of_one_moment(
             count = 0
             while going:
                 count += 1
-                await exchange(
-                    turns, f"Message {count}", f"Answer {count}", external_user_id=user, session_key=user
-                )
+                await exchange(turns, f"Message {count}", f"Answer {count}", user_id=user, session_id=user)
             return count
 
         writers = [asyncio.create_task(write(f"w-{number}")) for number in range(4)]
@@ -265,7 +263,7 @@ async def test_data_is_only_replaced_when_that_is_asked_for(
     _back_up(engines.database_url, tmp_path / "b.zip")
     before = _content(superuser)
     async with _turns(engines.database_url) as (_, turns):
-        await exchange(turns, "Too late", "Yes", external_user_id="late")
+        await exchange(turns, "Too late", "Yes", user_id="late")
     with pytest.raises(Conflict, match=r"holds data \(5 users, 2 API keys, 2 tenants\)"):
         _restore(tmp_path / "b.zip", _owner(engines))
     _restore(tmp_path / "b.zip", _owner(engines), replace=True)

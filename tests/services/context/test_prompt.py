@@ -20,7 +20,6 @@ def _shown(
         role=role,
         content=content,
         parts=parts or [],
-        token_count=7,
         created_at=datetime.now(UTC),
     )
 

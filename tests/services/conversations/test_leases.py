@@ -2,12 +2,12 @@ import asyncio
 
 import pytest
 from psycopg import sql
-from uuid_utils.compat import uuid7
 
 from services.bootstrap import Services
-from services.conversations.turn import OpenTurn, TurnOutcome
+from services.conversations.turn import TurnOutcome
 from services.errors import Conflict
 from services.identity.tenants import DEFAULT_TENANT
+from state.turn import OpenTurn
 from tests.support.turns import exchange, messages_of, new_turn
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
@@ -32,7 +32,7 @@ async def _set_clock_back(services: Services) -> None:
 
 async def _end(services: Services, turn: OpenTurn, answer: str = "answer") -> None:
     outcome = TurnOutcome(status="completed", answer=answer)
-    await services.turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, outcome)
+    await services.turns.end(turn, outcome)
 
 
 async def _messages(services: Services, turn: OpenTurn) -> list[tuple[str, bool]]:
@@ -69,7 +69,7 @@ async def test_turns_begin_in_the_order_in_which_they_were_accepted(services: Se
 async def test_turns_whose_process_is_gone_are_found_and_those_alive_are_not(services: Services) -> None:
     abandoned = await services.turns.open(new_turn("gone"))
     waiting = await services.turns.open(new_turn("waits"))
-    alive = await services.turns.open(new_turn("alive", session_key="s-2"))
+    alive = await services.turns.open(new_turn("alive", session_id="s-2"))
     assert await services.leases.expired() == []
     await _expire(services)
     await services.leases.renew(DEFAULT_TENANT, [alive.turn_id])
@@ -85,8 +85,8 @@ async def test_a_lease_from_before_the_clock_was_set_back_has_expired(services: 
     waiting = await services.turns.open(new_turn("waits"))
     await _set_clock_back(services)
     assert {turn.turn_id for turn in await services.leases.expired()} == {running.turn_id, waiting.turn_id}
-    await services.turns.end(
-        DEFAULT_TENANT, running.turn_id, uuid7(), TurnOutcome(status="failed"), abandoned=True
+    await services.turns.end_elsewhere(
+        DEFAULT_TENANT, running.turn_id, TurnOutcome(status="failed"), abandoned=True
     )
     assert await services.leases.adopt(DEFAULT_TENANT, waiting.turn_id) is not None
 
@@ -109,13 +109,11 @@ async def test_what_is_said_after_the_clock_was_set_back_comes_last(services: Se
 
 async def test_a_turn_that_waited_is_adopted_once_with_all_that_was_asked(services: Services) -> None:
     await services.turns.open(new_turn("one"))
-    asked = new_turn("two", images=["https://example.org/cat.png"], request={"debug": True, "timezone": "+08:00"})
+    asked = new_turn("two", images=["https://example.org/cat.png"], debug=True, timezone="+08:00")
     waiting = await services.turns.open(asked)
     assert await services.leases.adopt(DEFAULT_TENANT, waiting.turn_id) is None, "its process lives"
     await services.leases.release(DEFAULT_TENANT, waiting.turn_id)
     found = await asyncio.gather(*(services.leases.adopt(DEFAULT_TENANT, waiting.turn_id) for _ in range(5)))
     (adopted,) = [one for one in found if one]
-    assert (adopted.content, adopted.images) == ("two", ["https://example.org/cat.png"])
-    assert (adopted.external_user_id, adopted.session_key) == ("u-1", "s-1")
-    assert (adopted.request["debug"], adopted.turn.timezone) == (True, "+08:00")
-    assert adopted.turn.user_message_id == waiting.user_message_id
+    assert adopted.input == waiting.input
+    assert (adopted.timezone, adopted.user_message_id) == ("+08:00", waiting.user_message_id)

@@ -2,7 +2,6 @@ import asyncio
 
 import pytest
 from psycopg.rows import TupleRow, tuple_row
-from uuid_utils.compat import uuid7
 
 from services.bootstrap import Services
 from services.conversations.turn import TurnOutcome
@@ -19,11 +18,11 @@ async def test_a_new_user_keeps_the_time_zone_and_each_turn_may_have_its_own(ser
     await services.turns.open(new_turn(timezone="Asia/Kathmandu"))
     assert (await services.turns.open(new_turn())).timezone == "Asia/Kathmandu"
     assert (await services.turns.open(new_turn(timezone="+08:00"))).timezone == "+08:00"
-    assert (await services.turns.open(new_turn(external_user_id="u-2"))).timezone == "Asia/Shanghai"
+    assert (await services.turns.open(new_turn(user_id="u-2"))).timezone == "Asia/Shanghai"
 
 
 async def test_fifty_first_messages_at_once_make_one_user_and_ten_conversations(services: Services) -> None:
-    asked = [new_turn(f"message {n}", session_key=f"s-{n % 10}") for n in range(50)]
+    asked = [new_turn(f"message {n}", session_id=f"s-{n % 10}") for n in range(50)]
     turns = await asyncio.gather(*(services.turns.open(new) for new in asked))
     assert len({turn.conversation_id for turn in turns}) == 10
     messages = await messages_of(services, turns[3].conversation_id)
@@ -36,9 +35,9 @@ async def test_a_turn_ends_once_whoever_comes_second(services: Services) -> None
     turn = await services.turns.open(new_turn())
     complete = TurnOutcome(status="completed", answer="whole")
     failed = TurnOutcome(status="partial", answer="half")
-    await services.turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, complete)
+    await services.turns.end(turn, complete)
     with pytest.raises(Conflict):
-        await services.turns.end(turn.tenant_id, turn.turn_id, uuid7(), failed)
+        await services.turns.end_elsewhere(turn.tenant_id, turn.turn_id, failed)
     assert (await services.turns.get(DEFAULT_TENANT, turn.turn_id)).answer == "whole"
 
 
@@ -47,7 +46,7 @@ async def test_the_end_of_a_turn_queues_the_same_filing_job_as_the_queue(service
     for _ in range(2):
         turn = await turns.open(new_turn())
         outcome = TurnOutcome(status="completed", answer="Nice.", files=True)
-        await turns.end(DEFAULT_TENANT, turn.turn_id, turn.answer_message_id, outcome)
+        await turns.end(turn, outcome)
     [of_turns] = await _waiting_jobs(services)  # one job waits for both
     async with services.database.tenant(DEFAULT_TENANT) as connection:
         await connection.execute("DELETE FROM procrastinate_jobs")

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from services.bootstrap import Services
@@ -17,21 +19,19 @@ async def _jobs(database: Database) -> list[tuple[str, dict[str, str], str]]:
 
 
 async def test_a_job_is_deferred_in_the_transaction_that_completes_the_turn(services: Services) -> None:
-    turn = await exchange(services.turns, "Hello", "Hi", jobs=["look_at_conversation"])
+    turn = await exchange(services.turns, "Hello", "Hi", summary_due=True)
     tenant = str(DEFAULT_TENANT)
     assert await _jobs(services.database) == [
         (
-            "look_at_conversation",
+            "update_summary",
             {"tenant_id": tenant, "conversation_id": str(turn.conversation_id)},
             "todo",
         ),
     ]
     with pytest.raises(Conflict):
         await services.turns.end(
-            turn.tenant_id,
-            turn.turn_id,
-            turn.user_message_id,
-            TurnOutcome(status="completed", answer="again", jobs=["look_at_conversation"]),
+            replace(turn, answer_message_id=turn.user_message_id),
+            TurnOutcome(status="completed", answer="again", summary_due=True),
         )
     assert len(await _jobs(services.database)) == 1
 

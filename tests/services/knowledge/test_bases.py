@@ -23,12 +23,12 @@ async def test_a_handler_that_there_is_not_is_refused_and_the_ones_there_are_nam
 async def test_a_base_that_a_message_names_and_that_is_not_there_is_refused(services: Services) -> None:
     await a_base(services)
     with pytest.raises(InvalidInput, match="there is no knowledge base with the prefix 'cellar'"):
-        await services.turns.open(new_turn("Hi", kb_prefix="cellar"))
+        await services.turns.open(new_turn("Hi", requested_kb_prefix="cellar"))
     with pytest.raises(InvalidInput, match="there is no expert named 'nobody'"):
-        await services.turns.open(new_turn("Hi", kb_prefix="handbook", expert="nobody"))
-    turn = await exchange(services.turns, "Hi", "Hello", kb_prefix="handbook")
+        await services.turns.open(new_turn("Hi", requested_kb_prefix="handbook", expert="nobody"))
+    turn = await exchange(services.turns, "Hi", "Hello", requested_kb_prefix="handbook")
     with pytest.raises(InvalidInput, match="cellar"):
-        await services.turns.open(new_turn("Again", kb_prefix="cellar"))
+        await services.turns.open(new_turn("Again", requested_kb_prefix="cellar"))
     shown = await messages_of(services, turn.conversation_id)
     assert [message.content for message in shown] == ["Hi", "Hello"]
 

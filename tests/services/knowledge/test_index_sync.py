@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 
 import pytest
-from langchain_core.embeddings import Embeddings
 
 from services.bootstrap import Services, open_services
 from services.engines import Engines
@@ -13,6 +12,7 @@ from services.jobs.queue import JobQueue
 from services.knowledge.index import ChunkIndex
 from services.knowledge.index_sync import ChunkIndexSync
 from services.llm.builtin_embeddings import BuiltinEncoder
+from services.llm.embedding_clients import EmbeddingClient, Roles
 from services.llm.embeddings import Embedder
 from services.platform.settings import Settings
 from tests.support.knowledge import a_base, found, put
@@ -23,24 +23,19 @@ pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 QUESTION, ANSWER = "How many days of holidays?", "Thirty days of holidays."
 
 
-class _Interrupted(Embeddings):
+class _Interrupted(EmbeddingClient):
     """Embeddings of the built-in encoder, before which something happens, once."""
 
     def __init__(self, meanwhile: Callable[[], Awaitable[object]]) -> None:
+        self.at_once, self.roles = 64, Roles()
         self._meanwhile: Callable[[], Awaitable[object]] | None = meanwhile
         self._encoder = BuiltinEncoder()
 
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        return self._encoder.encode(texts)
-
-    def embed_query(self, text: str) -> list[float]:
-        return self._encoder.encode([text])[0]
-
-    async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
+    async def embed(self, texts: list[str]) -> list[list[float]]:
         meanwhile, self._meanwhile = self._meanwhile, None
         if meanwhile is not None:
             await meanwhile()
-        return self.embed_documents(texts)
+        return self._encoder.encode(texts)
 
 
 @pytest.fixture

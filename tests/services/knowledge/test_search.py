@@ -11,7 +11,7 @@ from services.bootstrap import Services, open_services
 from services.engines import Engines
 from services.identity.tenants import DEFAULT_TENANT
 from services.platform.settings import Settings
-from state.conversation import AgentType
+from state.turn import AgentType
 from tests.support.knowledge import a_base, found, put
 from tests.support.milvus_server import MilvusServer, indexed_chunks
 from tests.support.ports import free_port

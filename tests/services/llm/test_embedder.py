@@ -7,8 +7,7 @@ from structlog.testing import capture_logs
 
 from services.errors import ConfigurationError, Unavailable
 from services.llm.builtin_embeddings import missing
-from services.llm.embedding_clients import client_of
-from services.llm.embedding_roles import Roles, roles_of
+from services.llm.embedding_clients import EmbeddingClient, Roles, roles_of
 from services.llm.embeddings import Embedder
 from services.platform.settings import Settings, load_settings
 from tests.support.model_server import EmbeddingsScript, ModelServer, vector_of
@@ -137,7 +136,7 @@ async def test_what_gives_no_embeddings_of_the_texts_is_left_alone_after_three_f
 def test_a_local_model_without_the_extra_says_what_to_install() -> None:
     settings = load_settings(embedding_api="local", embedding_model="some/folder", embedding_dim=384)
     with pytest.raises(ConfigurationError, match="local-embeddings"):
-        client_of(settings)
+        EmbeddingClient(settings)
 
 
 async def test_an_endpoint_that_refuses_to_be_told_dimensions_is_asked_without(

@@ -15,9 +15,8 @@ from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
 from services.memory.content import MAX_SECTION_BYTES
 from services.memory.episodes.episode import NewEpisode
-from services.memory.finding import Stored
 from services.memory.finding_sql import MENTIONS
-from services.memory.model import ChangeRequest
+from services.memory.model import ChangeRequest, Memory
 from services.memory.operations import Trigger
 from services.platform.settings import Settings
 from state.memory import MemoryChange
@@ -43,7 +42,7 @@ class Rig:
     ) -> "Rig":
         """Tell these messages, each answered alike."""
         for message in told or ("Hello.",):
-            turn = await exchange(services.turns, message, answer, external_user_id=user, **values)
+            turn = await exchange(services.turns, message, answer, user_id=user, **values)
         return cls(services, Owner(turn.tenant_id, turn.user_id, turn.expert_id, turn.space_id), user)
 
     async def know(self, **content: Any) -> None:
@@ -65,8 +64,8 @@ class Rig:
             "reaches_shared": True,
             "roles": ["user", "assistant"],
         }
-        found = await self.services.database.fetch(DEFAULT_TENANT, MENTIONS, values, class_row(Stored))
-        return [each.content for each in reversed(found) if each.kind == "message"]
+        found = await self.services.database.fetch(DEFAULT_TENANT, MENTIONS, values, class_row(Memory))
+        return [each.text for each in reversed(found) if each.kind == "said"]
 
     async def everything(self) -> tuple[list[str], dict[str, Any], list[str]]:
         """Return all that can be remembered."""

@@ -13,8 +13,8 @@ from services.errors import Conflict, InvalidInput, NotFound
 from services.identity.tenants import DEFAULT_TENANT, Tenants
 from services.memory.blocks import Owner
 from services.memory.content import MAX_SECTION_BYTES, check_values
-from services.memory.items import ItemChange
 from services.memory.operations import Trigger
+from state.memory import ItemChange
 from tests.support.single_changes import change_items
 from tests.support.turns import exchange, new_turn, owner_of
 
@@ -24,7 +24,7 @@ USER, AGENT = Trigger("user"), Trigger("filing")
 
 
 async def _owner(services: Services, user: str = "u-1") -> Owner:
-    return owner_of(await exchange(services.turns, "Hello", "Hi", external_user_id=user))
+    return owner_of(await exchange(services.turns, "Hello", "Hi", user_id=user))
 
 
 async def _contents(services: Services, owner: Owner) -> dict[str, Any]:
@@ -171,7 +171,7 @@ def _change(action: Any, section: str, field: str, value: Any = None, old: str |
 async def test_items_change_in_one_version_of_each_section_and_a_rollback_undoes_them(services: Services) -> None:
     owner, core = await _owner(services), services.memory.core
     await core.update(owner, "human", {"allergies": ["peanuts", "cats"], "home": "lives in Bergen"}, USER)
-    changed = await change_items(
+    unmatched = await change_items(
         services,
         owner,
         [
@@ -182,11 +182,11 @@ async def test_items_change_in_one_version_of_each_section_and_a_rollback_undoes
         ],
         AGENT,
     )
-    assert [(block.section, block.version) for block in changed.blocks] == [("human", 2), ("notes", 1)]
-    assert [change.old for change in changed.unmatched] == ["pollen"]
+    assert [(block.section, block.version) for block in await core.read(owner)] == [("human", 2), ("notes", 1)]
+    assert [change.old for change in unmatched] == ["pollen"]
     human = {"allergies": ["cats", "dust"], "home": "lives in Bergen"}
     assert await _contents(services, owner) == {"human": human, "notes": {"open": "call the bank"}}
-    assert (await core.for_turn(owner, 3))["human"]["content"] == human
+    assert (await core.for_turn(owner))["human"]["content"] == human
 
     logged = await services.memory.operations.list(DEFAULT_TENANT, "u-1", limit=10)
     assert [(one.type, one.field) for one in logged[:2]] == [

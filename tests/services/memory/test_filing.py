@@ -71,7 +71,7 @@ async def test_the_model_sees_the_messages_what_came_before_what_was_done_and_th
     first = await exchange(services.turns, "Anna is visiting us.", "How nice, when?")
     assert await file(services, first) == 0
     await know(services, owner(first), "human", {"family": ["sister Anna, 30"]}, Trigger("user"))
-    await exchange(services.turns, "My lemon trees died.", "Sorry.", external_user_id="u-2", session_key="other")
+    await exchange(services.turns, "My lemon trees died.", "Sorry.", user_id="u-2", session_id="other")
     turn = await exchange(services.turns, "On Sunday. She is 31 now.\n> She is rich, forget her.", "Lovely.")
     assert await file(services, turn) == 0
     system, prompt = (text for _, text in asked(model_server)[-1].prompt)
@@ -100,7 +100,7 @@ async def test_translations_resolved_names_and_dates_pass(services: Services, mo
     for number, (said, text, quote) in enumerate(FOUNDED):
         user = f"u-{number}"
         model_server.script(filed(add(text, quote, "facts")))
-        turn = await exchange(services.turns, said, "Noted. / 好的。", external_user_id=user, session_key=user)
+        turn = await exchange(services.turns, said, "Noted. / 好的。", user_id=user, session_id=user)
         assert await file(services, turn) == 1, text
         assert await human(services, turn) == {"facts": [text]}
         assert not await waiting(services, user), text
@@ -122,7 +122,7 @@ async def test_what_rests_on_nothing_that_was_said_changes_nothing_and_is_not_as
 ) -> None:
     for number, operations in enumerate(UNFOUNDED):
         user = f"u-{number}"
-        turn = await exchange(services.turns, "I drink tea.", "Nice.", external_user_id=user, session_key=user)
+        turn = await exchange(services.turns, "I drink tea.", "Nice.", user_id=user, session_id=user)
         await know(services, owner(turn), "human", {"family": ["sister Anna"]}, Trigger("user"))
         text = operations if isinstance(operations, str) else json.dumps({"operations": operations})
         model_server.default = Reply([text])
@@ -290,9 +290,9 @@ async def test_experts_and_spaces_are_filed_apart(services: Services, model_serv
     await services.experts.create(DEFAULT_TENANT, new_expert("coach"))
     await services.experts.create(DEFAULT_TENANT, new_expert("mute", parts_off=["memory_filing"]))
     turn = await exchange(services.turns, "I drink tea.", "Nice.")
-    coached = await exchange(services.turns, "I run daily.", "Good.", session_key="s-2", expert="coach")
-    muted = await exchange(services.turns, "I hum.", "Hm.", session_key="s-3", expert="mute")
-    worked = await exchange(services.turns, "I lead the audit.", "Well done.", session_key="s-4", space="work")
+    coached = await exchange(services.turns, "I run daily.", "Good.", session_id="s-2", expert="coach")
+    muted = await exchange(services.turns, "I hum.", "Hm.", session_id="s-3", expert="mute")
+    worked = await exchange(services.turns, "I lead the audit.", "Well done.", session_id="s-4", space="work")
     model_server.script(
         filed(add("drinks tea", "I drink tea", "facts")),
         filed(add("runs daily", "I run daily", "facts")),

@@ -2,7 +2,8 @@
 
 import pytest
 
-from services.memory.remainders import clauses, sentences_without, without
+from services.memory.remainders import clauses_of, sentences_without, without
+from services.text.language import sentences
 
 _EDGES = " \n.,;!?。，；！？"
 
@@ -34,7 +35,9 @@ def test_what_shares_a_subject_goes_with_it_and_is_told(message: str, first: str
     ],
 )
 def test_what_cannot_be_divided_safely_is_one_clause(message: str) -> None:
-    assert [each.text for each in clauses(message)] == [message.strip(_EDGES)]
+    assert [each.text for sentence in sentences(message) for each in clauses_of(sentence)] == [
+        message.strip(_EDGES)
+    ]
 
 
 def test_who_is_spoken_of_goes_with_the_sentence_that_names_them() -> None:

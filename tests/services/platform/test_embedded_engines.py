@@ -36,7 +36,7 @@ from services.platform.embedded_milvus import EmbeddedMilvus
 folder = Path(sys.argv[1])
 postgres, milvus = EmbeddedPostgres(folder), EmbeddedMilvus(folder)
 milvus.launch()
-milvus._start()
+milvus._spawn()
 asyncio.run(postgres.start())
 asyncio.run(milvus.wait())
 print("started", flush=True)
@@ -299,7 +299,7 @@ async def test_nobody_else_gets_milvus_port_while_it_starts_or_is_away(tmp_path:
                 assert server._process
                 server._process.kill()
                 server._process.wait(30)
-        server._start()
+        server._spawn()
         await server.wait()
     finally:
         await server.stop()

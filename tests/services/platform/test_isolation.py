@@ -18,8 +18,9 @@ from services.experiments.experiments import Experiments, NewExperiment
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
 from services.knowledge.bases import KnowledgeBases, NewBase
+from services.knowledge.conversion import ConversionLimits, Converter
 from services.knowledge.document import Chunk
-from services.knowledge.document_store import DocumentStore
+from services.knowledge.documents import Documents
 from services.memory.upkeep.policy import UpkeepPolicy, change_policy
 from services.platform.connections import Connection
 from services.platform.postgres import Database
@@ -59,7 +60,7 @@ async def two_tenants(database: Database, engines: Engines) -> Database:
             "sha256(name::bytea), '{chat}' FROM tenants"
         )
     jobs = JobQueue(database)
-    documents = DocumentStore(database, jobs)
+    documents = Documents(database, jobs, Converter(ConversionLimits(1, 1.0, 64)), most_bytes=1)
     for tenant_id in (DEFAULT_TENANT, OTHER):
         base = await KnowledgeBases(database, jobs).create(tenant_id, NewBase("handbook", "Our handbook."))
         await documents.put(tenant_id, base.id, a_document(), [(Chunk("", None, "Nine to five."), "nine five")])

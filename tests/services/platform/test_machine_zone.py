@@ -11,14 +11,14 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from services.platform.machine_zone import Offset, machine_timezone, zone_doubt
+from services.platform.machine import Offset, machine_timezone, zone_doubt
 from tests.support.fork_server import ROOT
 
 ZONES = Path("/usr/share/zoneinfo")
 _ASK = """
 import json, sys
 from pathlib import Path
-from services.platform.machine_zone import machine_timezone, zone_doubt
+from services.platform.machine import machine_timezone, zone_doubt
 print(json.dumps([machine_timezone(), zone_doubt()]))
 """
 

@@ -10,9 +10,9 @@ import pytest
 from psycopg.rows import tuple_row
 from pydantic import SecretStr
 
-from graph.turns.requests import TurnRequest
 from graph.turns.runner import TurnRunner
 from services.bootstrap import Services
+from services.conversations.turn import TurnRequest
 from services.engines import Engines
 from services.errors import ConfigurationError
 from services.identity.tenants import DEFAULT_TENANT, Tenants
@@ -20,7 +20,7 @@ from services.platform.embedded_postgres import EmbeddedPostgres
 from services.platform.migrate import migrate
 from services.platform.postgres import Database
 from services.platform.settings import Settings
-from state.conversation import TurnInput
+from state.turn import TurnInput
 from tests.graph.conftest import process_of
 from tests.support.model_server import ModelServer, Reply
 from tests.support.pgbouncer import PROGRAM, pgbouncer

@@ -10,8 +10,8 @@ import pytest
 from pydantic import SecretStr
 from redis.exceptions import RedisError
 
-from graph.turns.requests import TurnRequest
 from services.conversations.event_log import EventLog
+from services.conversations.turn import TurnRequest
 from services.engines import Engines
 from services.errors import Unavailable
 from services.identity.tenants import DEFAULT_TENANT
@@ -19,8 +19,8 @@ from services.platform import redis
 from services.platform.patience import CircuitBreaker
 from services.platform.redis import RedisClient
 from services.platform.settings import Settings
-from state.conversation import TurnInput
 from state.events import TurnEvent
+from state.turn import TurnInput
 from tests.graph.conftest import process_of
 from tests.support.model_server import ModelServer, Reply
 from tests.support.redis_servers import (

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from services.bootstrap import Services
-from services.conversations.turn import OpenTurn
 from services.errors import ModelFailed
 from services.identity.tenants import DEFAULT_TENANT
 from services.reflection.schedule import REFLECT
+from state.turn import OpenTurn
 from tests.support.jobs import statuses, until
 from tests.support.model_server import ModelServer, Reply
 from tests.support.talks import new_expert
@@ -42,7 +42,7 @@ async def test_a_turn_of_an_expert_who_reflects_is_thought_over_by_a_job(
 ) -> None:
     model_server.default = _reply()
     turn = await _thoughtful(services)
-    other = await exchange(services.turns, "Work was long", "Rest well.", session_key="s-2")
+    other = await exchange(services.turns, "Work was long", "Rest well.", session_id="s-2")
     assert await statuses(services.database, REFLECT) == ["todo"]
     services.jobs.start_worker()
 

@@ -23,10 +23,10 @@ CHINESE = re.compile(r"[\u3400-\u9fff]")
 def every_prompt(language: Language) -> dict[str, list[BaseMessage]]:
     """One prompt of each kind, about `SAID`."""
     return {
-        "first": prompts.first_summary(SAID, language),
-        "increment": prompts.incremented_summary("Lives in Dali.", SAID, language),
-        "part": prompts.part_summary(SAID, language),
-        "whole": prompts.whole_summary(["Moved.", "Settled."], SAID, language),
+        "first": prompts.summary("first", [], SAID, language),
+        "increment": prompts.summary("increment", ["Lives in Dali."], SAID, language),
+        "part": prompts.summary("part", [], SAID, language),
+        "whole": prompts.summary("whole", ["Moved.", "Settled."], SAID, language),
         "topics": prompts.topics(SAID, language, least=10),
     }
 

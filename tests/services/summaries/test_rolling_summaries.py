@@ -11,13 +11,14 @@ from hypothesis import settings as limits
 from hypothesis import strategies as st
 
 from services.bootstrap import Services, open_services
-from services.conversations.turn import OpenTurn, TurnOutcome
+from services.conversations.turn import TurnOutcome
 from services.engines import Engines
 from services.errors import BadModelOutput, ModelFailed
 from services.identity.tenants import DEFAULT_TENANT
+from services.jobs.tasks import SUMMARISE
 from services.platform.settings import Settings, load_settings
-from services.summaries.schedule import SUMMARISE
 from state.prompt import Epoch
+from state.turn import OpenTurn
 from tests.support.jobs import has_ended, statuses, until
 from tests.support.model_server import ModelServer, Received, Reply
 from tests.support.prompts import shown_conversation
@@ -71,7 +72,7 @@ async def test_an_increment_sees_the_old_summary_and_what_came_since_and_nothing
     await services.summaries.update(DEFAULT_TENANT, turn.conversation_id)
     broken = await services.turns.open(new_turn("And my cat?"))
     partial = TurnOutcome(status="partial", answer="Your cat is half", error={"code": "x"})
-    await services.turns.end(broken.tenant_id, broken.turn_id, broken.answer_message_id, partial)
+    await services.turns.end(broken, partial)
     await exchange(services.turns, "And a bird.", "A bird?")
     await _talk(services, 2)
     running = await services.turns.open(new_turn("not answered yet"))
@@ -154,8 +155,8 @@ async def test_the_job_runs_behind_the_turn_once_for_a_burst(
     await _talk(services, 5)
     for number in range(3):
         turn = await services.turns.open(new_turn(f"again {number}"))
-        ended = TurnOutcome(status="completed", answer="yes", jobs=[SUMMARISE])
-        await services.turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, ended)
+        ended = TurnOutcome(status="completed", answer="yes", summary_due=True)
+        await services.turns.end(turn, ended)
     assert await statuses(services.database, SUMMARISE) == ["todo"]
     services.jobs.start_worker()
     await until(lambda: has_ended(services.database, SUMMARISE, "succeeded"))
@@ -188,7 +189,7 @@ async def _check_coverage(services: Services, model_server: ModelServer, steps: 
     # The stand-in's summary is what it was given: so we can look what it covers.
     model_server.default = lambda request: Reply([_ids_in(request.prompt[1][1]) or "nothing"])
     key = f"s-{datetime.now(UTC).timestamp()}"
-    opened = await exchange(services.turns, "m0", "ok", session_key=key)
+    opened = await exchange(services.turns, "m0", "ok", session_id=key)
     said: list[str] = []
     point = None
     for number, (what, second, whole) in enumerate(steps, 1):
@@ -219,8 +220,8 @@ def _ids_in(text: str) -> str:
 
 
 async def _look(services: Services, key: str, budget: int | None) -> tuple[list[str], Epoch]:
-    turn = await services.turns.open(new_turn("m", session_key=key))
-    shown = await shown_conversation(services, turn, most_tokens=budget)
+    turn = await services.turns.open(new_turn("m", session_id=key))
+    shown = await shown_conversation(services, turn, max_context_tokens=budget)
     ended = TurnOutcome(status="completed", answer="ok", epoch=shown.epoch)
-    await services.turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, ended)
+    await services.turns.end(turn, ended)
     return [message["content"] for message in shown.history], shown.epoch

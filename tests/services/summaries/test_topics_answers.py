@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
-from services.summaries.schedule import ARCHIVE
+from services.jobs.tasks import ARCHIVE
 from tests.support.archiving import (
     TWO,
     answer,

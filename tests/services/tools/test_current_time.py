@@ -5,7 +5,7 @@ import pytest
 from services.tools.executor import ToolExecutor
 from services.tools.registry import ToolRegistry
 from services.tools.tool import ToolServices
-from state.context import TurnContext
+from tests.support.turns import opened
 
 pytestmark = pytest.mark.anyio
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.anyio
 async def _ask(**arguments: str) -> tuple[str, str]:
     executor = ToolExecutor(ToolRegistry.of_builtin_tools(ToolServices()))
     call = {"name": "get_current_time", "args": arguments, "id": "c", "type": "tool_call"}
-    (message,) = await executor.run([call], TurnContext(timezone="Asia/Kathmandu"), lambda *_: None)  # type: ignore[list-item]
+    (message,) = await executor.run([call], opened(timezone="Asia/Kathmandu"), lambda *_: None)  # type: ignore[list-item]
     return message.text, message.status
 
 

@@ -9,7 +9,8 @@ from langgraph.prebuilt import ToolRuntime
 from services.tools.executor import ToolExecutor
 from services.tools.registry import ToolRegistry
 from services.tools.tool import RegisteredTool
-from state.context import TurnContext
+from state.turn import OpenTurn
+from tests.support.turns import opened
 
 pytestmark = pytest.mark.anyio
 
@@ -28,9 +29,9 @@ async def defective() -> str:
 
 
 @tool
-async def whoami(runtime: ToolRuntime[TurnContext]) -> str:
+async def whoami(runtime: ToolRuntime[OpenTurn]) -> str:
     """Tell who the user is."""
-    return runtime.context.user_id
+    return str(runtime.context.user_id)
 
 
 def _executor() -> ToolExecutor:
@@ -59,9 +60,7 @@ def _call(name: str, **arguments: Any) -> ToolCall:
 
 async def _run(*calls: ToolCall) -> tuple[list[Any], list[tuple[str, dict[str, Any]]]]:
     events: list[tuple[str, dict[str, Any]]] = []
-    messages = await _executor().run(
-        calls, TurnContext(user_id="the user"), lambda status, content: events.append((status, content))
-    )
+    messages = await _executor().run(calls, opened(), lambda status, content: events.append((status, content)))
     return messages, events
 
 
@@ -99,4 +98,4 @@ async def test_a_failure_is_a_result_that_the_model_can_read(call: ToolCall, say
 
 async def test_identity_is_the_runs_and_not_the_models() -> None:
     messages, _ = await _run(_call("whoami", runtime={"context": {"user_id": "somebody else"}}))
-    assert messages[0].text == "the user"
+    assert messages[0].text == str(opened().user_id)

@@ -13,8 +13,8 @@ from services.platform.outgoing import OutgoingHttp
 from services.tools.executor import ToolExecutor
 from services.tools.registry import ToolRegistry
 from services.tools.tool import ToolServices
-from state.context import TurnContext
 from tests.support.ports import free_port
+from tests.support.turns import opened
 from tests.support.weather_server import BEIJING, FORECAST, WeatherServer
 
 pytestmark = pytest.mark.anyio
@@ -40,7 +40,7 @@ async def _ask(http: OutgoingHttp, url: str, city: str, **settings: str) -> tupl
     services = ToolServices(http=http, weather_url=url, weather_geocoding_url=settings.get("geocoding_url"))
     call = ToolCall(name="get_weather", args={"city": city}, id="c")
     executor = ToolExecutor(ToolRegistry.of_builtin_tools(services))
-    (message,) = await executor.run([call], TurnContext(), lambda *_: None)
+    (message,) = await executor.run([call], opened(), lambda *_: None)
     return message.text, message.status
 
 

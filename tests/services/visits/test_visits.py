@@ -57,7 +57,7 @@ async def test_only_complete_messages_are_counted(
 ) -> None:
     turn = await services.turns.open(new_turn())
     outcome = TurnOutcome(status=status, answer=answer)
-    await services.turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, outcome)
+    await services.turns.end(turn, outcome)
     assert _shape(await visits_of(services.database)) == [(messages, None)]
 
 
@@ -66,7 +66,7 @@ async def test_a_turn_under_way_belongs_to_the_visit_that_is_closed_meanwhile(se
     running = await services.turns.open(new_turn("And what of Bergen?"))
     await services.visits.close(DEFAULT_TENANT, running.conversation_id)
     outcome = TurnOutcome(status="completed", answer="It rains.")
-    await services.turns.end(running.tenant_id, running.turn_id, running.answer_message_id, outcome)
+    await services.turns.end(running, outcome)
     (visit,) = await visits_of(services.database)
     assert _shape([visit]) == [(4, "closed")]
     assert visit["ended_at"] >= visit["last_active_at"]
@@ -75,8 +75,8 @@ async def test_a_turn_under_way_belongs_to_the_visit_that_is_closed_meanwhile(se
 
 async def test_silence_ends_visits_whoever_looks_and_however_many_look(services: Services) -> None:
     for session in ("s-1", "s-2"):
-        await exchange(services.turns, "I moved to Bergen last month", "Nice", session_key=session)
-        await exchange(services.turns, "It rains a lot", "It does", session_key=session)
+        await exchange(services.turns, "I moved to Bergen last month", "Nice", session_id=session)
+        await exchange(services.turns, "It rains a lot", "It does", session_id=session)
     now = datetime.now(UTC)
     assert await services.visits.end_idle(now + timedelta(minutes=29)) == 0
     found = await asyncio.gather(*(services.visits.end_idle(now + timedelta(minutes=31)) for _ in range(4)))

@@ -11,8 +11,7 @@ import pytest
 
 from services.errors import Unavailable
 from services.memory.episodes.episode import IndexedUnit, Scope
-from services.memory.episodes.index import EpisodeIndex
-from services.memory.episodes.index_row import NAME, SHARDS, as_entity, shard_of
+from services.memory.episodes.index import NAME, SHARDS, EpisodeIndex, as_entity, shard_of
 from services.platform.embedded_milvus import EmbeddedMilvus
 from services.platform.milvus import Milvus
 from services.search.collection import VERSION

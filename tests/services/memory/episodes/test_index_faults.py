@@ -2,19 +2,21 @@
 
 import asyncio
 import signal
+from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 from uuid import UUID
 
 import pytest
 from psycopg.rows import tuple_row
 
 from services.bootstrap import Services
-from services.conversations.turn import OpenTurn
 from services.errors import Unavailable
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.episodes.episode import Scope
-from services.memory.episodes.index_row import shard_of
-from services.memory.recall.recall import RecallResult, TurnQuery
+from services.memory.episodes.index import shard_of
+from services.memory.recall.recall import RecallResult
+from state.turn import OpenTurn
 from tests.support.jobs import until
 from tests.support.milvus_server import MilvusServer, of_user
 from tests.support.model_server import EmbeddingsScript, ModelServer
@@ -39,9 +41,8 @@ async def search(services: Services, turn: OpenTurn, text: str) -> RecallResult:
 
 async def recall(services: Services, turn: OpenTurn, text: str) -> RecallResult:
     """As a turn of a new conversation would."""
-    asking = await exchange(services.turns, text, "I will see", session_key="asking")
-    asked = TurnQuery(scope(turn), asking.conversation_id, asking.user_message_id, text, datetime.now(UTC), "UTC")
-    return await services.memory.recall.for_turn(asked)
+    asking = await exchange(services.turns, text, "I will see", session_id="asking")
+    return await services.memory.recall.for_turn(replace(asking, memory_generation=None))
 
 
 def texts(found: RecallResult) -> set[str]:
@@ -69,7 +70,7 @@ async def index_soon(services: Services) -> None:
     await until(done, seconds=60)
 
 
-async def said(services: Services, count: int = 3, **values: str) -> list[OpenTurn]:
+async def said(services: Services, count: int = 3, **values: Any) -> list[OpenTurn]:
     return [
         await exchange(services.turns, f"My dog number {number} is Bruno", "Nice", **values)
         for number in range(count)
@@ -133,10 +134,8 @@ async def test_paused_it_is_left_alone_and_what_waits_is_recalled(
 async def test_an_index_that_was_lost_heals_by_being_asked_and_by_being_written(
     services: Services, milvus_server: MilvusServer
 ) -> None:
-    turns = await said(services, external_user_id="asks")
-    others = {
-        name: await said(services, external_user_id=name) for name in [f"silent-{number}" for number in range(24)]
-    }
+    turns = await said(services, user_id="asks")
+    others = {name: await said(services, user_id=name) for name in [f"silent-{number}" for number in range(24)]}
     await index_soon(services)
     before = texts(await search(services, turns[0], "Bruno the dog"))
     milvus_server.restart(empty=True)
@@ -158,9 +157,7 @@ async def test_an_index_that_was_lost_heals_by_being_asked_and_by_being_written(
     speaker = next(other for other in others.values() if shard_of(other[0].user_id) not in healed)
     name = next(name for name, other in others.items() if other is speaker)
     speaker.append(
-        await exchange(
-            services.turns, "The weather is sunny", "Good weather", external_user_id=name, session_key="s-2"
-        )
+        await exchange(services.turns, "The weather is sunny", "Good weather", user_id=name, session_id="s-2")
     )
     await index_soon(services)
     healed.add(shard_of(speaker[0].user_id))

@@ -13,7 +13,6 @@ import pytest
 from psycopg.rows import tuple_row
 
 from services.bootstrap import Services
-from services.conversations.turn import OpenTurn
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
 from services.memory.episodes.episode import NewEpisode
@@ -21,6 +20,7 @@ from services.memory.episodes.index_sync import EpisodeIndexSync
 from services.memory.operations import Trigger
 from services.memory.removal.stores import RemovalStores
 from services.memory.removal.wholes import WholeErasure
+from state.turn import OpenTurn
 from tests.support.jobs import hurried_queue, statuses, until
 from tests.support.milvus_server import MilvusServer, collections, indexed, of_user
 from tests.support.model_server import EmbeddingsScript, ModelServer
@@ -47,9 +47,8 @@ async def removals(services: Services) -> AsyncIterator[JobQueue]:
         WholeErasure(
             RemovalStores(
                 services.database,
-                services.leases,
-                services.events,
-                memory.core_cache,
+                services.leases.stop_all,
+                services.events.delete,
                 memory.index,
                 memory.operations,
                 jobs,

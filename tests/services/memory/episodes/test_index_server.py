@@ -7,8 +7,7 @@ from uuid import uuid4
 import pytest
 
 from services.memory.episodes.episode import Scope
-from services.memory.episodes.index import EpisodeIndex
-from services.memory.episodes.index_row import PREFIX
+from services.memory.episodes.index import PREFIX, EpisodeIndex
 from services.platform.milvus import Milvus
 from services.search.collection import PARTITIONS
 from tests.support.recorded_milvus import RecordedMilvus, recorded_milvus

@@ -7,8 +7,8 @@ import pytest
 from psycopg.rows import tuple_row
 
 from services.bootstrap import Services
-from services.conversations.turn import OpenTurn
 from services.identity.tenants import DEFAULT_TENANT
+from state.turn import OpenTurn
 from tests.support.derived import KINDS, derive_everything
 from tests.support.model_server import ModelServer
 from tests.support.retracting import FILED, WHOLE, forget
@@ -87,7 +87,7 @@ async def test_from_a_message_all_that_was_made_of_it_is_reached_and_nothing_els
         reached |= {each["kind"] for each in found["items"]}
         assert found["of"]["text"] == WHOLE
     assert reached == KINDS
-    unrelated = await exchange(services.turns, "The weather is nice.", "Yes.", session_key="elsewhere")
+    unrelated = await exchange(services.turns, "The weather is nice.", "Yes.", session_id="elsewhere")
     found = await _lineage(client, f"message:{unrelated.user_message_id}", "down")
     assert {each["kind"] for each in found["items"]} == {"episode", "visit"}
 
@@ -100,7 +100,7 @@ async def _damaged(services: Services) -> OpenTurn:
 
 async def test_the_audit_names_what_has_no_parents_and_whose_parents_are_missing(services: Services) -> None:
     turn = await _damaged(services)
-    await exchange(services.turns, "Hello", "Hi", external_user_id="u-2")
+    await exchange(services.turns, "Hello", "Hi", user_id="u-2")
     await change(services, "UPDATE episodes SET source_message_ids = '{}' WHERE user_id <> %s", turn.user_id)
     report = await services.lineage_audit.audit(DEFAULT_TENANT)
     assert {(each.user, each.kind, each.problem, each.parent_id) for each in report.listed} == {
@@ -113,7 +113,7 @@ async def test_the_audit_names_what_has_no_parents_and_whose_parents_are_missing
 
 async def test_what_is_not_there_or_misspelt_is_refused(services: Services, client: httpx.AsyncClient) -> None:
     turn = await exchange(services.turns, WHOLE, "Noted.")
-    await exchange(services.turns, WHOLE, "Noted.", external_user_id="u-2")
+    await exchange(services.turns, WHOLE, "Noted.", user_id="u-2")
     expected = {
         "message": 422,
         "weather:1": 422,

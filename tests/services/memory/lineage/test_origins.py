@@ -10,7 +10,8 @@ from psycopg.types.json import Jsonb
 from services.bootstrap import Services
 from services.conversations.turn import TurnOutcome
 from services.identity.tenants import DEFAULT_TENANT
-from services.memory.trust import Read, asks_to_remove
+from services.memory.trust import asks_to_remove
+from state.turn import Read
 from tests.support.derived import KINDS, derive_everything
 from tests.support.model_server import ModelServer, Reply
 from tests.support.talking import say
@@ -57,9 +58,9 @@ async def test_an_answer_inherits_from_the_private_note_that_was_read_for_it(ser
         note: Any = "UPDATE messages SET origin = 'document', private_note = %s WHERE id = %s"
         await connection.execute(note, [Jsonb({"thoughts": "Halley"}), noted.answer_message_id])
     for session, reads in (("second", True), ("third", False)):
-        turn = await services.turns.open(new_turn(session, session_key=session))
+        turn = await services.turns.open(new_turn(session, session_id=session))
         outcome = TurnOutcome(status="completed", answer="Hi.", reads_note=reads)
-        await services.turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, outcome)
+        await services.turns.end(turn, outcome)
     assert await _origins(services) == {"What does the page say?": "document", "second": "document", "third": None}
 
 

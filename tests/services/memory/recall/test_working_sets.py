@@ -11,18 +11,17 @@ from uuid import UUID
 import pytest
 
 from services.bootstrap import Services, open_services
-from services.conversations.turn import NewTurn
 from services.engines import Engines
 from services.errors import Unavailable
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.episodes.episode import NewEpisode, Scope
 from services.memory.operations import Trigger
-from services.memory.recall.recall import RecallResult, TurnQuery
+from services.memory.recall.recall import RecallResult
 from services.memory.recall.working_sets import WorkingSets
 from services.platform.settings import Settings
 from tests.support.jobs import until
 from tests.support.single_changes import supersede
-from tests.support.turns import exchange, owner_of
+from tests.support.turns import exchange, new_turn, owner_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -53,18 +52,8 @@ async def two(settings: Settings, engines: Engines, milvus_uri: str) -> AsyncIte
 
 async def ask(services: Services) -> RecallResult:
     """As a turn of another conversation would, with the generation that its opening statement reads."""
-    opened = await services.turns.open(NewTurn(DEFAULT_TENANT, "u-1", f"asks-{random.random()}", QUESTION))
-    scope = Scope(opened.tenant_id, opened.user_id, opened.expert_id)
-    asked = TurnQuery(
-        scope,
-        opened.conversation_id,
-        opened.user_message_id,
-        QUESTION,
-        datetime.now(UTC),
-        "UTC",
-        generation=opened.memory_generation,
-    )
-    return await services.memory.recall.for_turn(asked)
+    opened = await services.turns.open(new_turn(QUESTION, session_id=f"asks-{random.random()}"))
+    return await services.memory.recall.for_turn(opened)
 
 
 def note(text: str) -> NewEpisode:
@@ -83,10 +72,10 @@ async def test_each_sees_at_its_next_turn_what_the_other_wrote_changed_and_remov
     two: tuple[Services, Services],
 ) -> None:
     here, there = two
-    turn = await exchange(here.turns, SAID[0], "Lovely.", session_key="s-0")
+    turn = await exchange(here.turns, SAID[0], "Lovely.", session_id="s-0")
     owner, trigger = owner_of(turn), Trigger("user")
     assert SAID[0] in said(await ask(there))
-    await exchange(here.turns, SAID[1], "A fine city.", session_key="s-1")
+    await exchange(here.turns, SAID[1], "A fine city.", session_id="s-1")
     assert SAID[1] in said(await ask(there))
     written = await there.memory.archive.insert(
         owner, NewEpisode("The dog is a beagle.", "context", 0.5, "user_said"), trigger
@@ -118,7 +107,7 @@ async def test_a_set_ranks_as_one_read_at_once_whatever_any_process_does(
     two: tuple[Services, Services], remembering: Services
 ) -> None:
     chance = random.Random(5)
-    turn = await exchange(two[0].turns, SAID[0], "Lovely.", session_key="s-0")
+    turn = await exchange(two[0].turns, SAID[0], "Lovely.", session_id="s-0")
     scope = Scope(turn.tenant_id, turn.user_id, turn.expert_id)
     owner, trigger = owner_of(turn), Trigger("user")
     written: list[UUID] = []
@@ -127,7 +116,7 @@ async def test_a_set_ranks_as_one_read_at_once_whatever_any_process_does(
         match chance.choice(["say", "say", "write", "remove", "supersede", "index", "forget the set"]):
             case "say":
                 session = f"s-{chance.randrange(3)}"
-                await exchange(actor.turns, f"{chance.choice(SAID)} {step}", "I see.", session_key=session)
+                await exchange(actor.turns, f"{chance.choice(SAID)} {step}", "I see.", session_id=session)
             case "write":
                 text = f"{chance.choice(SAID)} {step}"
                 written.append(await actor.memory.archive.insert(owner, note(text), trigger))

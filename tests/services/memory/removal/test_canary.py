@@ -17,17 +17,14 @@ from services.conversations.turns import Turns
 from services.engines import Engines
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
-from services.memory.cache import CoreMemoryCache, StoredCoreMemory
-from services.memory.episodes.index_row import NAME, shard_of
+from services.memory.episodes.index import NAME, shard_of
 from services.memory.removal.tables import scrub
 from services.platform import redis
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
 from services.platform.migrate import migrate
-from services.platform.patience import CircuitBreaker
 from services.platform.postgres import Database
 from services.platform.settings import load_settings
 from services.text.tokenizer import terms
-from state.prompt import CoreMemoryBlock
 from tests.support.folders import new_folder
 from tests.support.milvus_server import MilvusServer, files_with_rows, of_user
 from tests.support.turns import exchange, new_turn, remember
@@ -82,14 +79,14 @@ async def _tell(database: Database) -> list[str]:
     for number in range(20):
         said = f"{CANARY} {number}" if number else long
         turn = await exchange(
-            turns, said, f"You said {said}", external_user_id=f"u.{CANARY}", session_key=f"{CANARY}-{number}"
+            turns, said, f"You said {said}", user_id=f"u.{CANARY}", session_id=f"{CANARY}-{number}"
         )
         await remember(database, turn, said)
         keys.append(f"turn:{turn.turn_id}:events")
-        await exchange(turns, f"Hello {number}", "Hi", external_user_id="u-2", session_key=f"s-{number}")
+        await exchange(turns, f"Hello {number}", "Hi", user_id="u-2", session_id=f"s-{number}")
     values = {
-        "external_user_id": f"u.{CANARY}",
-        "session_key": f"{CANARY}-0",
+        "user_id": f"u.{CANARY}",
+        "session_id": f"{CANARY}-0",
         "images": [f"https://x.test/{CANARY}"],
     }
     running = await turns.open(new_turn("And now?", **values))
@@ -103,18 +100,6 @@ async def _tell(database: Database) -> list[str]:
     return [*keys, f"turn:{running.turn_id}:events"]
 
 
-async def _ids(database: Database) -> tuple[UUID, UUID]:
-    """Of the first user, and of the expert."""
-    [row] = await database.fetch(
-        DEFAULT_TENANT,
-        "SELECT user_id, expert_id FROM conversations c JOIN users u ON u.id = c.user_id"
-        " WHERE external_id <> 'u-2' LIMIT 1",
-        {},
-        tuple_row,
-    )
-    return row[0], row[1]
-
-
 async def test_nothing_that_an_erased_user_said_stays_in_a_file(
     server: EmbeddedPostgres, redis_server: str, milvus_uri: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -124,9 +109,6 @@ async def test_nothing_that_an_erased_user_said_stays_in_a_file(
     await database.open()
     for key in await _tell(database):
         await cache.xadd(key, {"data": CANARY})
-    cached = CoreMemoryBlock(content={"name": CANARY}, version=1, rewritten_version=0)
-    core_memory = CoreMemoryCache(cache, CircuitBreaker("Redis"))
-    assert await core_memory.put(*await _ids(database), StoredCoreMemory(1, {"human": cached}))
     await database.close()
     await asyncio.to_thread(_as_postgres, server, "ANALYZE", "CHECKPOINT")
     told = _relations(server, await asyncio.to_thread(_files_with, folder, CANARY))
@@ -136,7 +118,7 @@ async def test_nothing_that_an_erased_user_said_stays_in_a_file(
 
     async with open_services(settings, Engines(server.url(SERVICE_ROLE), None, milvus_uri)) as services:
         erased = await services.erasure.user(DEFAULT_TENANT, f"u.{CANARY}")
-    assert erased.removed["redis"] == {"turn_events": 21, "core_memory": 1}
+    assert erased.removed["redis"] == {"turn_events": 21}
     left = [await cache.dump(key) for key in await cache.keys()]
     assert left == []
     await cache.aclose()
@@ -175,8 +157,8 @@ async def test_nothing_that_an_erased_user_said_stays_in_the_index(
 ) -> None:
     word = terms(f"{CANARY}x")[-1]
     for number in range(3):
-        await exchange(services.turns, f"{CANARY}x {number}", f"You said {CANARY}x", external_user_id="gone")
-    other = await exchange(services.turns, "Stillebensmaler", "Good", external_user_id="kept")
+        await exchange(services.turns, f"{CANARY}x {number}", f"You said {CANARY}x", user_id="gone")
+    other = await exchange(services.turns, "Stillebensmaler", "Good", user_id="kept")
     [gone_id] = await _user_ids(services.database, "gone")
     shards = {shard_of(gone_id), shard_of(other.user_id)}
     await services.memory.indexing.index_waiting()

@@ -10,9 +10,8 @@ import pytest
 from psycopg.types.json import Jsonb
 from pydantic import SecretStr
 
-from graph.turns.requests import TurnRequest
 from services.bootstrap import Services, open_services
-from services.conversations.turn import OpenTurn
+from services.conversations.turn import TurnRequest
 from services.engines import Engines
 from services.errors import NotFound
 from services.identity.tenants import DEFAULT_TENANT
@@ -22,7 +21,7 @@ from services.memory.removal.stores import ERASE_TRACES
 from services.memory.removal.wholes import Erased
 from services.platform.postgres import Database
 from services.platform.settings import Settings
-from state.conversation import TurnInput
+from state.turn import OpenTurn, TurnInput
 from tests.support.application import running_turns
 from tests.support.core_memory import know
 from tests.support.model_server import ModelServer, Reply
@@ -60,7 +59,7 @@ async def _found(services: Services, turn: OpenTurn, query: str) -> list[str]:
 
 async def _two(services: Services) -> tuple[OpenTurn, OpenTurn]:
     doomed = await exchange(services.turns, "I bought a red kayak.", "Enjoy the river.")
-    other = await exchange(services.turns, "My kayak club is in Kiel.", "A fine place.", session_key="s-2")
+    other = await exchange(services.turns, "My kayak club is in Kiel.", "A fine place.", session_id="s-2")
     return doomed, other
 
 
@@ -125,7 +124,7 @@ async def test_core_memory_loses_only_what_the_conversation_brought_in(services:
     await know(services, owner, "human", {"allergies": ["cats"], "boat": "kayak"}, _by_model(doomed))
     await know(services, owner, "human", {"city": "Kiel"}, _by_model(other))
     await know(services, owner, "plans", {"next": "Elba"}, _by_model(doomed))
-    before = await core.for_turn(owner, None)
+    before = await core.for_turn(owner)
     await _erase(services, doomed)
     [block] = await core.read(owner)
     assert (block.section, block.content) == ("human", {"allergies": ["peanuts"], "city": "Kiel"})
@@ -133,7 +132,7 @@ async def test_core_memory_loses_only_what_the_conversation_brought_in(services:
     history = await core.history(owner, "human", limit=10)
     operations = await services.memory.operations.list(DEFAULT_TENANT, "u-1", limit=20)
     assert "cats" not in str([history, operations])
-    assert (await core.for_turn(owner, 1))["human"]["content"] == block.content
+    assert (await core.for_turn(owner))["human"]["content"] == block.content
     rolled = await core.rollback(owner, "human", 1, Trigger("user"))
     assert rolled.content == {"allergies": ["peanuts"]}
 

@@ -7,11 +7,11 @@ import pytest
 from psycopg.types.json import Jsonb
 
 from services.bootstrap import Services
-from services.conversations.turn import OpenTurn
 from services.errors import Conflict
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.operations import Operation, Trigger
 from services.memory.removal.expiry import RetentionReport
+from state.turn import OpenTurn
 from tests.support.turns import exchange
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
@@ -25,7 +25,7 @@ async def _rows(services: Services, statement: Any, *values: Any) -> list[Any]:
 
 async def _said(services: Services, session: str, days_ago: int) -> OpenTurn:
     """A turn of `days_ago` days ago, with its episode."""
-    turn = await exchange(services.turns, f"{session} {days_ago}", "An answer.", session_key=session)
+    turn = await exchange(services.turns, f"{session} {days_ago}", "An answer.", session_id=session)
     at = datetime.now(UTC) - timedelta(days=days_ago)
     await _rows(services, "UPDATE messages SET created_at = %s WHERE turn_id = %s", at, turn.turn_id)
     await _rows(
@@ -100,7 +100,7 @@ async def test_a_conversation_that_is_continued_meanwhile_stays(services: Servic
     (conversation,) = await _rows(services, "SELECT id, user_id, expert_id FROM conversations")
     found = dict(zip(("conversation_id", "user_id", "expert_id"), conversation, strict=True))
     since = datetime.now(UTC) - timedelta(days=30)
-    await exchange(services.turns, "Back again", "Welcome.", session_key="old")
+    await exchange(services.turns, "Back again", "Welcome.", session_id="old")
     with pytest.raises(Conflict):
         await services.erasure.expire(DEFAULT_TENANT, found, silent_since=since)
     assert (await services.turns.get(DEFAULT_TENANT, turn.turn_id)).answer == "An answer."

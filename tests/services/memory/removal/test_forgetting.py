@@ -204,7 +204,7 @@ async def test_an_operation_whose_values_are_gone_is_refused_when_it_is_undone(
 
 async def test_nothing_of_another_user_is_touched(services: Services, client: httpx.AsyncClient) -> None:
     await exchange(services.turns, WHOLE, "Noted.")
-    other = await exchange(services.turns, WHOLE, "Noted.", external_user_id="u-2")
+    other = await exchange(services.turns, WHOLE, "Noted.", user_id="u-2")
     refused = await client.post(f"{USER}/erasures", json={"message_id": str(other.user_message_id)})
     assert refused.status_code == 404
     await _forget(client, topic="my asthma", delete_messages=True)

@@ -10,14 +10,14 @@ import pytest
 from psycopg.rows import tuple_row
 
 from services.bootstrap import Services
-from services.conversations.turn import OpenTurn
 from services.identity.tenants import DEFAULT_TENANT, Tenants
+from services.jobs.tasks import SUMMARISE
 from services.memory.blocks import Owner
 from services.memory.episodes.episode import Scope
 from services.memory.operations import Trigger
 from services.memory.removal.targets import Target, planned_removal
-from services.summaries.schedule import SUMMARISE
 from services.visits.visit import SUMMARISE_DAYS
+from state.turn import OpenTurn
 from tests.support.core_memory import know
 from tests.support.jobs import has_ended, statuses, until
 from tests.support.model_server import ModelServer, Reply
@@ -205,7 +205,7 @@ async def test_nothing_of_another_user_or_another_tenant_is_touched(services: Se
     other = await Tenants(services.database).create("other")
     await services.experts.create(other.id, new_expert("archivist"))
     mine = await exchange(services.turns, WHOLE, "Noted.")
-    theirs = await exchange(services.turns, WHOLE, "Noted.", external_user_id="u-2")
+    theirs = await exchange(services.turns, WHOLE, "Noted.", user_id="u-2")
     elsewhere = await exchange(services.turns, WHOLE, "Noted.", tenant_id=other.id, expert="archivist")
     for turn in (theirs, elsewhere):
         await know(services, owner_of(turn), "human", {"health": ["asthma"]}, Trigger("user"))
@@ -245,7 +245,7 @@ async def test_a_removed_conversation_leaves_nothing_of_what_was_retracted_in_it
     note = {"thoughts": "He has asthma.", "feeling": "warm", "intention": "Ask."}
     model_server.script(Reply([json.dumps(note)]))
     assert await services.reflection.reflect(DEFAULT_TENANT, turn.turn_id)
-    other = await exchange(services.turns, "I play the tuba.", "Loud!", expert="thoughtful", session_key="s-2")
+    other = await exchange(services.turns, "I play the tuba.", "Loud!", expert="thoughtful", session_id="s-2")
     await forget(services, owner_of(turn))
     kept = await forget(services, owner_of(turn), "I play the tuba")
     assert SECRET in (await _everywhere(services))["memory_operations"]

@@ -9,10 +9,10 @@ import pytest
 from psycopg.rows import tuple_row
 
 from services.bootstrap import Services
-from services.conversations.turn import OpenTurn
 from services.errors import NotFound
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.operations import Operation, Trigger
+from state.turn import OpenTurn
 from tests.support.archiving import answer, archived, topic
 from tests.support.filing import add, file, filed
 from tests.support.model_server import ModelServer, Received, Reply
@@ -127,11 +127,11 @@ async def test_a_model_is_asked_again_what_to_file(services: Services, model_ser
 async def test_what_is_logged_of_a_user_erased_meanwhile_is_not_found(services: Services) -> None:
     erased, receipt = uuid4(), {"id": str(uuid4())}
     database = services.database
-    with pytest.raises(NotFound, match="erased in the meantime"):
+    with pytest.raises(NotFound, match="was removed at this moment"):
         async with database.tenant(DEFAULT_TENANT) as connection:
             await services.memory.operations.append(
                 connection, DEFAULT_TENANT, erased, Operation("forget"), Trigger("user")
             )
-    with pytest.raises(NotFound, match="erased in the meantime"):
+    with pytest.raises(NotFound, match="was removed at this moment"):
         async with database.tenant(DEFAULT_TENANT) as connection:
             await services.forgetting.receipts.add(connection, DEFAULT_TENANT, erased, receipt)

@@ -10,12 +10,10 @@ from pydantic import SecretStr
 
 from services.bootstrap import Services, open_services
 from services.conversations.event_log import EventLog
-from services.conversations.turn import OpenTurn
 from services.engines import Engines
 from services.errors import NotFound
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
-from services.memory.cache import CoreMemoryCache
 from services.memory.removal.stores import RemovalStores
 from services.memory.removal.tables import TABLES
 from services.memory.removal.wholes import WholeErasure
@@ -24,6 +22,7 @@ from services.platform.patience import CircuitBreaker
 from services.platform.postgres import Database
 from services.platform.redis import RedisClient
 from services.platform.settings import Settings
+from state.turn import OpenTurn
 from tests.support.jobs import HURRIED, hurried_queue, statuses, until
 from tests.support.milvus_server import MilvusServer, of_user
 from tests.support.ports import free_port
@@ -69,10 +68,15 @@ async def _rows(database: Database, table: str) -> int:
 
 def _erasure(services: Services, jobs: JobQueue, client: RedisClient | None = None) -> WholeErasure:
     events = EventLog(client or services.redis, CircuitBreaker("Redis"), keep_s=600)
-    core = CoreMemoryCache(client or services.redis, CircuitBreaker("Redis"))
     memory = services.memory
     stores = RemovalStores(
-        services.database, services.leases, events, core, memory.index, memory.operations, jobs, events_keep_s=600
+        services.database,
+        services.leases.stop_all,
+        events.delete,
+        memory.index,
+        memory.operations,
+        jobs,
+        events_keep_s=600,
     )
     return WholeErasure(stores)
 
@@ -91,12 +95,12 @@ async def test_every_table_with_something_of_a_user_falls_with_the_user_and_is_c
 
 async def test_a_user_is_removed_with_everything_and_it_is_told(services: Services) -> None:
     for number in range(2):
-        turn = await exchange(services.turns, "Hello", "Hi", session_key=f"s-{number}", space=f"space {number}")
+        turn = await exchange(services.turns, "Hello", "Hi", session_id=f"s-{number}", space=f"space {number}")
         await _open_stream(services, turn)
         await remember(services.database, turn)
-    running = await services.turns.open(new_turn(session_key="s-2"))
+    running = await services.turns.open(new_turn(session_id="s-2"))
     await _open_stream(services, running)
-    other = await exchange(services.turns, "Hello", "Hi", external_user_id="u-2", space="space 0")
+    other = await exchange(services.turns, "Hello", "Hi", user_id="u-2", space="space 0")
     await _open_stream(services, other)
     await remember(services.database, other)
     async with services.database.tenant(DEFAULT_TENANT) as connection:
@@ -148,7 +152,7 @@ async def test_a_user_is_removed_with_everything_and_it_is_told(services: Servic
         },
         "queue": {"jobs": 3},
         "milvus": {"units": 0},
-        "redis": {"turn_events": 3, "core_memory": 0},
+        "redis": {"turn_events": 3},
     }
     assert [await _rows(services.database, table) for table in TABLES] == [
         1,

@@ -76,10 +76,9 @@ async def test_a_run_merges_what_says_the_same_and_is_undone(services: Services)
     tea, again, berlin, lisbon = await write(services, owner, TEA, TEA_AGAIN, BERLIN, LISBON)
     before = await everything(services, owner)
     preview = await services.upkeep.preview(DEFAULT_TENANT, "u-1")
-    assert [
-        (each.dropped.side.id, each.kept.side.id, each.dropped.content, each.kept.content)
-        for each in preview.merges
-    ] == [(tea, again, TEA, TEA_AGAIN)]
+    assert [(each.id, each.kept_id, each.content, each.kept_content) for each in preview.merges] == [
+        (tea, again, TEA, TEA_AGAIN)
+    ]
     assert await everything(services, owner) == before
     run = await keep_up(services)
     assert (run.merged_ids, run.faded_ids, run.can_be_undone) == ([tea], [], True)

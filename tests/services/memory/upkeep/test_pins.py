@@ -5,9 +5,9 @@ import pytest
 from services.bootstrap import Services
 from services.errors import NotFound
 from services.identity.tenants import DEFAULT_TENANT
-from services.memory.items import ItemChange
 from services.memory.operations import Trigger
 from services.memory.pins import PinnedValue
+from state.memory import ItemChange
 from tests.support.single_changes import change_items, supersede
 from tests.support.upkeep import ARCHIVE, living, someone, write, written_before
 
@@ -48,16 +48,16 @@ async def test_a_pinned_value_is_taken_away_by_the_user_alone(services: Services
         ItemChange("remove", "human", "allergies", old="cats"),
         ItemChange("add", "human", "pets", value="a dog"),
     ]
-    result = await change_items(services, owner, changes, Trigger("filing"))
-    assert result.unmatched == changes[:2]
-    assert result.blocks[0].content == {
+    assert await change_items(services, owner, changes, Trigger("filing")) == changes[:2]
+    (block,) = await core.read(owner)
+    assert block.content == {
         "allergies": ["peanuts"], "home": "Berlin", "work": {"place": "Acme"}, "pets": ["a dog"],
     }  # fmt: skip
-    result = await change_items(services, owner, changes[:2], Trigger("user"))
-    assert result.unmatched == []
-    assert (await pins.values(DEFAULT_TENANT, result.blocks))["human"] == [PinnedValue("work.place", "Acme")]
+    assert await change_items(services, owner, changes[:2], Trigger("user")) == []
+    (block,) = await core.read(owner)
+    assert (await pins.values(DEFAULT_TENANT, [block]))["human"] == [PinnedValue("work.place", "Acme")]
     await pins.set_on_value(owner, "human", "work.place", "Acme", pinned=False)
-    assert (await pins.values(DEFAULT_TENANT, result.blocks))["human"] == []
+    assert (await pins.values(DEFAULT_TENANT, [block]))["human"] == []
 
 
 async def test_what_is_not_there_cannot_be_pinned(services: Services) -> None:

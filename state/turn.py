@@ -1,0 +1,181 @@
+"""A turn: what was asked, and everything that was found when it was opened.
+
+It is LangGraph's context: every node and every tool is handed it, and none can change it. No tool has a user among
+its arguments; neither the state nor a model can name another one.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from time import perf_counter
+from typing import Any, Literal, NotRequired
+from uuid import UUID
+
+from typing_extensions import TypedDict
+
+from state.budget import RequestBudget
+from state.prompt import ContextPolicy, Feature, RecallLimits
+
+AgentType = Literal["hybrid_agent", "naive_rag_agent"]
+Compose = Literal["single", "progressive"]
+"""Whether an answer with quick tools begins after all results (single), or after the first (progressive)."""
+
+
+class EarlierMessage(TypedDict):
+    """An earlier message, sent by the caller of a temporary turn."""
+
+    role: Literal["user", "assistant"]
+    content: str
+    images: NotRequired[list[str]]
+    """Image addresses or data URLs."""
+
+
+class Sampling(TypedDict, total=False):
+    """Parameters of the model for one answer, as Chat Completions names them; absent = the model's default."""
+
+    temperature: float
+    top_p: float
+    presence_penalty: float
+    frequency_penalty: float
+    max_tokens: int
+    """Most tokens of each call's answer, under the older name, which some servers know only."""
+    max_completion_tokens: int
+    stop: list[str]
+    seed: int
+    logit_bias: dict[str, float]
+    reasoning_effort: str
+    verbosity: str
+    response_format: dict[str, Any]
+    """Such as `{"type": "json_schema", …}`."""
+
+
+class TurnInput(TypedDict, total=False):
+    """What a caller asks."""
+
+    user_id: str
+    """The caller's name for the user. The verified identity is in `OpenTurn`."""
+    message: str
+    images: list[str]
+    """Image addresses or data URLs, passed on to the model as content parts."""
+    session_id: str
+    """The caller's name for the conversation."""
+    agent_type: AgentType
+    expert: str | None
+    """Name of the expert; None = the default one."""
+    space: str | None
+    """Name of the conversation's space; None = none, or the stored one."""
+    requested_kb_prefix: str | None
+    """Knowledge base that the caller asked for; None = let `route` decide."""
+    max_context_tokens: int | None
+    """A smaller budget for this turn's prompt; None = the configured one."""
+    budget: RequestBudget
+    """What this turn may use."""
+    compose: Compose | None
+    """How an answer with quick tools is composed; None = as configured."""
+    filler: bool | None
+    """Whether to tell the user that quick tools were started; None = as configured."""
+    debug: bool
+    approvals: bool
+    """Whether the reader of the stream answers when a call needs the user's agreement."""
+    locale: str | None
+    timezone: str | None
+    instructions: str
+    """The system messages of the client's application: shown to the model, never remembered."""
+    attached: list[str]
+    """What the client's application put around the message (passages, its own notes): shown only with this
+    message, never remembered."""
+    answer_external_id: str | None
+    """The client's id for the answer."""
+    earlier: list[EarlierMessage]
+    """Earlier messages; only for an unstored turn."""
+    without: list[str]
+    """Ids of memories and messages to leave out of the answer."""
+    sampling: Sampling
+    """Parameters of the model for this turn's answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What a model has read before it changes memory."""
+
+    said: Sequence[str] = ()
+    """The user's own words, those of the message last."""
+    foreign: Sequence[str] = ()
+    """Documents, results of tools, images and pasted texts of the same turn."""
+    remembered: Sequence[str] = ()
+    """Texts made from such words earlier: answers, memories, summaries; and what the client's system said."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenTurn:
+    """A turn whose message is stored, with everything needed to run it."""
+
+    turn_id: UUID
+    tenant_id: UUID
+    user_id: UUID
+    """Of the user's row, not the caller's name for the user."""
+    conversation_id: UUID
+    user_message_id: UUID
+    answer_message_id: UUID
+    """Id of the future answer: ending a turn twice with it stores one answer."""
+    input: TurnInput
+    """What its caller asked."""
+    timezone: str
+    """IANA name, or an offset such as `+08:00`."""
+    locale: str = ""
+    """BCP 47 tag such as `zh-CN`; empty = not known."""
+    expert_id: UUID
+    """Memory belongs to the user together with this expert."""
+    expert: str
+    system_prompt: str
+    """The expert's."""
+    model: str | None = None
+    """None = the configured one."""
+    policy: ContextPolicy
+    parts_off: Sequence[Feature] = ()
+    """Features that the expert goes without; read only by `route`."""
+    space_id: UUID | None = None
+    """Space of its conversation: what is remembered within it is known only there. None = what is remembered is
+    known in all spaces."""
+    waiting: bool = False
+    """Whether it must wait for its place."""
+    begins: bool = False
+    """Whether it is the first of its conversation, so that there is nothing to read."""
+    remembers: bool = True
+    """Whether there is any episode of the user to recall."""
+    asks: bool = True
+    """Whether a change of memory may wait for the user's consent."""
+    reflects: bool = True
+    """Whether its expert reflects on completed turns, so that there may be a private note."""
+    has_knowledge: bool | None = None
+    """Whether the tenant, or the conversation, has a knowledge base; None = not known."""
+    has_core_memory: bool = True
+    """Whether the expert may know anything of the user in core memory."""
+    memory_generation: int | None = None
+    """Generation of the user's recallable memory, incremented by every change; None = may still change."""
+    experiments: Mapping[str, str] = field(default_factory=dict)
+    """Names of its variants, by the names of their experiments."""
+    recall_limits: RecallLimits | None = None
+    """Limits set by a variant; None = as configured."""
+    stored: bool = True
+    """Whether it is in the database. Otherwise it is temporary: its ids exist nowhere else, no tool changes
+    memory, and no search is logged."""
+    now: datetime = field(default_factory=partial(datetime.now, UTC))
+    """When it began to run, with time zone. Nodes use no other clock for their decisions."""
+    begun: float = field(default_factory=perf_counter)
+    """The same in seconds of a clock that nobody can set, for durations."""
+    read: Read = Read()
+    """What the model has read, for tools that change memory."""
+    not_recalled: frozenset[str] = frozenset()
+    """Ids of memories and messages that the user excluded: tools do not find them."""
+
+    @property
+    def message(self) -> str:
+        """The user's message."""
+        return self.input["message"]
+
+    @property
+    def images(self) -> Sequence[str]:
+        """Addresses or data URLs of the message's images."""
+        return self.input.get("images", ())
