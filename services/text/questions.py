@@ -97,7 +97,9 @@ _POLITE_CHINESE = (
 )
 _ENGLISH_ORDER = rf"{_POLITE_ENGLISH}(?:{'|'.join(_ENGLISH_VERBS.split()).replace('_', ' ')})\b"
 _CHINESE_ORDER = rf"(?:{'|'.join(_CHINESE_VERBS.split())})(?![了过])"
-_PLAIN_ORDER = re.compile(rf"\A(?:{_ENGLISH_ORDER}(?!:| (?:of|is|was|are|were)\b)|{_POLITE_CHINESE}{_CHINESE_ORDER})")
+_PLAIN_ORDER = re.compile(
+    rf"\A(?:{_ENGLISH_ORDER}(?!:| (?:of|is|was|are|were)\b)|{_POLITE_CHINESE}{_CHINESE_ORDER})"
+)
 """An order without the circumstances that may as well open a statement (作为独生女，…)."""
 _ORDER = re.compile(
     rf"\A(?:{_ENGLISH_ORDER}"

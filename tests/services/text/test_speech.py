@@ -23,7 +23,17 @@ def test_a_sentence_that_states_something_is_enough(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["What is my dog called?", "Write a poem.", "Thanks!", "好的", "帮我写一首诗", "告诉我我的狗叫什么。", "我妈妈呢", "…"]
+    "text",
+    [
+        "What is my dog called?",
+        "Write a poem.",
+        "Thanks!",
+        "好的",
+        "帮我写一首诗",
+        "告诉我我的狗叫什么。",
+        "我妈妈呢",
+        "…",
+    ],
 )
 def test_questions_orders_and_courtesies_state_nothing(text: str) -> None:
     assert not states_something(text)
