@@ -241,7 +241,7 @@ class AsyncAnamnesis:
             before = parts.lines
             async with self._answer(calls.import_part(content())) as response:
                 await response.aread()
-            report = report.followed_by(calls.import_report(response), before=before)
+            report = report.followed_by(ImportReport.of(calls.content_of(response)), before=before)
         return report
 
     async def _events(self, stream: TurnStream) -> AsyncIterator[Event]:

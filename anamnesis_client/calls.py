@@ -15,7 +15,6 @@ from anamnesis_client.errors import ServiceError
 from anamnesis_client.models import (
     Answer,
     FoundMemory,
-    ImportReport,
     MemoryChange,
     Section,
     WrittenMemory,
@@ -128,7 +127,7 @@ def store(user: str, operations: Sequence[Mapping[str, Any]], space: str | None)
     """Operations on the items of a user."""
     body = {"user_id": user, "space": space, "operations": list(operations)}
     writes = any(each["op"] == "put" for each in operations)
-    return Call("POST", "/api/v1/store/batch", _results, json=body, repeatable=not writes)
+    return Call("POST", "/api/v1/store/batch", lambda found: found["results"], json=body, repeatable=not writes)
 
 
 def export(user: str, space: str | None) -> Call[Any]:
@@ -155,11 +154,6 @@ def content_of(response: httpx.Response) -> Any:
         raise ServiceError(response.status_code, NOT_OURS, response.text[:200]) from None
 
 
-def import_report(response: httpx.Response) -> ImportReport:
-    """Read the answer to an import."""
-    return ImportReport.of(response.json())
-
-
 def error_of(response: httpx.Response) -> ServiceError:
     """The error of an answer that was read and is none of success."""
     retry_after = response.headers.get("Retry-After", "")
@@ -181,11 +175,6 @@ def _moment(as_of: datetime | None) -> dict[str, str]:
 
 def _of(user: str) -> str:
     return f"/api/v1/users/{quote(user, safe='')}"
-
-
-def _results(found: Any) -> list[Any]:
-    results: list[Any] = found["results"]
-    return results
 
 
 def _items(found: Any, read: Callable[[Mapping[str, Any]], Result]) -> list[Result]:

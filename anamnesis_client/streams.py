@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from anamnesis_client.calls import Call
-from anamnesis_client.errors import ClientError, ServiceError, TurnFailed, Unreachable
-from anamnesis_client.models import Answer, Event
+from anamnesis_client.errors import ClientError, ServiceError, TurnFailed
+from anamnesis_client.models import Event
 
 EVENT_STREAM = "text/event-stream"
 _FIRST_S, _LONGEST_S = 0.2, 5.0
@@ -98,7 +98,6 @@ class TurnStream:
     turn_id: str | None = None
     last: int = 0
     """Number of the last event that came."""
-    answer: Answer | None = None
     ended: bool = False
     _data: list[str] = field(default_factory=list)
     _number: int = 0
@@ -130,16 +129,6 @@ class TurnStream:
             return self._event(Event(self._number, found["status"], found["content"]))
         return None
 
-    def whole(self) -> Answer:
-        """The answer of a stream that was read to its end.
-
-        Raises:
-            Unreachable: it has not ended.
-        """
-        if self.answer is None:
-            raise Unreachable("The stream has not been read to its end.")
-        return self.answer
-
     def _event(self, event: Event) -> Event | None:
         if event.id <= self.last:
             return None
@@ -147,7 +136,7 @@ class TurnStream:
         if event.status == "turn":
             self.turn_id = event.content["turn_id"]
         elif event.status == "done":
-            self.ended, self.answer = True, Answer.of(event.content)
+            self.ended = True
         elif event.status == "error":
             self.ended = True
             raise TurnFailed(event.content)

@@ -231,7 +231,7 @@ class Anamnesis:
             before = parts.lines
             with self._answer(calls.import_part(content())) as response:
                 response.read()
-            report = report.followed_by(calls.import_report(response), before=before)
+            report = report.followed_by(ImportReport.of(calls.content_of(response)), before=before)
         return report
 
     def _events(self, stream: TurnStream) -> Iterator[Event]:

@@ -33,15 +33,10 @@ PathId = Annotated[Id, Path()]
 _DOCS = frozenset({"/docs", "/openapi.json"})
 
 
-# Coroutines although nothing is awaited: FastAPI would run each plain function in a thread.
+# A coroutine although nothing is awaited: FastAPI would run a plain function in a thread.
 async def _services(connection: HTTPConnection) -> Services:
     services: Services = connection.state.services
     return services
-
-
-async def _runner(connection: HTTPConnection) -> TurnRunner:
-    runner: TurnRunner = connection.state.runner
-    return runner
 
 
 async def caller_of(connection: HTTPConnection) -> Caller:
@@ -237,7 +232,6 @@ class _TurnStarter(_Bearer):
 
 FOR_OPERATORS = Depends(_operator)
 ServicesOf = Annotated[Services, Depends(_services)]
-RunnerOf = Annotated[TurnRunner, Depends(_runner)]
 TurnStarter = Annotated[StartsTurns, Depends(_TurnStarter())]
 known_caller = _CallerWith()
 KnownCaller = Annotated[ServedCaller, Depends(known_caller)]

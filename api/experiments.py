@@ -8,7 +8,7 @@ from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, with_
 from typing_extensions import TypedDict
 
 from api.access import Admin, PathId
-from api.paging import NO_CONTENT, AfterName, Limit, json_router, page_by_name
+from api.paging import NO_CONTENT, AfterName, Limit, json_router
 from api.problems import CONFLICT, NOT_FOUND
 from api.schemas import Page, StrictModel, answered
 from services.conversations.experts import Budget, Model, PartsOff, SystemPrompt
@@ -91,14 +91,10 @@ router = json_router("/api/v1/experiments", "experiments")
 
 
 @router.get("", response_model=Page[Experiment])
-async def experiments(
-    caller: Admin,
-    after: AfterName = None,
-    limit: Limit = 50,
-) -> Any:
+async def experiments(caller: Admin, after: AfterName = None, limit: Limit = 50) -> Any:
     """Experiments of the tenant, by name."""
     items = await caller.services.experiments.page(caller.tenant_id, after=after, limit=limit)
-    return page_by_name(items, limit)
+    return {"items": items, "next": items[-1].name if len(items) == limit else None}
 
 
 @router.post("", response_model=answered(Experiment), status_code=HTTPStatus.CREATED, responses=CONFLICT)

@@ -7,7 +7,7 @@ from fastapi import Body, Query
 from pydantic import BaseModel, Field
 
 from api.access import Admin, Chatter, PathId
-from api.paging import NO_CONTENT, AfterName, Limit, json_router, page_by_name
+from api.paging import NO_CONTENT, AfterName, Limit, json_router
 from api.problems import CONFLICT, NOT_FOUND
 from api.schemas import Page, answered
 from services.context.sources.instructions import prompt_of
@@ -27,14 +27,10 @@ router = json_router("/api/v1/experts", "experts")
 
 
 @router.get("", response_model=Page[Expert])
-async def experts(
-    caller: Chatter,
-    after: AfterName = None,
-    limit: Limit = 50,
-) -> Any:
+async def experts(caller: Chatter, after: AfterName = None, limit: Limit = 50) -> Any:
     """Experts of the tenant, by name."""
     items = await caller.services.experts.page(caller.tenant_id, after=after, limit=limit)
-    return page_by_name(items, limit)
+    return {"items": items, "next": items[-1].name if len(items) == limit else None}
 
 
 @router.post("", response_model=answered(Expert), status_code=HTTPStatus.CREATED, responses=CONFLICT)

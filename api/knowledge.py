@@ -123,13 +123,7 @@ async def documents(
     | {200: {"model": Ingested, "description": "It is there already, with the same bytes."}},
     openapi_extra=_OF_DOCUMENT,
 )
-async def ingest(
-    prefix: OfBase,
-    source: Source,
-    request: Request,
-    response: Response,
-    caller: Admin,
-) -> Any:
+async def ingest(prefix: OfBase, source: Source, request: Request, response: Response, caller: Admin) -> Any:
     """Add a document, replacing one with the same `source`; it is found by words at once, and indexed later."""
     known = caller.services.knowledge.documents
     base_id = await known.base_id(caller.tenant_id, prefix)
@@ -178,11 +172,7 @@ async def documents_of_conversation(user_id: PathId, session_id: PathId, caller:
     openapi_extra=_OF_DOCUMENT,
 )
 async def add_to_conversation(
-    user_id: PathId,
-    session_id: PathId,
-    source: Source,
-    request: Request,
-    caller: Chatter,
+    user_id: PathId, session_id: PathId, source: Source, request: Request, caller: Chatter
 ) -> Any:
     """Add a document to a conversation, also before its first message; only answers of the conversation use it."""
     data = await whole_body(request, caller.services.knowledge.documents.most_bytes, "document")
@@ -195,10 +185,7 @@ async def add_to_conversation(
 
 @conversation_documents.delete("/{document_id}", **NO_CONTENT, responses=NOT_FOUND)
 async def remove_from_conversation(
-    user_id: PathId,
-    session_id: PathId,
-    document_id: UUID,
-    caller: Chatter,
+    user_id: PathId, session_id: PathId, document_id: UUID, caller: Chatter
 ) -> None:
     """Remove a document of a conversation."""
     await caller.services.knowledge.of_conversations.remove(caller.tenant_id, user_id, session_id, document_id)

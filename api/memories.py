@@ -24,7 +24,7 @@ from services.memory.planner import LONGEST_ITEM
 from services.text.language import language_of
 from state.memory import MemoryChange
 
-router = json_router("/api/v1/users/{user_id}/memories", "memory", HTTPStatus.NOT_FOUND)
+router = json_router("/api/v1/users/{user_id}", "memory", HTTPStatus.NOT_FOUND)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class StatementView(Statement, Validity):
     """A statement about the user and their world, with the days on which it holds."""
 
 
-@router.get("", response_model=Page[StatementView])
+@router.get("/memories", response_model=Page[StatementView])
 async def memories(user: ReadUser, after: After = None, limit: Limit = 50) -> Any:
     """List what is known of a user: values of core memory and written memories.
 
@@ -62,7 +62,7 @@ class PinRequest(Whose):
     pinned: bool = True
 
 
-@router.post("/{memory_id}/correct", response_model=MemoryChange)
+@router.post("/memories/{memory_id}/correct", response_model=MemoryChange)
 async def correct(
     user: WrittenUser, memory_id: Annotated[str, Path(max_length=36)], body: CorrectionRequest
 ) -> Any:
@@ -71,7 +71,7 @@ async def correct(
     return await user.services.memory.changes.correct(request, memory.id, body.text, field=memory.field)
 
 
-@router.post("/{memory_id}/pin", **NO_CONTENT)
+@router.post("/memories/{memory_id}/pin", **NO_CONTENT)
 async def pin(user: WrittenUser, memory_id: Annotated[str, Path(max_length=36)], body: PinRequest) -> None:
     """Pin a memory, so that nothing in the background takes it away, or unpin it."""
     request, memory = await _named(user, memory_id, body)
@@ -91,9 +91,6 @@ async def _named(user: UserOfPath, memory_id: str, whose: Whose) -> tuple[Change
     return request, memory
 
 
-lineage_router = json_router("/api/v1/users/{user_id}", "memory", HTTPStatus.NOT_FOUND)
-
-
 @dataclass(frozen=True, kw_only=True)
 class LineageView(Trace):
     """Everything above or below something."""
@@ -101,7 +98,7 @@ class LineageView(Trace):
     direction: Direction
 
 
-@lineage_router.get("/lineage", response_model=answered(LineageView))
+@router.get("/lineage", response_model=answered(LineageView))
 async def lineage(
     user: ReadUser,
     of: Annotated[

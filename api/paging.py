@@ -22,11 +22,6 @@ After = Annotated[str | None, Query(max_length=200, description="The `next` of t
 AfterName = Annotated[Id | None, Query(description="The `next` of the page before.")]
 
 
-def page_by_name(items: Sequence[Any], limit: int) -> dict[str, Any]:
-    """A page of items that have names; `next` is the last name of a full page."""
-    return {"items": items, "next": items[-1].name if len(items) == limit else None}
-
-
 @dataclass(frozen=True)
 class Paging:
     """A page of a list in the order of a time of its items: behind a place, None = from the first on."""

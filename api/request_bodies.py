@@ -8,7 +8,7 @@ import asyncio
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from functools import partial
 from http import HTTPStatus
 from typing import IO, Any
@@ -32,8 +32,8 @@ from services.validation import strict_json
 
 log = structlog.get_logger(__name__)
 
-STREAMED = {"/api/v1/import": MAX_IMPORT_BYTES}
-"""Limits in bytes, by path, for bodies that are streamed and never held as a whole."""
+_STREAMED = ("/api/v1/import", "/archive-imports")
+"""Ends of the paths whose bodies are streamed and never held as a whole."""
 
 SMALL_BYTES = 64 * 1024
 """Bodies up to this size are not counted: the server buffers as much for every connection, and a caller that
@@ -117,12 +117,13 @@ class RequestBodies:
         if scope["type"] != "http" or scope["method"] in {"GET", "HEAD"}:
             await self._app(scope, receive, send)
             return
-        limit = STREAMED.get(scope["path"], MAX_BODY_BYTES)
+        is_streamed = scope["path"].endswith(_STREAMED)
+        limit = MAX_IMPORT_BYTES if is_streamed else MAX_BODY_BYTES
         try:
             declared = declared_bytes(scope)
             if declared > limit:
                 raise _too_large(limit)
-            if scope["path"] in STREAMED:
+            if is_streamed:
                 await self._app(scope, self._limited(receive, limit), send)
             else:
                 await self._pass_whole(scope, receive, send, declared)
@@ -164,10 +165,16 @@ class RequestBodies:
                         counted = size
                     _write(body, piece)
                     if not message.get("more_body", False):
-                        await self._app(scope, _Spooled(receive, body, size), send)
-                        return
+                        break
                     left_s = begun + self._timeout_s + size / _LEAST_BYTES_PER_S - time.monotonic()
                     message = await self._next(receive, min(left_s, self._timeout_s))
+                else:
+                    return  # the client is gone
+                body.seek(0)
+                whole = await beside_the_loop(body.read, characters=size, most=_IN_MEMORY_BYTES)
+            received = Replayed(receive, {"type": "http.request", "body": whole, "more_body": False})
+            del whole  # only until the application has it
+            await self._app(scope, received, send)
         finally:
             self._budget.give_back(caller, counted)
 
@@ -194,24 +201,8 @@ class Replayed:
         return await self._receive()
 
 
-class _Spooled:
-    """Gives a body in one piece when the application asks for it, and then as `Replayed`."""
-
-    def __init__(self, receive: Receive, body: IO[bytes], size: int) -> None:
-        self._receive, self._body, self._size = receive, body, size
-        self._given = False
-
-    async def __call__(self) -> Message:
-        if self._given:
-            return await self._receive()
-        self._given = True
-        self._body.seek(0)
-        whole = await beside_the_loop(self._body.read, characters=self._size, most=_IN_MEMORY_BYTES)
-        return {"type": "http.request", "body": whole, "more_body": False}
-
-
-async def body_within(request: Request, most: int, what: str) -> AsyncIterator[bytes]:
-    """Yield a body as it arrives.
+async def whole_body(request: Request, most: int, what: str) -> bytes:
+    """Return a whole body.
 
     Args:
         request: whose body it is.
@@ -222,18 +213,13 @@ async def body_within(request: Request, most: int, what: str) -> AsyncIterator[b
         HTTPException: it is larger.
         ClientDisconnect: the rest does not come.
     """
-    size = 0
+    body = bytearray()
     async for chunk in request.stream():
-        size += len(chunk)
-        if size > most:
+        body += chunk
+        if len(body) > most:
             detail = f"The {what} is larger than {most} bytes."
             raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail, {"Connection": "close"})
-        yield chunk
-
-
-async def whole_body(request: Request, most: int, what: str) -> bytes:
-    """Return a whole body; arguments and errors are those of `body_within`."""
-    return b"".join([chunk async for chunk in body_within(request, most, what)])
+    return bytes(body)
 
 
 class _JsonRequest(Request):

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from pydantic import BaseModel, Field
 
-from api.access import FOR_OPERATORS, KnownCaller, OfServiceAdmins, RunnerOf, ServicesOf, is_operator
+from api.access import FOR_OPERATORS, KnownCaller, OfServiceAdmins, ServicesOf, is_operator
 from api.problems import CONFLICT, documented
 from api.request_bodies import JsonRoute
 from api.schemas import Answer, ReadinessView, StrictModel, answered
@@ -97,11 +97,11 @@ async def healthz() -> str:
 
 
 @health_router.get("/readyz", response_model=ReadinessView, responses={503: {"model": ReadinessView}})
-async def readyz(connection: Request, services: ServicesOf, runner: RunnerOf) -> JSONResponse:
+async def readyz(connection: Request, services: ServicesOf) -> JSONResponse:
     """Whether the service can answer and, for operators, the state of each dependency; 503 if busy or down."""
     dependencies = await check_dependencies(services)
     state: str = overall(dependencies)
-    if state != "down" and runner.busy:
+    if state != "down" and connection.state.runner.busy:
         state = "busy"
     status = HTTPStatus.SERVICE_UNAVAILABLE if state in {"busy", "down"} else HTTPStatus.OK
     shown = dependencies if await is_operator(connection) else []

@@ -17,7 +17,6 @@ from starlette.exceptions import HTTPException
 from api.access import MemoryWriter, ReadUser, UserOfPath, WrittenUser
 from api.paging import json_router
 from api.problems import NOT_FOUND, documented
-from api.request_bodies import body_within
 from api.schemas import answered
 from services.conversations.values import SpaceName
 from services.errors import AnamnesisError, InvalidInput
@@ -93,8 +92,6 @@ async def _lines(parts: AsyncIterator[Sequence[str]]) -> AsyncIterator[str]:
             yield "".join(lines)
 
 
-MOST_BYTES = 1024**3
-"""Of an archive that is sent over HTTP; the command line reads larger ones."""
 _MOST_ERRORS = 20
 _TOLD_EVERY_S = 0.5
 
@@ -142,7 +139,7 @@ async def import_archive(
     path = FilePath(folder.name) / "archive"
     try:
         with path.open("wb") as file:
-            async for chunk in body_within(request, MOST_BYTES, "archive"):
+            async for chunk in request.stream():
                 await asyncio.to_thread(file.write, chunk)
         export = VendorExport(vendor, path, user=user.user_id)
         size = await asyncio.to_thread(export.archive.size)

@@ -157,10 +157,7 @@ router = json_router("/api/v1/turns", "turns", HTTPStatus.NOT_FOUND)
 
 @router.get("", response_model=Page[TurnOfAny])
 async def turns(
-    caller: MemoryReader,
-    page: Paged,
-    user_id: Id | None = None,
-    status: TurnStatus | None = None,
+    caller: MemoryReader, page: Paged, user_id: Id | None = None, status: TurnStatus | None = None
 ) -> Any:
     """Turns of the tenant or of one user, newest first, in every conversation."""
     if user_id is not None:

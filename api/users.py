@@ -4,7 +4,7 @@ from http import HTTPStatus
 from typing import Annotated, Any
 
 from fastapi import Path, Query
-from pydantic import AfterValidator, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, StringConstraints
 
 from api.access import Admin, MemoryReader, PathId, ReadUser, WrittenUser
 from api.paging import AfterName, Limit, json_router
@@ -25,7 +25,7 @@ Name = Annotated[
 class UserRequest(StrictModel):
     """A change of a user; fields that are not given stay."""
 
-    timezone: TimeZone | None = Field(None, description="IANA name or offset: in which their days are.")
+    timezone: TimeZone = Field("UTC", description="IANA name or offset: in which their days are.")
     locale: Locale | None = Field(None, description="BCP 47 tag such as zh-CN; null = none.")
     display_name: Name | None = Field(None, description="1 to 200 characters; null = none.")
     memory: bool = Field(
@@ -33,12 +33,6 @@ class UserRequest(StrictModel):
         description="false: later turns neither read memory nor add to it; what is remembered, and the "
         "conversations, stay.",
     )
-
-    @model_validator(mode="after")
-    def _zone_is_one(self) -> "UserRequest":
-        if "timezone" in self.model_fields_set and self.timezone is None:
-            raise ValueError("timezone: a user always has one")
-        return self
 
 
 @router.get("", response_model=Page[ListedUser])

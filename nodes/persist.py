@@ -15,7 +15,7 @@ from services.conversations.turns import Turns
 from services.memory.blocks import Owner
 from services.memory.changes import Changes
 from services.memory.episodes.episode import Scope
-from services.memory.plans import Exchange, repetition_of_forgotten, repetition_off_record
+from services.memory.plans import repetition
 from services.memory.recall.working_sets import WorkingSets
 from services.platform.patience import beside_the_loop
 from services.tools.actor import MEMORY_TOOLS, foreign_origin, reads_days, reads_note
@@ -118,10 +118,10 @@ async def changes_of_turn(
     if any(each["own"] != "keep" and each["change"]["operation_id"] for each in planned):
         return made, planned  # the answer is left out already
     history, language = state.get("history", []), state.get("prompt_language", "en")
-    exchange = Exchange(str(turn.user_message_id), turn.message, str(turn.answer_message_id), answer)
     removed = [text for change in made if change["kind"] == "forget" for text in change["items"]]
-    planned += repetition_of_forgotten(removed, exchange, language)
-    return made, [*planned, *repetition_off_record(history, exchange, language)]
+    said = [each["content"] for each in history if each["role"] == "user" and each.get("off_record")]
+    planned += repetition(turn, answer, removed, language, off_record=False)
+    return made, [*planned, *repetition(turn, answer, said, language, off_record=True)]
 
 
 def _forms_left(state: ConversationState) -> list[PlainForm]:

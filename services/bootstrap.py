@@ -57,8 +57,15 @@ from services.platform.redis import RedisClient
 from services.platform.settings import Settings
 from services.reflection.reflection import Reflection
 from services.store.store import Store
+from services.summaries.daily_scheduler import DailyScheduler
+from services.summaries.daily_summaries import DailySummaries
+from services.summaries.day_store import DayStore
 from services.summaries.past_days import PastDays
-from services.summaries.wiring import Summaries
+from services.summaries.rolling_summaries import RollingSummaries
+from services.summaries.store import SummaryStore
+from services.summaries.topic_store import TopicStore
+from services.summaries.topics import TopicArchive
+from services.summaries.writer import SummaryWriter
 from services.text.secrets import Secrets
 from services.tools.wiring import Tools
 from services.transfer.exporter import Exporter
@@ -85,11 +92,7 @@ class Connected:
 
 
 async def connect(stack: AsyncExitStack, settings: Settings, engines: Engines) -> Connected:
-    """Connect to the stores and the models; `stack` closes the connections.
-
-    Raises:
-        ConfigurationError: the database's role or schema is not what the service needs.
-    """
+    """Connect to the stores and the models; `stack` closes the connections."""
     database = make_database(settings, engines.database_url, engines.direct_url)
     stack.push_async_callback(database.close)
     await database.open()
@@ -186,9 +189,17 @@ class Services(Connected):
         self.lineage = Lineage(database)
         self.prompt_lineage = PromptLineage(database, self.lineage)
         self.lineage_audit = LineageAudit(database, jobs)
-        summaries = Summaries(settings, database, self.models, jobs)
-        self.summaries, self.topics = summaries.rolling, summaries.topics
-        self.daily, self.daily_scheduler = summaries.daily, summaries.daily_scheduler
+        writer = SummaryWriter(
+            self.models,
+            most_tokens=settings.memory_summary_max_tokens,
+            chunk_tokens=settings.memory_summary_chunk_tokens,
+        )
+        self.summaries = RollingSummaries(SummaryStore(database), writer, settings, jobs)
+        keep_newest, topics_on = settings.memory_summary_window_size, settings.memory_topics
+        self.topics = TopicArchive(TopicStore(database), self.models, jobs, on=topics_on, keep_newest=keep_newest)
+        schedule = visit_schedule(settings)
+        self.daily = DailySummaries(DayStore(database), writer, schedule, jobs)
+        self.daily_scheduler = DailyScheduler(database, self.daily, jobs, on=schedule.summaries)
         self.past_days = PastDays(self.daily, database, most_tokens=settings.memory_days_tokens)
         self._make_removal()
         self.filing = Filing(

@@ -44,7 +44,6 @@ async def open_engines(
     """Start what is embedded; stop it at the end.
 
     Args:
-        settings: where the stores are.
         alone: hold the data folder, so that no other service starts on it.
         processes: that will use them.
         shared_in: start a Redis for several processes too, with its socket in this folder.
@@ -112,11 +111,7 @@ async def migrate_if_owner(engines: Engines) -> None:
 
 @asynccontextmanager
 async def open_database(settings: Settings) -> AsyncIterator[Database]:
-    """The database alone, for what needs nothing else; migrated where the owner's address is known.
-
-    Raises:
-        ConfigurationError: the database's role or schema is not what the service needs.
-    """
+    """The database alone, for what needs nothing else; migrated where the owner's address is known."""
     async with open_postgres(settings) as (database_url, owner_url):
         if owner_url:
             await asyncio.to_thread(migrate, owner_url, role_of(database_url))

@@ -157,22 +157,6 @@ ModelFailure = Literal[
     "llm_parameter_refused",
 ]
 
-SamplingParameter = Literal[
-    "temperature",
-    "top_p",
-    "presence_penalty",
-    "frequency_penalty",
-    "max_tokens",
-    "max_completion_tokens",
-    "stop",
-    "seed",
-    "logit_bias",
-    "reasoning_effort",
-    "verbosity",
-    "response_format",
-]
-"""Parameters of the model that a caller may set for a turn."""
-
 RefusalTopic = Literal[
     "context",
     "tools",
@@ -253,11 +237,10 @@ class ModelFailed(Unavailable):
         """Take how the model failed.
 
         Args:
-            failure: The code that callers see.
             detail: The endpoint's own message, without secrets; for logs and administrators.
             begun: Whether text of the answer had arrived before.
             topic: What of the request was refused, if that is known.
-            parameter: The caller's own parameter that was refused, with `llm_parameter_refused`.
+            parameter: The caller's own, which was refused.
         """
         self.failure = failure
         self.detail = detail

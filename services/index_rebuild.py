@@ -98,11 +98,7 @@ class IndexRebuild:
     async def rebuild(
         self, on_episodes: Callable[[int], None], on_passages: Callable[[int], None]
     ) -> tuple[int, int]:
-        """Rebuild both indexes; return the numbers of episodes and passages.
-
-        Args:
-            on_episodes: called with the number of further episodes indexed.
-            on_passages: the same for passages.
+        """Rebuild both indexes; return the numbers of episodes and passages, which are told as they grow.
 
         Raises:
             Unavailable: a store or the embedding endpoint does not answer; the old indexes are still in use.

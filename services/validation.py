@@ -63,12 +63,7 @@ _REASONS: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
 
 
 def plain_reason(error: Mapping[str, Any], accepted: Sequence[str] = ()) -> str:
-    """Say what is wrong with the field of one of pydantic's errors.
-
-    Args:
-        error: as `ValidationError.errors()` lists it.
-        accepted: names of the fields that are accepted in the place of one that is not known.
-    """
+    """Say what is wrong with the field of pydantic's error; `accepted` are the fields known in its place."""
     if error["type"] == "extra_forbidden":
         return f"is not known here; accepted: {', '.join(accepted)}" if accepted else "is not known here"
     reason = _REASONS.get(error["type"])

@@ -72,14 +72,19 @@ class PlannedMessage(TypedDict):
     """Whether its conversation goes on showing it."""
 
 
-class PlannedItem(TypedDict):
-    """A change of one item of core memory."""
+@dataclass(frozen=True)
+class ItemChange:
+    """A change of one item of a field of core memory.
+
+    `add` needs `value`; `replace` needs `value`, and `old` unless the field holds a single value; `remove` needs
+    `old` unless the field holds a single value.
+    """
 
     action: Literal["add", "replace", "remove"]
     section: str
     field: str
-    value: Any
-    old: str | None
+    value: Any | None = None
+    old: str | None = None
 
 
 class PlannedChange(TypedDict):
@@ -91,7 +96,7 @@ class PlannedChange(TypedDict):
     messages: list[PlannedMessage]
     episodes: list[str]
     """Ids of the written memories to retract."""
-    items: list[PlannedItem]
+    items: list[ItemChange]
     written: list[str]
     """Memories to write because core memory has no room for them."""
     own: Literal["keep", "leave out", "off the record"]

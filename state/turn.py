@@ -150,9 +150,8 @@ class OpenTurn:
     """Whether its expert reflects on completed turns, so that there may be a private note."""
     has_knowledge: bool | None = None
     """Whether the tenant, or the conversation, has a knowledge base; None = not known."""
-    core_memory_generation: int | None = None
-    """Generation of the user's core memory, incremented by every change: an older one is not shown. 0 = none, None
-    = may still change."""
+    has_core_memory: bool = True
+    """Whether the expert may know anything of the user in core memory."""
     memory_generation: int | None = None
     """Generation of the user's recallable memory, incremented by every change; None = may still change."""
     experiments: Mapping[str, str] = field(default_factory=dict)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from api.cli import shell
-from api.cli.tenants import named_or_all
+from api.cli.access import named_or_all
 from services.errors import AnamnesisError, DatabaseUnavailable
 from services.identity.tenants import Tenant, Tenants
 from services.platform.settings import Settings

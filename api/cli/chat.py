@@ -159,7 +159,7 @@ def _send(talk: _Talk, message: str) -> None:
     if talk.temporary:
         options |= {"temporary": True, "earlier": talk.said[-_MOST_EARLIER:]}
     shown = show_answer(console, talk.service, message, options)
-    if shown is None:
+    if not shown.turn_id:
         return
     talk.turn_id = shown.turn_id
     if talk.temporary and shown.text.strip():

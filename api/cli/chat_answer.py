@@ -4,7 +4,6 @@ import contextlib
 import signal
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -38,81 +37,50 @@ _SECTIONS = {
 }
 
 
-@dataclass(frozen=True)
-class Shown:
-    """An answer that was shown, complete or not."""
-
-    turn_id: str
-    text: str
-
-
-def show_answer(console: Console, service: Anamnesis, message: str, options: dict[str, Any]) -> Shown | None:
+def show_answer(console: Console, service: Anamnesis, message: str, options: dict[str, Any]) -> "_Answer":
     """Send a message and show its answer; Ctrl-C cancels it, and the answer so far is kept.
 
     Args:
         options: `user`, `session` and other fields of the message.
 
     Returns:
-        What was shown; None if the message was not accepted.
+        What was shown, complete or not; without a `turn_id` if the message was not accepted.
     """
     before = signal.getsignal(signal.SIGINT)
-    answer = _Answer(console, service)
+    answer = _Answer(console)
     try:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        answer.show(message, options)
+        with answer.waiting:
+            for event in service.stream(message, **options):
+                answer.show(event.status, event.content)
     except KeyboardInterrupt:
-        answer.cancel()
+        if answer.turn_id:
+            with contextlib.suppress(ClientError):
+                service.request("POST", "turns", answer.turn_id, "cancel")
         console.print("\n[dim](stopped; what has come of the answer is kept in the conversation)[/]")
     except TurnFailed as failed:
-        answer.fail(failed)
+        again = " Try again." if failed.retryable else ""
+        begin = "\n" if answer.text else ""
+        console.print(f"{begin}[red]{escape(failed.message)}{again}[/]", soft_wrap=True)
     except ClientError as error:
         console.print(f"[red]{escape(told(error))}[/]", soft_wrap=True)
     finally:
-        answer.stop_waiting()
         signal.signal(signal.SIGINT, before)
-    return Shown(answer.turn_id, answer.text) if answer.turn_id else None
+    return answer
 
 
 class _Answer:
     """One answer."""
 
-    def __init__(self, console: Console, service: Anamnesis) -> None:
+    def __init__(self, console: Console) -> None:
         self._console = console
-        self._service = service
         self._begun = False
-        self._waiting = console.status("[dim]thinking …[/]", spinner="dots")
+        self.waiting = console.status("[dim]thinking …[/]", spinner="dots")
         self.turn_id = ""
         self.text = ""
 
-    def show(self, message: str, options: dict[str, Any]) -> None:
-        """Send the message and show its answer.
-
-        Raises:
-            ClientError: the service does not accept the message, the turn failed, or the service went away.
-        """
-        self._waiting.start()
-        for event in self._service.stream(message, **options):
-            self._show(event.status, event.content)
-
-    def cancel(self) -> None:
-        """Stop the turn."""
-        self.stop_waiting()
-        if self.turn_id:
-            with contextlib.suppress(ClientError):
-                self._service.request("POST", "turns", self.turn_id, "cancel")
-
-    def fail(self, failed: TurnFailed) -> None:
-        """Say why the turn failed."""
-        self.stop_waiting()
-        again = " Try again." if failed.retryable else ""
-        begin = "\n" if self._begun else ""
-        self._console.print(f"{begin}[red]{escape(failed.message)}{again}[/]", soft_wrap=True)
-
-    def stop_waiting(self) -> None:
-        """Remove the waiting indicator."""
-        self._waiting.stop()
-
-    def _show(self, status: str, content: Any) -> None:
+    def show(self, status: str, content: Any) -> None:
+        """Show an event."""
         match status:
             case "turn":
                 self.turn_id = content["turn_id"]
@@ -122,21 +90,21 @@ class _Answer:
                 self.text = self.text.removesuffix(content)
                 self._console.print("\n[dim](until here the model was thinking)[/]")
             case "tool_call" if not self._begun:
-                self._waiting.update(f"[dim]using {escape(content['name'])} …[/]")
+                self.waiting.update(f"[dim]using {escape(content['name'])} …[/]")
             case "done":
                 self._end(content)
 
     def _write(self, text: str) -> None:
         if not self._begun:
             self._begun = True
-            self.stop_waiting()
+            self.waiting.stop()
             self._console.print("[bold green]anam[/] ", end="")
         self.text += text
         sys.stdout.write(text)
         sys.stdout.flush()
 
     def _end(self, done: dict[str, Any]) -> None:
-        self.stop_waiting()
+        self.waiting.stop()
         self._console.print()
         for change in done.get("memory_changes", ()):
             self._console.print(f"[dim]{escape(change['summary'])}[/]")

@@ -42,7 +42,7 @@ _MODEL_COLUMNS = {
 }
 
 Findings = dict[str, Any]
-"""`source` (`service` or `shell`), `url`, `dependencies`, and `models` (None = not asked)."""
+"""`dependencies` and `models` (None = not asked); and behind them `source` (`service` or `shell`) and `url`."""
 
 
 def doctor(
@@ -62,9 +62,10 @@ def doctor(
     """
     settings = read_settings()
     address = url or f"http://{settings.host}:{settings.port}"
-    findings = _of_service(address, key, ask=ask)
-    if findings is None:
-        findings = asyncio.run(_of_shell(settings, address, ask=ask))
+    source, found = "service", _of_service(address, key, ask=ask)
+    if found is None:
+        source, found = "shell", asyncio.run(_of_shell(settings, ask=ask))
+    findings = {"source": source, "url": address, **found}
     if as_json:
         print_json(findings)
     else:
@@ -87,7 +88,7 @@ def _of_service(address: str, key: str | None, *, ask: bool) -> Findings | None:
             if not found.get("dependencies") and not ask:
                 fail(_WANTS_KEY.format(address=address))
             if not ask:
-                return _findings("service", address, found["dependencies"], None)
+                return {"dependencies": found["dependencies"], "models": None}
             asked = client.post("/api/v1/doctor", timeout=_PATIENCE_WITH_MODELS_S)
     except (httpx.ConnectError, httpx.ConnectTimeout):
         return None
@@ -98,7 +99,7 @@ def _of_service(address: str, key: str | None, *, ask: bool) -> Findings | None:
     found = _json_of(asked, address)
     if "models" not in found:
         fail(f"The service at {address} cannot check its models: {found.get('detail', asked.status_code)}")
-    return _findings("service", address, found["dependencies"], found["models"])
+    return {name: found[name] for name in ("dependencies", "models")}
 
 
 def _json_of(response: httpx.Response, address: str) -> Findings:
@@ -111,7 +112,7 @@ def _json_of(response: httpx.Response, address: str) -> Findings:
     return found
 
 
-async def _of_shell(settings: Settings, address: str, *, ask: bool) -> Findings:
+async def _of_shell(settings: Settings, *, ask: bool) -> Findings:
     from services.health import check_dependencies, overall  # noqa: PLC0415 — a tenth of a second
     from services.llm.model_checks import check_models  # noqa: PLC0415 — half a second
 
@@ -130,13 +131,7 @@ async def _of_shell(settings: Settings, address: str, *, ask: bool) -> Findings:
                     break
                 await asyncio.sleep(_BETWEEN_LOOKS_S)
     models = None if asked is None else [asdict(each) for each in asked]
-    return _findings("shell", address, [asdict(each) for each in found], models)
-
-
-def _findings(
-    source: str, address: str, dependencies: list[dict[str, Any]], models: list[dict[str, Any]] | None
-) -> Findings:
-    return {"source": source, "url": address, "dependencies": dependencies, "models": models}
+    return {"dependencies": [asdict(each) for each in found], "models": models}
 
 
 def _show(findings: Findings) -> None:

@@ -1,17 +1,27 @@
-"""`anamnesis erase`: remove a user."""
+"""Erasure of a user, and checks of what is stored: of words, of lineage, and of a receipt of forgetting."""
 
 import asyncio
-from collections.abc import Sequence
-from typing import Annotated, Any
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from anamnesis_client import Anamnesis
 from api.cli import shell
+from api.cli.access import named
 from api.cli.service import over_http
-from services.engines import open_engines
+from services.engines import open_database, open_engines
+from services.identity.tenants import Tenants
+from services.jobs.queue import JobQueue
+from services.memory.lineage.audit import AuditReport, LineageAudit
+from services.memory.removal.receipts import ReceiptKey, is_genuine, key_id
 from services.memory.removal.tables import scrub as scrub_tables
 from services.platform.settings import Settings
+
+if TYPE_CHECKING:
+    from services.memory.removal.canary import Search
 
 _SHOWN = ("conversations", "messages", "turns", "jobs")
 """Kinds of data that the summary names; `--json` counts all kinds."""
@@ -46,7 +56,7 @@ def erase(
     if as_json:
         shell.print_json({**erased, "scrubbed": scrub})
     else:
-        _show(erased, scrubbed=scrub)
+        _show_erased(erased, scrubbed=scrub)
 
 
 async def _erase_and_scrub(settings: Settings, service: Anamnesis, path: Sequence[str]) -> dict[str, Any]:
@@ -64,7 +74,7 @@ async def _erase_and_scrub(settings: Settings, service: Anamnesis, path: Sequenc
             return erased
 
 
-def _show(erased: dict[str, Any], *, scrubbed: bool) -> None:
+def _show_erased(erased: dict[str, Any], *, scrubbed: bool) -> None:
     """Say what was removed."""
     removed = {kind: count for kinds in erased["removed"].values() for kind, count in kinds.items()}
     shown = {kind: removed.get(kind, 0) for kind in _SHOWN}
@@ -77,3 +87,122 @@ def _show(erased: dict[str, Any], *, scrubbed: bool) -> None:
         typer.echo("Tables and index were rewritten without the erased data.")
     else:
         typer.echo("The bytes stay in the stores' files until they are overwritten; --scrub does that at once.")
+
+
+def audit(
+    user: shell.OfUser,
+    canary: Annotated[str, typer.Option("--canary", help="The word to search for.")],
+    tenant: shell.OfTenant = "default",
+    files: Annotated[
+        list[Path] | None, typer.Option("--files", help="A log or folder to search as well; can be repeated.")
+    ] = None,
+    as_json: shell.AsJson = False,
+) -> None:
+    """Name every place that holds a word: tables, the job queue, the index, Redis, and files of the data folder.
+
+    Exit code 1 if it is anywhere but in conversations and the files that store these. Encrypted words are opened.
+    Bytes of deleted rows stay in the stores' files until they are overwritten; see erase --scrub. A user who was
+    erased may be named.
+
+    Example: `anamnesis audit u-1 --canary asthma --files /var/log/anamnesis.log`
+    """
+
+    async def work(settings: Settings) -> "Search":
+        from services.memory.removal.canary import CanarySearch  # noqa: PLC0415 — help needs none of it
+
+        async with shell.open_all_services(settings) as services:
+            found = await named(Tenants(services.database), tenant)
+            search = CanarySearch(services.database, services.memory.index, services.redis)
+            return await search.search(found.id, user, canary, [settings.data_dir, *(files or [])])
+
+    search = shell.run(work)
+    if as_json:
+        shell.print_json(search)
+    else:
+        for each in search.findings:
+            where = f" ({', '.join(each.columns)})" if each.columns else ""
+            typer.echo(f"{each.store}: {each.place}{where}, {shell.as_counts({'rows': each.rows})}")
+        found = shell.as_counts({"places": len(search.findings)})
+        typer.echo(f"Found in {found}. Searched: {', '.join(search.searched)}.")
+        for store in search.unreachable:
+            typer.echo(f"{store} does not answer and was not searched.", err=True)
+    if search.beyond_conversations or search.unreachable:
+        raise typer.Exit(shell.FAILED)
+
+
+def verify_receipt(
+    file: Annotated[Path, typer.Argument(help="The receipt, as GET …/erasures gives it; - reads standard input.")],
+    key: Annotated[
+        str | None,
+        typer.Option("--key", help="Public key of the service, base64; otherwise that of this machine's key."),
+    ] = None,
+) -> None:
+    """Check that a receipt of forgetting was signed by the service and not changed since. Exit code 1 if not.
+
+    Example: `anamnesis verify-receipt receipt.json`
+    """
+    signed = _read(file)
+    if key is None:
+        settings = shell.quiet_settings()
+        key = ReceiptKey(settings.data_dir, settings.receipt_key_file, make=False).public
+    if not is_genuine(signed, key):
+        typer.echo(f"NOT genuine: the key {key_id(key)} did not sign this receipt as it stands.")
+        raise typer.Exit(shell.FAILED)
+    receipt = signed["receipt"]
+    typer.echo(f"Genuine: signed by the key {key_id(key)}.")
+    counts = shell.as_counts(receipt["counts"])
+    typer.echo(f"{receipt['at']}: forgotten for {receipt['user']} by {receipt['by']}: {counts}.")
+
+
+def _read(file: Path) -> Mapping[str, Any]:
+    try:
+        text = typer.get_text_stream("stdin").read() if str(file) == "-" else file.read_text()
+        signed = json.loads(text)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no JSON"
+        shell.fail(f"{file} cannot be read: {reason}", shell.WRONG_USE)
+    if not isinstance(signed, dict):
+        shell.fail(f"{file} is no receipt", shell.WRONG_USE)
+    return signed
+
+
+lineage_app = shell.command_group("Check what derived data was made from.")
+
+_LINEAGE_COLUMNS = {
+    "user": "user",
+    "kind": "kind",
+    "id": "id",
+    "problem": "problem",
+    "parent_kind": "parent",
+    "parent_id": "parent id",
+}
+
+
+@lineage_app.command(name="audit")
+def audit_lineage(
+    user: Annotated[str | None, typer.Option("--user", help="Only this user.")] = None,
+    tenant: shell.OfTenant = "default",
+    as_json: shell.AsJson = False,
+) -> None:
+    """List derived data that has no parents, or names one that is missing. Exit code 1 where there is any.
+
+    Example: `anamnesis lineage audit --user u-1`
+    """
+
+    async def work(settings: Settings) -> AuditReport:
+        async with open_database(settings) as database:
+            found = await named(Tenants(database), tenant)
+            return await LineageAudit(database, JobQueue(database)).audit(found.id, user)
+
+    report = shell.run(work)
+    if as_json:
+        shell.print_json(report)
+    else:
+        if report.listed:
+            shell.print_table(_LINEAGE_COLUMNS, report.listed)
+        looked_at = shell.as_counts(
+            {"derived items": report.items, "parents": report.edges, "users": report.users}
+        )
+        typer.echo(f"{report.orphans} orphans among {looked_at}.")
+    if report.orphans:
+        raise typer.Exit(shell.FAILED)

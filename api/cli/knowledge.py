@@ -2,10 +2,10 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -65,26 +65,34 @@ def ingest(
     files = _each_once(_files_of(paths))
     if remove_missing and not files:
         raise typer.BadParameter("there is no file at all: every document would be removed", param_hint="PATHS")
-    report = Report()
-
+    report: dict[str, Any] = dict.fromkeys(("created", "replaced", "unchanged", "removed"), 0)
+    failed = report["failed"] = []
+    service.request("GET", "knowledge-bases", prefix)
     try:
-        _ingest_files(service, prefix, files, report, remove_missing=remove_missing)
+        with shell.progress_bar() as progress:
+            for status in progress.track(
+                _ingested(service, prefix, files, failed), len(files), description="ingest"
+            ):
+                if status:
+                    report[status] += 1
+        if remove_missing:
+            kept = {file.source for file in files}
+            report["removed"] = _remove_documents(service, prefix, lambda source: source not in kept)
     except (ClientError, KeyboardInterrupt):
-        if report.stored:
-            done = f"{report.stored} of {len(files)} files are stored"
+        if stored := report["created"] + report["replaced"] + report["unchanged"]:
+            done = f"{stored} of {len(files)} files are stored"
             typer.echo(f"{done}; run the command again for the rest.", err=True)
         raise
-    for failure in report.failed:
+    for failure in failed:
         name = "".join(character if character.isprintable() else "?" for character in failure["file"])
         typer.echo(f"{name}: {failure['reason']}", err=True)
     if as_json:
         shell.print_json(report)
     else:
-        typer.echo(
-            f"{report.created} new, {report.replaced} replaced, {report.unchanged} unchanged, "
-            f"{report.removed} removed, {len(report.failed)} failed."
-        )
-    if report.failed:
+        counts = {"new": report["created"], **report, "failed": len(failed)}
+        shown = ("new", "replaced", "unchanged", "removed", "failed")
+        typer.echo(", ".join(f"{counts[name]} {name}" for name in shown) + ".")
+    if failed:
         raise typer.Exit(shell.FAILED)
 
 
@@ -135,49 +143,26 @@ class File:
     source: str
 
 
-@dataclass
-class Report:
-    """Outcome of the files."""
-
-    created: int = 0
-    replaced: int = 0
-    unchanged: int = 0
-    removed: int = 0
-    failed: list[dict[str, str]] = field(default_factory=list)
-
-    @property
-    def stored(self) -> int:
-        """Files that the base holds now."""
-        return self.created + self.replaced + self.unchanged
-
-
-def _ingest_files(
-    service: Anamnesis, prefix: str, files: Sequence[File], report: Report, *, remove_missing: bool
-) -> None:
-    """Ingest files one after the other, with a progress bar; record the outcome of each in the report.
+def _ingested(
+    service: Anamnesis, prefix: str, files: Sequence[File], failed: list[dict[str, str]]
+) -> Iterator[str | None]:
+    """Ingest files one after the other and yield what came of each; None of one that is added to `failed`.
 
     Raises:
-        ServiceError: there is no such knowledge base, or the service cannot go on; files already ingested stay.
+        ServiceError: the service cannot go on; files already ingested stay.
         Unreachable: the service does not answer.
     """
-    service.request("GET", "knowledge-bases", prefix)
-    with shell.progress_bar() as progress:
-        bar = progress.add_task("ingest", total=len(files))
-        for file in files:
-            try:
-                taken = service.add_document(prefix, file.source, _read(file.path))
-            except OSError as error:
-                report.failed.append({"file": str(file.path), "reason": f"cannot be read: {error.strerror}"})
-            except ServiceError as error:
-                if error.status not in _OF_THE_FILE:
-                    raise
-                report.failed.append({"file": str(file.path), "reason": error.detail.removeprefix("document: ")})
-            else:
-                setattr(report, taken["status"], getattr(report, taken["status"]) + 1)
-            progress.advance(bar)
-    if remove_missing:
-        kept = {file.source for file in files}
-        report.removed = _remove_documents(service, prefix, lambda source: source not in kept)
+    for file in files:
+        status = None
+        try:
+            status = service.add_document(prefix, file.source, _read(file.path))["status"]
+        except OSError as error:
+            failed.append({"file": str(file.path), "reason": f"cannot be read: {error.strerror}"})
+        except ServiceError as error:
+            if error.status not in _OF_THE_FILE:
+                raise
+            failed.append({"file": str(file.path), "reason": error.detail.removeprefix("document: ")})
+        yield status
 
 
 def _remove_documents(service: Anamnesis, prefix: str, goes: Callable[[str], bool]) -> int:

@@ -1,7 +1,7 @@
 """`anamnesis`: every command, and what they share."""
 
 from api.cli import (
-    audit,
+    access,
     backfill,
     backup,
     chat,
@@ -9,15 +9,12 @@ from api.cli import (
     doctor,
     erase,
     evaluate,
-    jobs,
-    keys,
     knowledge,
     mcp,
     replay,
     request,
     serve,
     stores,
-    tenants,
     transfer,
 )
 from api.cli.shell import make_shell
@@ -33,14 +30,14 @@ app.command(name="doctor")(doctor.doctor)
 app.command(name="init")(configuration.init)
 app.command(name="config")(configuration.config)
 app.command(name="api")(request.api)
-app.add_typer(audit.lineage_app, name="lineage")
+app.add_typer(erase.lineage_app, name="lineage")
 app.command(name="replay")(replay.replay)
-app.add_typer(jobs.app, name="jobs")
-app.add_typer(keys.app, name="keys")
+app.add_typer(request.jobs_app, name="jobs")
+app.add_typer(access.keys_app, name="keys")
 app.add_typer(stores.encryption_app, name="encryption")
-app.add_typer(tenants.app, name="tenants")
-app.command(name="audit")(audit.audit)
-app.command(name="verify-receipt")(audit.verify_receipt)
+app.add_typer(access.tenants_app, name="tenants")
+app.command(name="audit")(erase.audit)
+app.command(name="verify-receipt")(erase.verify_receipt)
 app.command(name="erase")(erase.erase)
 app.command(name="import")(transfer.import_)
 app.command(name="export")(transfer.export)

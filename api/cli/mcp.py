@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from api.cli.access import named
 from api.cli.shell import WRONG_USE, OfTenant, fail, open_all_services, run
-from api.cli.tenants import named
 from services.identity.tenants import Tenants
 from services.platform.settings import KEY_VARIABLE, Settings
 from services.validation import RULE, is_id

@@ -1,14 +1,15 @@
-"""`anamnesis api`: any request of the API, its answer as a table, as fields or as JSON."""
+"""`anamnesis api`: any request of the API, its answer as table, fields or JSON; and `anamnesis jobs retry`."""
 
 import json
+from http import HTTPStatus
 from typing import Annotated, Any, Literal
 from urllib.parse import unquote
 
 import typer
 
-from anamnesis_client import Anamnesis
+from anamnesis_client import Anamnesis, ServiceError
 from api.cli.service import over_http
-from api.cli.shell import WRONG_USE, AsJson, fail, print_json, print_one, print_table
+from api.cli.shell import WRONG_USE, AsJson, command_group, fail, print_json, print_one, print_table
 
 _ROOT = "api/v1/"
 
@@ -83,3 +84,42 @@ def _show(items: list[Fields], following: str | None) -> None:
 
 def _has_objects(value: Any) -> bool:
     return isinstance(value, list) and any(isinstance(each, dict) for each in value)
+
+
+jobs_app = command_group("Retry failed background jobs.")
+
+_MOST_RETRIED = 1000
+
+
+@jobs_app.command()
+@over_http
+def retry(
+    service: Anamnesis,
+    job_id: Annotated[
+        int | None,
+        typer.Argument(metavar="ID", min=1, max=2**63 - 1, help="As `anamnesis api GET jobs` shows it."),
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Retry every failed job.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run a failed job again, with all its tries.
+
+    Example: `anamnesis jobs retry 4711`
+    """
+    if (job_id is None) != every:
+        raise typer.BadParameter("give the id of a job, or --all", param_hint="ID")
+    if job_id is not None:
+        retried = [service.request("POST", "jobs", job_id, "retry")]
+    else:
+        retried = []
+        for job in list(service.items("jobs", params={"status": "failed"}, limit=_MOST_RETRIED)):
+            try:
+                retried.append(service.request("POST", "jobs", job["id"], "retry"))
+            except ServiceError as error:  # an equal job is waiting already, or somebody else was quicker
+                if error.status != HTTPStatus.CONFLICT:
+                    raise
+                typer.echo(f"job {job['id']}: {error.detail}", err=True)
+    if as_json:
+        print_json(retried)
+    else:
+        typer.echo(f"{len(retried)} {'job waits' if len(retried) == 1 else 'jobs wait'} for a worker.")

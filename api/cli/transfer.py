@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import chain
@@ -13,10 +14,10 @@ import typer
 from anamnesis_client import Anamnesis, ImportReport
 from api.cli import shell
 from api.cli.service import AtUrl, WithKey, connected, over_http
-from services.transfer.vendors.conversion import Conversion, VendorExport, vendor_named
+from services.transfer.vendors.conversion import Conversion, Vendor, VendorExport
 from services.validation import RULE, is_id
 
-_KEPT = "Lines stored so far are kept; run the command again for the rest."
+_KEPT = "What was imported so far is kept; run the command again for the rest."
 _CHUNK = 64 * 1024
 
 
@@ -29,8 +30,8 @@ def import_(
         ),
     ],
     vendor: Annotated[
-        str | None,
-        typer.Option("--from", help="Whose export it is: chatgpt, claude, openwebui, librechat or mem0."),
+        Vendor | None,
+        typer.Option("--from", help="Whose export it is."),
     ] = None,
     user: Annotated[
         str | None,
@@ -55,18 +56,37 @@ def import_(
 
     Example: `anamnesis import --from chatgpt export.zip --dry-run`
     """
-    if vendor is not None:
-        import_vendor(file, vendor, user, expert, url, key, dry_run=dry_run, as_json=as_json)
-        return
-    if user or expert or dry_run:
-        shell.fail(
-            "--user, --expert and --dry-run need --from; lines name their users themselves", shell.WRONG_USE
-        )
-    with _opened(file) as source, connected(url, key, after_failure=_KEPT) as service:
-        report = service.import_lines(_chunks(source))
-    _show(report, as_json=as_json)
-    if report.refused:
+    if vendor is None:
+        if user or expert or dry_run:
+            shell.fail(
+                "--user, --expert and --dry-run need --from; lines name their users themselves", shell.WRONG_USE
+            )
+        with _opened(file) as source, connected(url, key, after_failure=_KEPT) as service:
+            brought = service.import_lines(_chunks(source))
+        _show(brought, as_json=as_json)
+        failed = brought.refused
+    else:
+        if user is not None and not is_id(user):
+            shell.fail(f"--user {RULE}", shell.WRONG_USE)
+        if str(file) == "-":
+            shell.fail("--from reads a file, not the standard input", shell.WRONG_USE)
+        export = VendorExport(vendor, file, user=user, expert=expert)
+        failed = _import_export(export, url, key, dry_run=dry_run, as_json=as_json)
+    if failed:
         raise typer.Exit(shell.FAILED)
+
+
+def _import_export(export: VendorExport, url: str | None, key: str | None, *, dry_run: bool, as_json: bool) -> int:
+    """Import a vendor's export, or count its contents; return the number of records and lines with errors."""
+    read, report = Conversion(), None
+    lines = _converted(export, export.archive.size(), read)
+    if dry_run:
+        deque(lines, 0)
+    else:
+        with connected(url, key, after_failure=_KEPT) as service:
+            report = service.import_lines(lines)
+    _show_export(read, report, export.archive.other_files(), as_json=as_json)
+    return read.unread + (report.refused if report else 0)
 
 
 @over_http
@@ -151,37 +171,6 @@ def _export(service: Anamnesis, user: str, space: str | None, target: BinaryIO) 
 
 
 _MOST_NAMES = 10
-_KEPT_OF_EXPORT = "What was imported so far is kept; run the command again for the rest."
-
-
-def import_vendor(
-    file: Path,
-    vendor: str,
-    user: str | None,
-    expert: str | None,
-    url: str | None,
-    key: str | None,
-    *,
-    dry_run: bool,
-    as_json: bool,
-) -> None:
-    """Import a vendor's export, or count its contents; an error ends the program with one line."""
-    if user is not None and not is_id(user):
-        shell.fail(f"--user {RULE}", shell.WRONG_USE)
-    if str(file) == "-":
-        shell.fail("--from reads a file, not the standard input", shell.WRONG_USE)
-    read, report = Conversion(), None
-    export = VendorExport(vendor_named(vendor), file, user=user, expert=expert)
-    lines = _converted(export, export.archive.size(), read)
-    if dry_run:
-        for _ in lines:
-            pass
-    else:
-        with connected(url, key, after_failure=_KEPT_OF_EXPORT) as service:
-            report = service.import_lines(lines)
-    _show_export(read, report, export.archive.other_files(), as_json=as_json)
-    if read.unread or (report and report.refused):
-        raise typer.Exit(shell.FAILED)
 
 
 def _converted(export: VendorExport, size: int, read: Conversion) -> Iterator[bytes]:

@@ -16,7 +16,6 @@ from zoneinfo import ZoneInfo
 
 from fastapi import APIRouter
 from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.tools import BaseTool
 from pydantic import BaseModel, Field
 
 from api.access import Admin
@@ -37,10 +36,10 @@ from services.llm.chat_models import ChatModels
 from services.llm.request_form import OnText
 from services.memory.blocks import Owner
 from services.memory.episodes.episode import NewEpisode
-from services.memory.items import ItemChange
 from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
-from state.turn import OpenTurn, Sampling, TurnInput
+from state.memory import ItemChange
+from state.turn import OpenTurn, TurnInput
 
 DEMO_USER = "demo:lin"
 """User of the demo."""
@@ -81,16 +80,7 @@ class RecordedModels(ChatModels):
 
     answers: Mapping[str, str]
 
-    async def answer(
-        self,
-        messages: Sequence[BaseMessage],
-        *,
-        on_text: OnText,
-        model: str | None = None,
-        tools: Sequence[BaseTool] = (),
-        sampling: Sampling | None = None,
-        most_tokens: int | None = None,
-    ) -> AIMessage:
+    async def answer(self, messages: Sequence[BaseMessage], *, on_text: OnText, **_: Any) -> AIMessage:
         """Stream the answer of the message that the prompt ends with."""
         asked = messages[-1].text
         text = next(answer for said, answer in self.answers.items() if asked.endswith(said))

@@ -26,13 +26,11 @@ _MOST_MESSAGES = 10_000
 
 
 class _Camel(BaseModel):
-    model_config = ConfigDict(extra="ignore", alias_generator=to_camel, populate_by_name=True)
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
 
 
 class UiMessage(BaseModel):
     """A message of the AI SDK; of its parts, text and images are read."""
-
-    model_config = ConfigDict(extra="ignore")
 
     id: str | None = Field(None, max_length=256)
     role: Literal["system", "user", "assistant"]
@@ -95,7 +93,7 @@ class AgUiMessage(_Camel):
 class ForwardedProps(BaseModel):
     """What a front end adds to a run; other properties are not read."""
 
-    model_config = ConfigDict(extra="ignore", strict=True)
+    model_config = ConfigDict(strict=True)
 
     user: str | None = Field(None, description="For whom the request is.")
     expert: str | None = Field(None, description="Name of an expert, or an alias of one.")

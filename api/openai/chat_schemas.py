@@ -27,8 +27,6 @@ IGNORED_HEADER = "X-Anamnesis-Ignored"
 class StreamOptions(BaseModel):
     """What a stream contains besides the text."""
 
-    model_config = ConfigDict(extra="ignore")
-
     include_usage: bool | None = None
 
 

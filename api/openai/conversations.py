@@ -8,7 +8,7 @@ from uuid import UUID
 import orjson
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from uuid_utils.compat import uuid7
 
 from api.access import MemoryReader, MemoryWriter, ServedCaller
@@ -88,8 +88,6 @@ ConversationId = Annotated[str, Path(description="conv_… of a conversation.")]
 class NewConversation(BaseModel):
     """A conversation that is to begin."""
 
-    model_config = ConfigDict(extra="ignore")
-
     items: list[dict[str, Any]] | None = Field(None, max_length=MOST_ITEMS)
     metadata: dict[str, Any] | None = Field(
         None, description="`user` names the user, `model` the expert, `space` the space."
@@ -98,8 +96,6 @@ class NewConversation(BaseModel):
 
 class NewItems(BaseModel):
     """Messages that are to be added."""
-
-    model_config = ConfigDict(extra="ignore")
 
     items: list[dict[str, Any]] = Field(min_length=1, max_length=MOST_ITEMS)
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from services.conversations.values import MAX_IMAGES, MAX_MESSAGE_CHARACTERS, Image, images_that_fit
 from services.errors import InvalidInput
@@ -100,8 +100,6 @@ _IMAGE: TypeAdapter[str] = TypeAdapter(Image)
 
 class ClientMessage(BaseModel):
     """A message of a request. What a tool of the client has said is not read: its tools are not called here."""
-
-    model_config = ConfigDict(extra="ignore")
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: str | list[dict[str, Any]] | None = None

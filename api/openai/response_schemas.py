@@ -18,15 +18,13 @@ _UNREAD = frozenset({"function_call", "function_call_output", "reasoning", "cust
 class ConversationReference(BaseModel):
     """A conversation by its id."""
 
-    model_config = ConfigDict(extra="ignore")
-
     id: str
 
 
 class TextOptions(BaseModel):
     """The form of the answer."""
 
-    model_config = ConfigDict(extra="ignore", strict=True)
+    model_config = ConfigDict(strict=True)
 
     format: dict[str, Any] | None = None
     verbosity: Word = None
@@ -35,7 +33,7 @@ class TextOptions(BaseModel):
 class ReasoningOptions(BaseModel):
     """How the model thinks before it answers."""
 
-    model_config = ConfigDict(extra="ignore", strict=True)
+    model_config = ConfigDict(strict=True)
 
     effort: Word = None
 

@@ -151,7 +151,8 @@ async def _in_conversation(
         conversation_id = turn.conversation_id
     conversation = await services.transcript.conversation(tenant_id, conversation_id, user_id=speaker.user_id)
     speaker = replace(speaker, user_id=conversation.user_id)
-    return speaker, ids.within(conversation.session_id, after_turn=turn_id)
+    session = conversation.session_id
+    return speaker, replace(ids, session=session, after_turn=turn_id, passing=False, of_ours=True)
 
 
 async def _turn(caller: ServedCaller, response_id: str) -> StoredTurn:

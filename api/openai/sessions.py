@@ -1,7 +1,7 @@
 """Which conversation a request belongs to, by the ids that clients send."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import unquote
 from uuid import UUID
@@ -55,10 +55,6 @@ class ClientIds:
 
     of_ours: bool = False
     """Whether the session is named by an id of ours, so that it must be the very conversation."""
-
-    def within(self, session: str, *, after_turn: UUID | None = None) -> "ClientIds":
-        """The same in a conversation of ours."""
-        return replace(self, session=session, after_turn=after_turn, passing=False, of_ours=True)
 
 
 def ids_of(headers: Mapping[str, str], metadata: Mapping[str, Any] | None = None) -> ClientIds:

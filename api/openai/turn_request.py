@@ -84,7 +84,7 @@ async def start_turn(starter: StartsTurns, asking: ReadRequest) -> StartedTurn:
         if user_id is not None and stored:
             headers[SESSION_HEADER], turn_id = await _start_stored(starter, asking, tenant_id, user_id)
         else:
-            turn_id = await runner.start(_temporary(starter.services, asking, tenant_id))
+            turn_id = await runner.start(_turn(starter.services, asking, tenant_id, NOBODY, stored=False))
     except InvalidInput as error:
         if error.field == "expert":
             raise ModelNotFound(f"There is no model {asking.model!r}; GET /v1/models lists them.") from None
@@ -115,15 +115,8 @@ async def _start_stored(
         place = place or await reconciling.place(asking.request, asking.ids)
         if place.follow is not None:
             return place.session, place.follow
-        turn = TurnRequest(
-            tenant_id,
-            _input(services, asking, user_id, place.session, stored=True),
-            idempotency_key=asking.ids.idempotency_key or place.key,
-            external_id=asking.ids.user_message,
-            must_begin=place.begins,
-            of_user=not asking.ids.shared,
-            echo=asking.echo,
-        )
+        key = asking.ids.idempotency_key or place.key
+        turn = _turn(services, asking, tenant_id, place.session, idempotency_key=key, must_begin=place.begins)
         try:
             return place.session, await runner.start(turn)
         except ConversationExists:
@@ -131,15 +124,18 @@ async def _start_stored(
     raise Conflict("The conversation changes while this message is looked at; try again.")
 
 
-def _temporary(services: Services, asking: ReadRequest, tenant_id: UUID) -> TurnRequest:
+def _turn(
+    services: Services, asking: ReadRequest, tenant_id: UUID, session: str, *, stored: bool = True, **more: Any
+) -> TurnRequest:
     user_id = asking.speaker.user_id
     return TurnRequest(
         tenant_id,
-        _input(services, asking, user_id or NOBODY, NOBODY, stored=False),
+        _input(services, asking, user_id or NOBODY, session, stored=stored),
         external_id=asking.ids.user_message,
-        stored=False,
+        stored=stored,
         of_user=user_id is not None and not asking.ids.shared,
         echo=asking.echo,
+        **more,
     )
 
 

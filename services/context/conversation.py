@@ -23,8 +23,9 @@ from services.context.sources.time import NO_ACTIVITY, UserActivitySource
 from services.conversations.values import image_part
 from services.llm.token_estimates import IMAGE_TOKENS, MESSAGE_OVERHEAD, TokenEstimator
 from services.platform.postgres import Database
+from services.platform.settings import Settings
 from services.platform.shared_reads import Query
-from services.summaries.schedule import SummarySchedule
+from services.summaries.schedule import is_due
 from services.text.language import Language, language_of
 from state.prompt import ContextPolicy, CoreMemorySections, Epoch, HistoryMessage, TopicSummary
 from state.turn import OpenTurn
@@ -95,14 +96,14 @@ class Conversation(Source[StoredConversation]):
         self,
         database: Database,
         budget: ContextBudget,
-        schedule: SummarySchedule,
+        settings: Settings,
         *,
         idle: timedelta,
     ) -> None:
-        """Take the schedule of summaries, and the time after which the provider's cache has forgotten a prompt."""
+        """Take the settings of summaries, and the time after which the provider's cache has forgotten a prompt."""
         self._database = database
         self._budget = budget
-        self._schedule = schedule
+        self._settings = settings
         self._idle = idle
 
     def show(self, draft: PromptDraft) -> None:
@@ -117,7 +118,7 @@ class Conversation(Source[StoredConversation]):
         draft.budget = min(whole, turn.input.get("max_context_tokens") or whole)
         history, late = fetched.history, fetched.late
         before, summary = fetched.epoch(), fetched.newest_summary()
-        if policy["strategy"] == "summary" and not self._schedule.on:
+        if policy["strategy"] == "summary" and not self._settings.memory_summaries:
             summary = epochs.NO_SUMMARY
         topics = _that_fit(fetched.topics or [], draft.budget, tokens)
         shown = epochs.messages_after(history, before["history_from"] if before else None, late)
@@ -152,8 +153,8 @@ class Conversation(Source[StoredConversation]):
         elif policy["strategy"] == "summary":
             behind = len(epochs.messages_after(shown, summary.through, frozenset()))
             # This turn adds the user's message and the answer.
-            is_due = self._schedule.is_due(covered=summary.version > 0, behind=behind + 2)
-            draft.summary_due = bool(late) or is_due
+            due = is_due(self._settings, covered=summary.version > 0, behind=behind + 2)
+            draft.summary_due = bool(late) or due
 
     async def load(self, draft: PromptDraft) -> StoredConversation:
         """Read the conversation."""
@@ -166,7 +167,7 @@ class Conversation(Source[StoredConversation]):
             "conversation_id": turn.conversation_id,
             "before": turn.user_message_id,
             "strategy": turn.policy["strategy"],
-            "summarised": turn.policy["strategy"] == "summary" and self._schedule.on,
+            "summarised": turn.policy["strategy"] == "summary" and self._settings.memory_summaries,
             "most_topics": _MOST_TOPICS,
             "limit": self._budget.of(turn.policy) // _SHORTEST_MESSAGE + 1,
             "most_image_characters": MOST_IMAGE_CHARACTERS,

@@ -15,14 +15,14 @@ from services.context.sources.core_memory import CoreMemorySource
 from services.context.sources.days import DaysSource
 from services.context.sources.recall import RecallSource
 from services.memory.episodes.episode import StoredUnit
-from services.memory.items import ItemChange, apply_changes
+from services.memory.items import apply_changes
 from services.memory.open_questions import OpenQuestion, OpenQuestions
 from services.memory.plans import note_for_model
 from services.memory.recall.recall import RecallResult
 from services.memory.remainders import sentences_without
 from services.summaries.past_days import DaysResult
 from services.text.language import Language
-from state.memory import MemoryChange, PlannedItem
+from state.memory import ItemChange, MemoryChange
 from state.prompt import CoreMemoryBlock, CoreMemorySections, Feature, HistoryMessage
 from state.section import Section
 
@@ -107,10 +107,10 @@ def _conversation(fetched: StoredConversation, texts: Mapping[str, str | None]) 
     return replace(fetched, history=history)
 
 
-def _core_memory(core: CoreMemorySections, items: Sequence[PlannedItem]) -> CoreMemorySections:
+def _core_memory(core: CoreMemorySections, items: Sequence[ItemChange]) -> CoreMemorySections:
     changed = dict(core)
     for section, block in core.items():
-        own = [ItemChange(**item) for item in items if item["section"] == section and item["action"] != "add"]
+        own = [item for item in items if item.section == section and item.action != "add"]
         content = apply_changes(block["content"], own).content
         changed[section] = CoreMemoryBlock(**{**block, "content": content})
     return changed

@@ -18,7 +18,6 @@ from services.memory.wiring import Memory
 from services.platform.postgres import Database
 from services.platform.settings import Settings
 from services.summaries.past_days import PastDays
-from services.summaries.schedule import summary_schedule
 from state.prompt import FEATURES, Feature
 
 
@@ -46,7 +45,7 @@ def make_conversation(settings: Settings, database: Database) -> Conversation:
     """Make the reader of conversations."""
     budget = ContextBudget(settings.context_budget_tokens)
     idle = timedelta(minutes=settings.context_idle_minutes)
-    return Conversation(database, budget, summary_schedule(settings), idle=idle)
+    return Conversation(database, budget, settings, idle=idle)
 
 
 def features_on(settings: Settings) -> tuple[Feature, ...]:

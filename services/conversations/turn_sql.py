@@ -138,8 +138,8 @@ SELECT person.id AS user_id, person.timezone, person.locale, turn.conversation_i
              AND o.results->>'state' = 'waiting' AND NOT o.results ? 'kept') AS asks,
        EXISTS (SELECT FROM knowledge_bases b WHERE b.tenant_id = %(tenant_id)s AND (b.user_id IS NULL
            OR b.user_id = person.id AND b.session_key = %(session_key)s)) AS has_knowledge,
-       coalesce((SELECT g.generation FROM core_memory_generations g
-           WHERE g.user_id = person.id AND g.expert_id = expert.id), 0) AS core_memory_generation,
+       EXISTS (SELECT FROM core_memory_blocks b
+           WHERE b.user_id = person.id AND b.expert_id = expert.id) AS has_core_memory,
        coalesce((SELECT g.generation FROM memory_generations g
            WHERE g.user_id = person.id), 0) AS memory_generation
 FROM expert LEFT JOIN person ON true LEFT JOIN unfinished ON true LEFT JOIN turn ON true

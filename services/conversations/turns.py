@@ -147,7 +147,7 @@ class Turns(TurnRecords):
             refuse_conflict(row, request)
         more: dict[str, Any] = {"turn_id": turn_id, "tenant_id": tenant_id, "user_message_id": message_id}
         if row["waiting"]:  # the turns before it may still change memory
-            more |= {"asks": True, "core_memory_generation": None, "memory_generation": None}
+            more |= {"asks": True, "has_core_memory": True, "memory_generation": None}
         turn = turn_of_row(row, asked, self._default_locale, **more)
         if not row["running_experiments"]:
             return turn
@@ -178,7 +178,7 @@ class Turns(TurnRecords):
             parts_off=each_once(row["parts_off"], WITHOUT_WRITING if knows else WITHOUT_MEMORY),
             begins=True,
             remembers=knows,
-            core_memory_generation=None if knows else 0,
+            has_core_memory=knows,
             stored=False,
         )
         return replace(turn, timezone=turn.timezone or self._default_timezone, model=request.model or turn.model)

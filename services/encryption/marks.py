@@ -7,7 +7,7 @@ JSON with images is megabytes long.
 import json
 import re
 from collections.abc import Iterable
-from typing import Any, overload
+from typing import Any
 
 import orjson
 from psycopg.types.json import Jsonb
@@ -61,10 +61,6 @@ _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 MARKS = (Words, Fingerprint, WordsDigest, WordsJson, WordsByKey, WordsInJson)
 
 
-@overload
-def words(text: str) -> Words: ...
-@overload
-def words(text: None) -> None: ...
 def words(text: str | None) -> Words | None:
     """Mark a text, if there is one."""
     return None if text is None else Words(text)

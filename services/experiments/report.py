@@ -1,7 +1,7 @@
 """The report of an experiment: what each variant came to, and how it differs from the control."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, LiteralString
@@ -38,22 +38,21 @@ class Estimate:
 NOTHING = Estimate(None, None, None)
 
 
-def share(clusters: Sequence[Cluster]) -> Estimate:
-    """A share and Wilson's interval."""
-    number = sum(cluster.count for cluster in clusters)
+def estimate(clusters: Sequence[Cluster], *, is_share: bool = False) -> Estimate:
+    """A mean and its interval, by the variance between users; of a share Wilson's interval."""
+    number, users = sum(cluster.count for cluster in clusters), sum(cluster.count > 0 for cluster in clusters)
     if not number:
         return NOTHING
     value = sum(cluster.total for cluster in clusters) / number
-    return Estimate(value, *_wilson(value, _effective(clusters, value)))
-
-
-def mean(clusters: Sequence[Cluster]) -> Estimate:
-    """A mean and its interval."""
-    number = sum(cluster.count for cluster in clusters)
-    if not number:
-        return NOTHING
-    value = sum(cluster.total for cluster in clusters) / number
-    variance, users = _variance(clusters, value), _users(clusters)
+    squares = sum((cluster.total - value * cluster.count) ** 2 for cluster in clusters)
+    variance = squares * users / (users - 1) / number**2 if users > 1 else 0.0
+    if is_share:
+        # Independent observations: at most all of them, at least one for each user. Where all are alike, nothing
+        # says how alike those of one user are.
+        independent = float(users)
+        if variance and 0 < value < 1:
+            independent = min(float(number), max(independent, value * (1 - value) / variance))
+        return Estimate(value, *_wilson(value, independent))
     if users < 2:  # noqa: PLR2004
         return Estimate(value, None, None)
     reach = student_t(users - 1) * math.sqrt(variance)
@@ -89,29 +88,6 @@ def student_t(freedom: int) -> float:
     return z + sum(term / float(freedom) ** power for power, term in enumerate(terms, 1))
 
 
-def _users(clusters: Sequence[Cluster]) -> int:
-    return sum(cluster.count > 0 for cluster in clusters)
-
-
-def _variance(clusters: Sequence[Cluster], value: float) -> float:
-    """The variance of a mean over clusters; 0 for a single one."""
-    users, number = _users(clusters), sum(cluster.count for cluster in clusters)
-    if users < 2:  # noqa: PLR2004
-        return 0.0
-    squares = sum((cluster.total - value * cluster.count) ** 2 for cluster in clusters)
-    return squares * users / (users - 1) / number**2
-
-
-def _effective(clusters: Sequence[Cluster], value: float) -> float:
-    """Effective number of independent observations: at most all of them, at least one for each user."""
-    number, users = sum(cluster.count for cluster in clusters), _users(clusters)
-    variance = _variance(clusters, value)
-    if not variance or not 0 < value < 1:
-        # All are alike, and nothing says how alike those of one user are.
-        return float(users)
-    return min(float(number), max(float(users), value * (1 - value) / variance))
-
-
 def _wilson(value: float, number: float) -> tuple[float, float]:
     square = _Z**2 / number
     middle = (value + square / 2) / (1 + square)
@@ -140,15 +116,15 @@ GROUP BY 1, 2
 """
 
 
-_MEASURES: dict[str, tuple[Callable[[Sequence[Cluster]], Estimate], str, str]] = {
-    "feedback_up": (share, "rated", "up"),
-    "errors": (share, "turns", "errors"),
-    "degraded": (share, "turns", "degraded"),
-    "first_token_ms": (mean, "timed_first", "first_token_ms"),
-    "total_ms": (mean, "timed_total", "total_ms"),
-    "tokens": (mean, "counted", "tokens"),
+_MEASURES = {
+    "feedback_up": (True, "rated", "up"),
+    "errors": (True, "turns", "errors"),
+    "degraded": (True, "turns", "degraded"),
+    "first_token_ms": (False, "timed_first", "first_token_ms"),
+    "total_ms": (False, "timed_total", "total_ms"),
+    "tokens": (False, "counted", "tokens"),
 }
-"""How each is estimated, of which columns: the number of observations of a user, and their sum."""
+"""Whether each is a share, and of which columns: the number of observations of a user, and their sum."""
 
 
 @dataclass(frozen=True)
@@ -191,8 +167,8 @@ async def report_of(database: Database, tenant_id: UUID, experiment: Experiment)
 def _of_variant(name: str, users: Sequence[Mapping[str, Any]], control: VariantReport | None) -> VariantReport:
     """Report a variant, of rows with the turns of a user each."""
     measures = {
-        key: estimate([Cluster(user[count], user[total]) for user in users])
-        for key, (estimate, count, total) in _MEASURES.items()
+        key: estimate([Cluster(user[count], user[total]) for user in users], is_share=is_share)
+        for key, (is_share, count, total) in _MEASURES.items()
     }
     differences = {}
     if control is not None:

@@ -102,14 +102,10 @@ class Authenticator:
 
     def __init__(self, settings: Settings, database: Database) -> None:
         self.is_needed = settings.auth != "none"
-        self._api_keys: ApiKeys | None = None
-        self._tokens: Tokens | None = None
-        self._signing_keys: SigningKeys | None = None
-        if settings.auth == "api_key":
-            self._api_keys = ApiKeys(database)
-        elif settings.auth == "jwt":
-            self._signing_keys = SigningKeys(str(settings.jwt_jwks))
-            self._tokens = Tokens(settings, self._signing_keys, Tenants(database))
+        self._signing_keys = SigningKeys(str(settings.jwt_jwks)) if settings.auth == "jwt" else None
+        self._credentials: ApiKeys | Tokens = ApiKeys(database)
+        if self._signing_keys is not None:
+            self._credentials = Tokens(settings, self._signing_keys, Tenants(database))
 
     async def check(self) -> None:
         """Check that the configured key file is usable; an address is not fetched before it is needed.
@@ -137,13 +133,9 @@ class Authenticator:
         scheme, _, credential = (authorization or "").strip().partition(" ")
         credential = credential.strip()
         if scheme.lower() != "bearer" or not credential:
-            what = "API key" if self._api_keys else "token"
+            what = "API key" if self._signing_keys is None else "token"
             raise Unauthenticated(f"Send your {what} in the header: Authorization: Bearer …")
-        if self._api_keys is not None:
-            return await self._api_keys.caller_of(credential)
-        if self._tokens is not None:
-            return await self._tokens.caller_of(credential)
-        raise Unauthenticated
+        return await self._credentials.caller_of(credential)
 
 
 TICKET_S = 30

@@ -15,7 +15,7 @@ from uuid import UUID
 import procrastinate
 import structlog
 from opentelemetry.trace import SpanKind
-from procrastinate import builtin_tasks, exceptions
+from procrastinate import exceptions
 from procrastinate.job_context import AbortReason
 from psycopg.types.json import Jsonb
 
@@ -106,6 +106,7 @@ class JobQueue:
         self._timings = timings or WorkerTimings()
         self.records = JobRecords(database, settles_s=self._timings.stalled_s)
         self._worker: asyncio.Task[None] | None = None
+        self._runner: ScheduledWorker | None = None
         self._working = False
         self._stopping = False
         self._pressed: Callable[[], bool] = lambda: False
@@ -114,7 +115,7 @@ class JobQueue:
         self.app = procrastinate.App(connector=QueueConnector(database))
         self.app.job_manager = Outcomes(self.app.connector, self.app.tasks)
         self.periodic(_RESCUE, self._timings.rescue)(self._rescue_lost_jobs)
-        self.periodic(_REMOVE, "17 4 * * *")(_remove_finished_jobs)
+        self.periodic(_REMOVE, "17 4 * * *")(self._remove_finished_jobs)
 
     async def open(self) -> None:
         """Use the database's connections."""
@@ -156,13 +157,13 @@ class JobQueue:
 
     def periodic(
         self, name: str, cron: str, *, can_wait: bool = False
-    ) -> Callable[[Callable[[procrastinate.JobContext], Awaitable[None]]], None]:
-        """Register a task without a tenant that runs by `cron`, once for all processes.
+    ) -> Callable[[Callable[[], Awaitable[None]]], None]:
+        """Register a task without a tenant that runs by `cron`, once for all processes; its last run is kept.
 
         One that `can_wait` is left out, for at most half a minute, while turns run in the worker's process.
         """
 
-        def register(task: Callable[[procrastinate.JobContext], Awaitable[None]]) -> None:
+        def register(task: Callable[[], Awaitable[None]]) -> None:
             last_run = monotonic()
 
             async def run(context: procrastinate.JobContext, _: dict[str, Any]) -> None:
@@ -170,7 +171,8 @@ class JobQueue:
                 if can_wait and self.turns_run() and monotonic() - last_run < self._timings.left_out_s:
                     return
                 last_run = monotonic()
-                await task(context)
+                await task()
+                await self.records.remove_older(name, _id_of(context))
 
             # Not a lock, which a lost job would keep: only one may wait.
             registered = self._register(name, run, tasks.LONGEST_S, queueing_lock=name, priority=_FIRST)
@@ -240,10 +242,6 @@ class JobQueue:
             async with job.transaction() as connection:
                 delay_s = self._timings.store_away_s
                 await self.defer(connection, task_name, tenant_id=job.tenant_id, delay_s=delay_s, **ids)
-
-    async def forget_older_runs(self, name: str, context: procrastinate.JobContext) -> None:
-        """Remove the records of a frequent periodic task's earlier runs."""
-        await self.records.remove_older(name, _id_of(context))
 
     def start_worker(self) -> None:
         """Run jobs in this process, concurrently with its other work."""
@@ -316,7 +314,7 @@ class JobQueue:
         while not self._stopping:
             self._working = True
             try:
-                worker = ScheduledWorker(
+                self._runner = ScheduledWorker(
                     self.app,
                     install_signal_handlers=False,
                     concurrency=self._at_once,
@@ -325,26 +323,23 @@ class JobQueue:
                     stalled_worker_timeout=self._timings.stalled_s,
                     shutdown_graceful_timeout=self._timings.grace_s,
                 )
-                await worker.run()  # type: ignore[no-untyped-call]
+                await self._runner.run()  # type: ignore[no-untyped-call]
             except Exception as error:  # whatever the reason, jobs must go on
                 log.warning("worker stopped", reason=tasks.reason_of(error), place=tasks.place_of(error))
             self._working = False
             if not self._stopping:
                 await asyncio.sleep(_BEFORE_ANOTHER_START_S)
 
-    async def _rescue_lost_jobs(self, context: procrastinate.JobContext) -> None:
-        asking = context.job.worker_id
+    async def _rescue_lost_jobs(self) -> None:
+        asking = self._runner.worker_id if self._runner else None
         for task in await self.records.requeue_stalled(stalled_s=self._timings.stalled_s, asking=asking):
             log.warning("job lost its worker", task=task)
         await self.records.bring_forward(longest_delay_s=self._timings.longest_delay_s)
-        await self.forget_older_runs(_RESCUE, context)
 
-
-async def _remove_finished_jobs(context: procrastinate.JobContext) -> None:
-    await builtin_tasks.remove_old_jobs(
-        context, max_hours=_KEEP_FINISHED_HOURS, remove_cancelled=True, remove_aborted=True
-    )
-    await builtin_tasks.remove_old_jobs(context, max_hours=_KEEP_FAILED_HOURS, remove_failed=True)
+    async def _remove_finished_jobs(self) -> None:
+        remove = self.app.job_manager.delete_old_jobs
+        await remove(nb_hours=_KEEP_FINISHED_HOURS, include_cancelled=True, include_aborted=True)
+        await remove(nb_hours=_KEEP_FAILED_HOURS, include_failed=True)
 
 
 def _spender(task: str, tenant_id: UUID, ids: Mapping[str, Any]) -> Spender:

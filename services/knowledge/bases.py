@@ -124,8 +124,7 @@ _CREATE = """
 INSERT INTO knowledge_bases (id, tenant_id, prefix, description, keywords, system_prompt, handler)
 VALUES (%(id)s, %(tenant_id)s, %(prefix)s, %(description)s, %(keywords)s, %(system_prompt)s, %(handler)s)
 ON CONFLICT (tenant_id, prefix) DO NOTHING
-RETURNING id, prefix, description, keywords, system_prompt, handler, created_at, updated_at,
-          0 AS documents, 0 AS chunks, 0 AS waiting
+RETURNING 1
 """
 
 # Only the handler may be set to null.
@@ -155,9 +154,11 @@ class KnowledgeBases:
         self._database = database
         self._jobs = jobs
 
-    async def page(self, tenant_id: UUID, *, after: str | None, limit: int) -> Sequence[Base]:
-        """Bases of the tenant in the order of their prefixes, after the prefix `after`."""
-        values = {"tenant_id": tenant_id, "prefix": None, "after": after, "limit": limit}
+    async def page(
+        self, tenant_id: UUID, *, after: str | None, limit: int, prefix: str | None = None
+    ) -> Sequence[Base]:
+        """Bases of the tenant in the order of their prefixes, after the prefix `after`; or the one of a prefix."""
+        values = {"tenant_id": tenant_id, "prefix": prefix, "after": after, "limit": limit}
         return await self._database.fetch(tenant_id, _BASES, values, class_row(Base))
 
     async def get(self, tenant_id: UUID, prefix: str) -> Base:
@@ -166,8 +167,7 @@ class KnowledgeBases:
         Raises:
             NotFound: the tenant has none of this prefix.
         """
-        values = {"tenant_id": tenant_id, "prefix": prefix, "after": None, "limit": 1}
-        return only(prefix, await self._database.fetch(tenant_id, _BASES, values, class_row(Base)))
+        return only(prefix, await self.page(tenant_id, after=None, limit=1, prefix=prefix))
 
     async def create(self, tenant_id: UUID, new: NewBase) -> Base:
         """Create a base.
@@ -180,16 +180,10 @@ class KnowledgeBases:
             raise InvalidInput("prefix", "is not 1 to 63 of a-z, 0-9, _ and -, the first a letter or a digit")
         _check_system_prompt(new.system_prompt)
         _check_handler(new.handler)
-        values = {
-            **asdict(new),
-            "keywords": Jsonb(new.keywords),
-            "id": uuid7(),
-            "tenant_id": tenant_id,
-        }
-        made = await self._database.fetch(tenant_id, _CREATE, values, class_row(Base))
-        if not made:
+        values = {**asdict(new), "keywords": Jsonb(new.keywords), "id": uuid7(), "tenant_id": tenant_id}
+        if not await self._database.fetch(tenant_id, _CREATE, values, tuple_row):
             raise Conflict(f"There is a knowledge base {new.prefix} already.")
-        return made[0]
+        return await self.get(tenant_id, new.prefix)
 
     async def update(self, tenant_id: UUID, prefix: str, change: BaseChange) -> Base:
         """Change a base; later messages see the change.

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 from uuid import UUID
 
-import procrastinate
 import structlog
 from psycopg.rows import DictRow, dict_row, tuple_row
 
@@ -65,13 +64,12 @@ class ChunkIndexSync:
             await self._index.warm()
         return count
 
-    async def _index_waiting(self, context: procrastinate.JobContext) -> None:
+    async def _index_waiting(self) -> None:
         try:
             await self.index_waiting()
         except Unavailable as error:
             # They stay waiting: searches find them by words, and the next run comes soon.
             log.warning("passages wait to be indexed", reason=error.message)
-        await self._jobs.forget_older_runs(INDEX, context)
 
     async def _index_batch(self, tenant_id: UUID) -> int:
         values = {"tenant_id": tenant_id, "limit": _CHUNKS_AT_ONCE}

@@ -135,11 +135,9 @@ class ChatModels:
     ) -> AIMessage:
         """Stream one answer into `on_text` and return it whole.
 
-        The answer ends at `most_tokens`, or earlier if the settings say so.
-
-        Before the first text arrives, temporary failures are retried up to three times with exponential back-off,
-        then the fallback models are asked. After the first text nothing is retried. A model that refuses one of
-        the caller's parameters (`sampling`) has failed.
+        It ends at `most_tokens`, or earlier if the settings say so. Before the first text arrives, temporary
+        failures are retried up to three times with exponential back-off, then the fallback models are asked. After
+        it nothing is retried. A model that refuses one of the caller's parameters (`sampling`) has failed.
 
         Raises:
             ModelFailed: no model answered, or the answer broke off.
@@ -169,13 +167,8 @@ class ChatModels:
     ) -> str:
         """Have the small model answer, for background work; it is asked once, because jobs are retried.
 
-        Secrets in the prompt are left out. If the endpoint refuses the temperature or the response format, it is
-        left out, now and for a while.
-        Failures are counted separately from those of turns, so that they do not affect turns.
-
-        Args:
-            temperature: of sampling, 0 to 2.
-            response_format: as Chat Completions takes it; such as `{"type": "json_schema", …}`.
+        Secrets in the prompt are left out. If the endpoint refuses the temperature or the response format (as Chat
+        Completions takes it), it is left out, now and for a while. Failures do not count for turns.
 
         Raises:
             ModelFailed: it did not answer.

@@ -89,14 +89,7 @@ class Embedder:
         dimension: int,
         builtin: BuiltinEncoder | None = None,
     ) -> None:
-        """Wrap a client or the built-in encoder; without either, every vector is zero and words alone decide.
-
-        Args:
-            client: Closed with the embedder.
-            model: Its name.
-            dimension: Dimensions of its vectors.
-            builtin: The built-in encoder.
-        """
+        """Wrap a client or the built-in encoder; without either, every vector is zero and words alone decide."""
         self.answered = False
         """Whether it has made embeddings since the start."""
         self._client = client

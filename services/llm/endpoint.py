@@ -132,7 +132,8 @@ class ModelEndpoint:
         options: list[Option] = [] if self._responses_api else ["stream_options"]
         if any(REASONING in message.additional_kwargs for message in messages):
             options.append("reasoning")
-        if not self._responses_api and any(map(_calls_barely, messages)):
+        called = [each for each in messages if isinstance(each, AIMessage) and each.tool_calls]
+        if not self._responses_api and any(REASONING not in each.additional_kwargs for each in called):
             options.append("bare_calls")
         return options
 
@@ -229,12 +230,6 @@ class ModelEndpoint:
             http_async_client=self._http,
             http_socket_options=(),  # of a client that is not used; with others it warns of proxies for nothing
         )
-
-
-def _calls_barely(message: BaseMessage) -> bool:
-    return (
-        isinstance(message, AIMessage) and bool(message.tool_calls) and REASONING not in message.additional_kwargs
-    )
 
 
 def _with_usage(answer: AIMessage, prompt: Sequence[BaseMessage]) -> AIMessage:

@@ -48,12 +48,9 @@ def failure_of(
 
     Args:
         error: One of `EXPECTED`.
-        responses_api: Whether the request went to the Responses API.
-        begun: Whether text of the answer had already arrived.
         sent: Names of the options in the request; one that was not sent cannot have been refused.
         sampling: Names of the caller's own parameters in the request.
-        secrets: Texts to remove from the endpoint's message.
-        prompt: The texts of the prompt; quotations of them are removed, too.
+        secrets: Removed from the endpoint's message, like quotations of the `prompt`.
     """
     message = endpoint_message(error)
     topic = _topic(error, message) if not begun else None

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+_OPENING = re.compile(r"[{\[]")
 _TRAILING_COMMA = re.compile(r",(?=\s*[}\]])")
 _LITERALS = {"true": "True", "false": "False", "null": "None"}
 _LITERAL = re.compile(r"\b(?:true|false|null)\b")
@@ -31,16 +32,11 @@ def json_values(text: str) -> list[Any]:
 
 def _values(text: str) -> Iterator[Any]:
     place, starts = 0, 0
-    while (start := _next_bracket(text, place)) is not None and starts < _MOST_STARTS:
+    while (opening := _OPENING.search(text, place)) and starts < _MOST_STARTS:
         starts += 1
-        value, place = _value_at(text, start)
+        value, place = _value_at(text, opening.start())
         if isinstance(value, dict | list):
             yield value
-
-
-def _next_bracket(text: str, place: int) -> int | None:
-    found = [index for index in (text.find("{", place), text.find("[", place)) if index >= 0]
-    return min(found, default=None)
 
 
 def _value_at(text: str, start: int) -> tuple[Any, int]:

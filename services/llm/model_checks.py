@@ -268,7 +268,7 @@ async def try_model(settings: Settings, chosen: ChosenModel) -> Tried:
     try:
         answer = await models.probe(chosen.model, [HumanMessage(_HELLO)])
     except ModelFailed as failure:
-        return Tried(None, None, f"{failure.message} ({failure.detail})" if failure.detail else failure.message)
+        return Tried(None, None, _reason(failure))
     finally:
         await models.close()
     return Tried(answer.text[:_LONGEST_ANSWER], round((time.perf_counter() - begun) * 1000, 1))

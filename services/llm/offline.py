@@ -163,6 +163,7 @@ def read_prompt(messages: Sequence[BaseMessage]) -> OfflinePrompt:
     """Read a prompt by its structure: roles, tags and the marks of lines."""
     last = max((i for i, message in enumerate(messages) if isinstance(message, HumanMessage)), default=0)
     asked = messages[last].text if messages and isinstance(messages[last], HumanMessage) else ""
+    spoken = max((i for i, m in enumerate(messages) if isinstance(m, HumanMessage | AIMessage)), default=-1)
     first = 1 if messages and isinstance(messages[0], SystemMessage) else 0
     systems = [message.text for message in messages if isinstance(message, SystemMessage)]
     systems += _CONTEXT.findall(asked)
@@ -193,7 +194,7 @@ def read_prompt(messages: Sequence[BaseMessage]) -> OfflinePrompt:
             for line in block.splitlines()
             if line
         ],
-        results=[message.text for message in _since_the_question(messages) if isinstance(message, ToolMessage)],
+        results=[message.text for message in messages[spoken + 1 :] if isinstance(message, ToolMessage)],
         sentences=list(dict.fromkeys(sentence for text in context for sentence in _sentences(text))),
     )
 
@@ -221,12 +222,6 @@ def _sentences(text: str) -> Iterator[str]:
     for sentence in sentences(text):
         if stripped := _RECALLED.sub("", sentence.text.strip()).removeprefix("- "):
             yield stripped
-
-
-def _since_the_question(messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
-    """Return what has come since the question, and since the model said or called something."""
-    first = max((i for i, m in enumerate(messages) if isinstance(m, HumanMessage | AIMessage)), default=-1)
-    return messages[first + 1 :]
 
 
 def reply_to(prompt: OfflinePrompt) -> str:

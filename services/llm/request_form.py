@@ -9,13 +9,13 @@ import re
 import time
 from collections.abc import Callable, Collection, Sequence
 from itertools import takewhile
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from services.errors import RefusalTopic, SamplingParameter
+from services.errors import RefusalTopic
 from services.text.marks import without_tokens
 from state.turn import Sampling
 
@@ -32,7 +32,7 @@ TAGS = ("memory", "memory_changes", "documents", "application", CONTEXT)
 """Tags of the prompt, which nothing that it quotes may open or close."""
 _BEGINNING_LEFT_OUT = "…"
 
-ALL: frozenset[str] = frozenset(get_args(SamplingParameter))
+ALL: frozenset[str] = Sampling.__optional_keys__
 _ONLY_CHAT = frozenset({"stop", "seed", "presence_penalty", "frequency_penalty", "logit_bias"})
 """The Responses API has no such parameters."""
 RESPONSES = ALL - _ONLY_CHAT
@@ -236,10 +236,7 @@ def call_options(sampling: Sampling, *, responses_api: bool) -> dict[str, Any]:
 def refused_parameter(message: str, sent: Collection[str], *, limits_only: bool = False) -> str | None:
     """Return the parameter that an endpoint's message is about; None if it names none that was sent.
 
-    Args:
-        message: the endpoint's message, with the parameter that it names separately.
-        sent: names of the parameters in the request.
-        limits_only: whether only a limit of the answer's length may be meant.
+    With `limits_only`, only a limit of the answer's length may be meant.
     """
     names = [name for name in sent if not limits_only or name in LENGTHS]
     named = {name: _MENTIONS.get(name) or re.compile(rf"\b{name}\b", re.IGNORECASE) for name in names}

@@ -107,6 +107,8 @@ class EventData:
             ValueError: an event is longer than any that the APIs send.
         """
         self._bytes += len(received)
+        if self._bytes > _LONGEST_EVENT:
+            raise ValueError("An event of the stream is too long.")
         if not self._begun:
             received = received.removeprefix(_BYTE_ORDER_MARK)
             self._begun = bool(received.strip())
@@ -114,14 +116,10 @@ class EventData:
                 self._document = []
         if self._document is not None:
             self._document.append(received)
-            if self._bytes > _LONGEST_EVENT:
-                raise ValueError("The endpoint's answer is too long.")
             return []
         received = self._with_line_feeds(received)
         if b"\n" not in received:
             self._rest.append(received)
-            if self._bytes > _LONGEST_EVENT:
-                raise ValueError("An event of the stream is too long.")
             return []
         *lines, rest = b"".join([*self._rest, received]).split(b"\n")
         self._rest = [rest]
@@ -136,8 +134,6 @@ class EventData:
                 self._lines = []
         if events:
             self._bytes = len(rest)
-        if self._bytes > _LONGEST_EVENT:
-            raise ValueError("An event of the stream is too long.")
         return events
 
     def _with_line_feeds(self, received: bytes) -> bytes:

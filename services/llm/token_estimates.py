@@ -98,7 +98,8 @@ class TokenEstimator:
                 more than the overhead, or far from any tokenizer's count.
         """
         without = _expected(texts)
-        with_tools = _added(without, _expected([tools]))
+        of_tools = _expected([tools])
+        with_tools = without[0] + of_tools[0], without[1] + of_tools[1]
         tokens = reported - overhead
         if not math.isfinite(tokens) or tokens <= 0:
             return
@@ -142,10 +143,6 @@ def _expected(texts: Iterable[str]) -> Rates:
         of_text = _measure(text)
         wide, other = wide + of_text[0], other + of_text[1]
     return wide * TOKENS_PER_CJK, other * TOKENS_PER_OTHER
-
-
-def _added(one: Rates, other: Rates) -> Rates:
-    return one[0] + other[0], one[1] + other[1]
 
 
 def _is_plausible(tokens: float, expected: Rates) -> bool:

@@ -103,11 +103,7 @@ class Archive:
 
     @again_if_contended
     async def note_search(self, owner: Owner, query: str, found: Sequence[UUID], trigger: Trigger) -> None:
-        """Log that a tool searched, with the ids of the episodes that it was shown.
-
-        Raises:
-            NotFound: the user, or the conversation, was erased.
-        """
+        """Log that a tool searched, with the ids of the episodes that it was shown."""
         results = [str(episode_id) for episode_id in found]
         operation = Operation("archival_memory_search", query=query.replace("\x00", ""), results=results)
         async with self._database.tenant(owner.tenant_id) as connection:
@@ -137,7 +133,6 @@ class Archive:
 
         Raises:
             InvalidInput: its content is empty or too long.
-            NotFound: the user, or the conversation, was erased.
         """
         new = replace(new, content=checked_content(new.content))
         logged = {

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -14,10 +14,11 @@ from services.errors import InvalidInput
 from services.memory import core_sql
 from services.memory.content import MAX_SECTIONS, check_section, check_size, check_values
 from services.memory.core_values import pinned_among, without_removals_of
-from services.memory.items import ItemChange, apply_changes, canonical, overlay
+from services.memory.items import apply_changes, canonical, overlay
 from services.memory.operations import Actor, Entry, Operation, OperationLog, Trigger
 from services.platform.authorship import made_by
 from services.platform.connections import Connection
+from state.memory import ItemChange
 from state.prompt import CoreMemoryBlock, CoreMemorySections
 from state.turn import OpenTurn
 
@@ -93,40 +94,37 @@ class SectionChange:
 
     def __init__(self, connection: Connection, owner: Owner, section: str, log: OperationLog) -> None:
         self.connection = connection
-        self.sections: CoreMemorySections = {}
         self.pins: Collection[bytes] = ()
         """Digests of its values that only the user takes away, if they were read."""
         self.owner = owner
         self._section = section
         self._log = log
-        self._added: list[_Version] = []
-        self._updated_at: dict[str, datetime] = {}
-        self._ids: dict[str, UUID] = {}
+        self._added: list[Entry] = []
+        self._there: Block | None = None
+        self._others = 0
 
     @property
     def content(self) -> dict[str, Any] | None:
         """What it is now; None when there is no such section."""
-        return self._there["content"] if self._there else None
+        return self._there.content if self._there else None
 
     @property
     def version(self) -> int:
         """Its version now, or 0."""
-        return self._there["version"] if self._there else 0
+        return self._there.version if self._there else 0
 
     @property
     def block(self) -> Block:
         """The section, which is there."""
-        there = self.sections[self._section]
-        at, block_id = self._updated_at[self._section], self._ids[self._section]
-        return Block(self._section, there["content"], there["version"], at, block_id)
+        assert self._there is not None  # noqa: S101 — the caller's choice
+        return self._there
 
     async def look(self) -> None:
-        """Read all sections."""
+        """Read it, and how many others there are."""
         values = {**vars(self.owner), "visible": False}
-        rows = await (await self.connection.execute(core_sql.READ, values)).fetchall()
-        self.sections = sections_of(rows)
-        self._updated_at = {row[0]: row[4] for row in rows}
-        self._ids = {row[0]: row[5] for row in rows}
+        blocks = blocks_of(await (await self.connection.execute(core_sql.READ, values)).fetchall())
+        self._there = next((each for each in blocks if each.section == self._section), None)
+        self._others = len(blocks) - bool(self._there)
 
     async def write(self, new: dict[str, Any], what: str, trigger: Trigger, *, whole: bool = False) -> None:
         """Store a new version; `whole` = not merged.
@@ -161,41 +159,39 @@ class SectionChange:
         Raises:
             InvalidInput: it would be too large, or one section too many.
         """
-        old = self.content
         new = self._log.secrets.without_in(new)
         check_size(self._section, new)
-        if self._section not in self.sections and len(self.sections) >= MAX_SECTIONS:
+        if self._there is None and self._others >= MAX_SECTIONS:
             raise InvalidInput("section", f"there are {MAX_SECTIONS} sections already, and no more are accepted")
-        version, rewritten = self.version + 1, self._there["rewritten_version"] if self._there else 0
-        self._added.append(_Version(version, old, new, what, trigger))
-        self.sections[self._section] = CoreMemoryBlock(content=new, version=version, rewritten_version=rewritten)
+        self._added.append(self._entry(Operation(what, self._section, self.content, new), trigger))
+        there = self._there or Block(self._section, {}, 0, datetime.now(UTC), uuid7())
+        self._there = replace(there, content=new, version=there.version + 1)
 
     async def store(self, *, whole: bool = False) -> list[Entry]:
         """Write the versions that were added; return what the caller logs of them."""
-        added, self._added = self._added, []
-        if not added:
+        entries, self._added = self._added, []
+        if not entries:
             return []
+        operations, triggers = [each.operation for each in entries], [each.trigger for each in entries]
+        block = self.block
         values = {
             **vars(self.owner),
-            "id": uuid7(),
+            "id": block.id,
             "section": self._section,
-            "content": WordsJson(added[-1].new),
-            "version": added[-1].number,
+            "content": WordsJson(block.content),
+            "version": block.version,
             "whole": whole,
-            "versions": [each.number for each in added],
-            "olds": [words_json(each.old) for each in added],
-            "news": [WordsJson(each.new) for each in added],
-            "messages": [each.trigger.message_id for each in added],
-            "actors": [each.trigger.actor for each in added],
-            "made_by": [Jsonb(made_by(turn_id=each.trigger.turn_id)) for each in added],
+            "versions": list(range(block.version - len(entries) + 1, block.version + 1)),
+            "olds": [words_json(each.old_value) for each in operations],
+            "news": [WordsJson(each.new_value) for each in operations],
+            "messages": [each.message_id for each in triggers],
+            "actors": [each.actor for each in triggers],
+            "made_by": [Jsonb(made_by(turn_id=each.turn_id)) for each in triggers],
         }
         row = await (await self.connection.execute(core_sql.WRITE, values)).fetchone()
         assert row is not None  # noqa: S101 — the owner's row was locked
-        self.sections[self._section]["rewritten_version"] = row[0]
-        self._updated_at[self._section], self._ids[self._section] = row[1:]
-        return [
-            self._entry(Operation(each.what, self._section, each.old, each.new), each.trigger) for each in added
-        ]
+        self._there = replace(block, updated_at=row[0], id=row[1])
+        return entries
 
     async def delete(self, trigger: Trigger) -> None:
         """Remove it with all that is kept of it."""
@@ -204,10 +200,6 @@ class SectionChange:
         await self.connection.execute(core_sql.SCRUB_SECTION, {**values, "content": None, "since": None})
         await self._note([self._entry(Operation("core_memory_delete", self._section), trigger)])
 
-    @property
-    def _there(self) -> CoreMemoryBlock | None:
-        return self.sections.get(self._section)
-
     def _entry(self, operation: Operation, trigger: Trigger) -> Entry:
         return Entry(operation, replace(trigger, expert_id=self.owner.expert_id, space_id=self.owner.space_id))
 
@@ -215,16 +207,9 @@ class SectionChange:
         await self._log.append_all(self.connection, self.owner.tenant_id, self.owner.user_id, entries)
 
 
-@dataclass(frozen=True)
-class _Version:
-    """A version that is not written yet."""
-
-    number: int
-    old: dict[str, Any] | None
-    new: dict[str, Any]
-    what: str
-    """Type of its entry in the log."""
-    trigger: Trigger
+def blocks_of(rows: Sequence[Sequence[Any]]) -> list[Block]:
+    """What `core_sql.READ` found."""
+    return [Block(*row[:3], *row[4:]) for row in rows]
 
 
 def sections_of(rows: Sequence[Sequence[Any]]) -> CoreMemorySections:

@@ -15,6 +15,7 @@ from psycopg.rows import tuple_row
 from services.errors import Conflict
 from services.memory.finding import MemoryFinder
 from services.memory.model import ChangeRequest
+from services.memory.operations import LAST_CHANGE
 from services.memory.plain_forms import plain_forms
 from services.memory.planner import ChangePlanner, Kept, language_for
 from services.memory.plans import plan_of_nothing, summary_of
@@ -28,10 +29,6 @@ _USER = re.compile(r"\bthe user\b|用户", re.IGNORECASE)
 _SPOKEN = {"用户": "我"}
 """Models write of the user in the third person."""
 
-_LAST_OPERATION = """
-SELECT id FROM memory_operations WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s
-ORDER BY at DESC, id DESC LIMIT 1
-"""
 _MADE = """
 SELECT id, field, query, results FROM memory_operations
 WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND turn_id = %(turn_id)s AND type = %(type)s
@@ -121,7 +118,7 @@ class Changes:
         owner = request.owner
         async with self._locks[owner.user_id]:
             for _ in range(_MOST_ATTEMPTS):
-                rows = await self._database.fetch(owner.tenant_id, _LAST_OPERATION, vars(owner), tuple_row)
+                rows = await self._database.fetch(owner.tenant_id, LAST_CHANGE, vars(owner), tuple_row)
                 seen = rows[0][0] if rows else None
                 planned = await plan()
                 planned["own"] = "keep"
@@ -129,7 +126,7 @@ class Changes:
                     return planned["change"]
                 async with self._database.tenant(owner.tenant_id) as connection:
                     await self._hiding.lock(connection, owner)
-                    row = await (await connection.execute(_LAST_OPERATION, vars(owner))).fetchone()
+                    row = await (await connection.execute(LAST_CHANGE, vars(owner))).fetchone()
                     if (row[0] if row else None) == seen:
                         await self._hiding.commit(connection, owner, planned, request.trigger)
                         return planned["change"]

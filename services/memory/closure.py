@@ -14,7 +14,7 @@ from services.memory.finding import MemoryFinder
 from services.memory.items import removed_value
 from services.memory.model import ChangeRequest, Memory
 from services.memory.remainders import Remainder, Words, sentences_without, without
-from state.memory import PlannedItem
+from state.memory import ItemChange
 
 _TELLS_OF = 0.5
 """Share of a value's words by which a clause is what it was filed from."""
@@ -27,7 +27,7 @@ class Removal:
     messages: dict[UUID, str | None] = field(default_factory=dict)
     """What memory keeps of each message; None = nothing."""
     episodes: list[str] = field(default_factory=list)
-    items: list[PlannedItem] = field(default_factory=list)
+    items: list[ItemChange] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
     """What goes, in the user's words."""
     also: list[str] = field(default_factory=list)

@@ -16,15 +16,25 @@ from uuid_utils.compat import uuid7
 from services.errors import Conflict, InvalidInput, NotFound
 from services.memory import core_sql
 from services.memory.as_of import as_of
-from services.memory.blocks import BACKGROUND, AddedItem, Block, Change, Owner, SectionChange, sections_of
+from services.memory.blocks import (
+    BACKGROUND,
+    AddedItem,
+    Block,
+    Change,
+    Owner,
+    SectionChange,
+    blocks_of,
+    sections_of,
+)
 from services.memory.content import check_section, check_size, check_values
 from services.memory.core_values import digests_pinned
-from services.memory.items import ItemChange, canonical, merge_patch
+from services.memory.items import canonical, merge_patch
 from services.memory.operations import Actor, Entry, OperationLog, Trigger
 from services.memory.provenance import taken_back
 from services.platform.connections import Connection, again_if_contended
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
+from state.memory import ItemChange
 from state.prompt import CoreMemorySections
 
 
@@ -66,21 +76,20 @@ class CoreMemory:
 
         With `at`, as they were at that moment; a section that was removed since is not there.
         """
-        rows = await self._rows(owner, visible=False, at=at)
-        return [Block(*row[:3], *row[4:]) for row in rows]
+        return blocks_of(await self._rows(owner, visible=False, at=at))
 
     async def known(self, owner: Owner) -> dict[str, dict[str, Any]]:
         """The content of every section as prompts show it, a space's laid over the shared ones."""
         sections = sections_of(await self._rows(owner, visible=True))
         return {name: block["content"] for name, block in sections.items()}
 
-    async def for_turn(self, owner: Owner, generation: int | None) -> CoreMemorySections:
-        """Every section as a prompt needs it; with the generation 0 there is none, and the database is not asked.
+    async def for_turn(self, owner: Owner) -> CoreMemorySections:
+        """Every section as a prompt needs it.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
         """
-        return sections_of(await self._rows(owner, visible=True)) if self._on and generation != 0 else {}
+        return sections_of(await self._rows(owner, visible=True)) if self._on else {}
 
     @again_if_contended
     async def update(self, owner: Owner, section: str, patch: dict[str, Any], trigger: Trigger) -> Block:
@@ -91,7 +100,6 @@ class CoreMemory:
         Raises:
             InvalidInput: the section's name, the patch, or the section's size with it is not accepted, or the
                 owner has the most sections already.
-            NotFound: the owner, or the conversation, was erased.
         """
         check_section(section)
         check_values(patch)
@@ -114,7 +122,6 @@ class CoreMemory:
 
         Raises:
             InvalidInput: a section's name or a value is not accepted, or a section would be too large.
-            NotFound: the owner was erased.
         """
         unmatched, entries = list[ItemChange](), list[Entry]()
         for section, changing in (await self._sections(connection, owner, changes, {trigger.actor})).items():
@@ -131,9 +138,6 @@ class CoreMemory:
 
         Returns:
             For each item why it was not accepted, and nothing was logged; None = it was.
-
-        Raises:
-            NotFound: the owner was erased.
         """
         actors = {each.trigger.actor for each in added}
         sections = await self._sections(connection, owner, [each.change for each in added], actors)
@@ -185,7 +189,7 @@ class CoreMemory:
 
         Raises:
             Conflict: the section's version is another than `expected_version` (0 = there is none yet).
-            InvalidInput, NotFound: as `update`.
+            InvalidInput: as `update`.
         """
         check_section(section)
         check_size(section, content)

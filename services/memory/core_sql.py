@@ -33,7 +33,7 @@ ON CONFLICT (user_id, expert_id, tenant_id) DO UPDATE SET generation = core_memo
 RETURNING generation
 """
 
-# A section with one or more new versions. Without a generation, turns ask for no core memory.
+# A section with one or more new versions.
 WRITE = """
 WITH block AS (
     INSERT INTO core_memory_blocks (id, tenant_id, user_id, expert_id, space_id, section, content, version,
@@ -43,7 +43,7 @@ WITH block AS (
     ON CONFLICT (user_id, expert_id, section, space_id, tenant_id) DO UPDATE SET
         content = EXCLUDED.content, version = EXCLUDED.version, updated_at = clock_timestamp(),
         rewritten_version = greatest(core_memory_blocks.rewritten_version, EXCLUDED.rewritten_version)
-    RETURNING id, rewritten_version, updated_at
+    RETURNING id, updated_at
 ), noted AS (
     INSERT INTO core_memory_history
         (block_id, version, tenant_id, old, new, trigger_message_id, actor, made_by, at)
@@ -51,11 +51,8 @@ WITH block AS (
            block.updated_at
     FROM block, unnest(%(versions)s::integer[], %(olds)s::jsonb[], %(news)s::jsonb[], %(messages)s::uuid[],
         %(actors)s::text[], %(made_by)s::jsonb[]) AS made (version, old, new, message_id, actor, made_by)
-), changed AS (
-    UPDATE core_memory_generations SET generation = generation + cardinality(%(versions)s::integer[])
-    WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND expert_id = %(expert_id)s
 )
-SELECT rewritten_version, updated_at, id FROM block
+SELECT updated_at, id FROM block
 """
 
 VERSION = """
@@ -87,16 +84,12 @@ WITH told AS (
     WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type LIKE 'core\\_memory\\_%%'
       AND field = %(section)s AND trigger->>'expert_id' = %(expert_id)s::text
       AND space_id IS NOT DISTINCT FROM %(space_id)s AND (%(since)s::timestamptz IS NULL OR at >= %(since)s)
-), begun AS (
-    UPDATE context_epochs e SET persona_card = '', core_memory = CASE
-        WHEN %(content)s::jsonb IS NULL OR c.space_id IS NOT NULL
-        THEN e.core_memory - %(section)s
-        ELSE jsonb_set(e.core_memory, ARRAY[%(section)s], %(content)s::jsonb) END
-    FROM conversations c
-    WHERE c.id = e.conversation_id AND c.tenant_id = %(tenant_id)s AND c.user_id = %(user_id)s
-      AND c.expert_id = %(expert_id)s AND e.core_memory ? %(section)s
-      AND (%(space_id)s::uuid IS NULL OR c.space_id = %(space_id)s)
 )
-UPDATE core_memory_generations SET generation = generation + 1
-WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND expert_id = %(expert_id)s
+UPDATE context_epochs e SET persona_card = '', core_memory = CASE
+    WHEN %(content)s::jsonb IS NULL OR c.space_id IS NOT NULL THEN e.core_memory - %(section)s
+    ELSE jsonb_set(e.core_memory, ARRAY[%(section)s], %(content)s::jsonb) END
+FROM conversations c
+WHERE c.id = e.conversation_id AND c.tenant_id = %(tenant_id)s AND c.user_id = %(user_id)s
+  AND c.expert_id = %(expert_id)s AND e.core_memory ? %(section)s
+  AND (%(space_id)s::uuid IS NULL OR c.space_id = %(space_id)s)
 """

@@ -15,10 +15,11 @@ from uuid import UUID
 from psycopg.rows import dict_row, tuple_row
 
 from services.encryption.data_key import DIGEST_BYTES
-from services.memory.items import ItemChange, apply_changes, values_of
+from services.memory.items import apply_changes, values_of
 from services.platform.connections import Connection
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
+from state.memory import ItemChange
 
 PINNED: LiteralString = """
 SELECT block_id, digest FROM core_memory_pins WHERE tenant_id = %(tenant_id)s AND block_id = ANY(%(block_ids)s)

@@ -69,26 +69,6 @@ class Evidence:
         """Return what others wrote, folded."""
         return folded("\n".join(self.foreign))
 
-    @cached_property
-    def said_terms(self) -> frozenset[str]:
-        """Return the words of what the user has said."""
-        return _terms(self.said)
-
-    @cached_property
-    def own_terms(self) -> frozenset[str]:
-        """Return those, and the words of what is remembered of it."""
-        return self.said_terms | _terms(self.known)
-
-    @cached_property
-    def answer_terms(self) -> frozenset[str]:
-        """Return the words of what the assistant has said."""
-        return _terms(self.answers)
-
-    @cached_property
-    def foreign_terms(self) -> frozenset[str]:
-        """Return the words of what others wrote."""
-        return _terms(self.foreign)
-
 
 def checked(
     operations: Sequence[FilingOperation], evidence: Evidence
@@ -120,7 +100,7 @@ def losing_nothing(operation: FilingOperation, evidence: Evidence) -> FilingOper
         return operation
     if _is_about(memory, _terms([operation.text, operation.quote])):
         return operation
-    said = informative_terms(operation.quote) | evidence.said_terms
+    said = informative_terms(operation.quote) | _terms(evidence.said)
     rests = not informative_terms(operation.text).isdisjoint(said)
     if _is_chinese(memory.text) != _is_chinese(operation.text) or any(evidence.foreign) or not rests:
         return operation
@@ -143,7 +123,7 @@ def verdict_on(operation: FilingOperation, evidence: Evidence) -> Verdict:
         return "ask" if operation.text and stands_in(operation.quote, said_by_others) else "drop"
     if operation.kind == "leave_out":
         return "do" if source == operation.message and asks_removal(operation.quote) else "drop"
-    if operation.kind == "end" and memory is not None and not _is_about(memory, evidence.said_terms):
+    if operation.kind == "end" and memory is not None and not _is_about(memory, _terms(evidence.said)):
         return "drop"
     waits = False
     if operation.kind == "remove" and memory is not None:
@@ -152,14 +132,14 @@ def verdict_on(operation: FilingOperation, evidence: Evidence) -> Verdict:
         waits = not _is_about(memory, _terms([operation.text, operation.quote]))
     if any(evidence.foreign):
         # Foreign text may have named the memory, or said what is to be remembered.
-        waits = waits or (memory is not None and informative_terms(memory.text).isdisjoint(evidence.said_terms))
+        waits = waits or (memory is not None and informative_terms(memory.text).isdisjoint(_terms(evidence.said)))
         waits = waits or is_foreign(operation.text, own_text(evidence.messages[source]), evidence)
     return "ask" if waits else "do"
 
 
 def _was_told_of(memory: Memory, evidence: Evidence) -> bool:
     """Whether a word of a memory was said; in another script it may have been."""
-    said = evidence.said_terms | evidence.answer_terms
+    said = _terms([*evidence.said, *evidence.answers])
     return _is_about(memory, said) or all(_is_chinese(memory.text) != _is_chinese(each) for each in evidence.said)
 
 
@@ -184,7 +164,7 @@ def is_foreign(text: str, said: str, evidence: Evidence) -> bool:
     exact = [each for each in figures if sum(map(str.isdigit, each)) >= _FEWEST_DIGITS or not each[0].isdigit()]
     if any(folded(each) in foreign and folded(each) not in own for each in exact):
         return True
-    alien = (informative_terms(text) - evidence.own_terms) & evidence.foreign_terms
+    alien = (informative_terms(text) - _terms([*evidence.said, *evidence.known])) & _terms(evidence.foreign)
     if any(_is_foreign_name(each, own, evidence.foreign) for each in _NAME.finditer(text)):
         return True
     if _NEGATION.search(text) and not _NEGATION.search(said) and _NEGATION.search(" ".join(evidence.foreign)):

@@ -17,7 +17,7 @@ from services.jobs.queue import JobQueue
 from services.memory.blocks import Owner
 from services.memory.filing_prompt import Batch, Said
 from services.memory.model import ChangeRequest
-from services.memory.operations import Operation, OperationLog, Trigger
+from services.memory.operations import LAST_CHANGE, Operation, OperationLog, Trigger
 from services.platform.connections import Connection
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
@@ -119,15 +119,8 @@ WHERE o.tenant_id = %(tenant_id)s AND o.user_id = %(user_id)s AND o.turn_id = AN
   AND o.type = 'memory_command' AND o.undone_at IS NULL
 ORDER BY o.at, o.id
 """
-# Searches and proposals change nothing.
-_LAST_CHANGE: LiteralString = """
-SELECT id FROM memory_operations
-WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type <> 'memory_proposal'
-  AND right(type, 7) <> '_search'
-ORDER BY at DESC, id DESC LIMIT 1
-"""
 _STATE: LiteralString = f"""
-SELECT ({_LAST_CHANGE}), EXISTS (
+SELECT ({LAST_CHANGE}), EXISTS (
     SELECT FROM memory_operations
     WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type = 'memory_proposal'
       AND results->>'state' = 'waiting'
@@ -183,7 +176,7 @@ class FilingStore:
         # What is read later than the newest change tells at least what it changed.
         changes, found = await self.database.read_each(
             owner.tenant_id,
-            Query(_LAST_CHANGE, values, tuple_row),
+            Query(LAST_CHANGE, values, tuple_row),
             Query(_SAID, values, class_row(Said)),
             of_one_moment=False,
         )
@@ -229,11 +222,7 @@ class FilingStore:
     async def record(
         self, connection: Connection, batch: Batch, *, by: str, counts: Mapping[str, int], in_story: bool
     ) -> None:
-        """Record in a transaction of the caller's that a batch is filed.
-
-        Raises:
-            NotFound: the user, or a conversation, was erased.
-        """
+        """Record in a transaction of the caller's that a batch is filed."""
         owner = batch.owner
         results = {**counts, "by": by, "turns": [str(each) for each in batch.turn_ids], "story": in_story}
         trigger = Trigger(

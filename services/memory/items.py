@@ -6,11 +6,11 @@ A field of a section holds one value, a list of items, or a mapping of named val
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from services.errors import InvalidInput
 from services.text.language import folded
-from state.memory import PlannedItem
+from state.memory import ItemChange
 
 
 def merge_patch(old: Any, patch: Any) -> Any:
@@ -86,21 +86,6 @@ LIST_FIELDS = frozenset(
 
 
 @dataclass(frozen=True)
-class ItemChange:
-    """A change of one item of a field.
-
-    `add` needs `value`; `replace` needs `value`, and `old` unless the field holds a single value; `remove` needs
-    `old` unless the field holds a single value.
-    """
-
-    action: Literal["add", "replace", "remove"]
-    section: str
-    field: str
-    value: Any | None = None
-    old: str | None = None
-
-
-@dataclass(frozen=True)
 class AppliedChanges:
     """The content after changes, and the changes that found nothing to change."""
 
@@ -159,11 +144,11 @@ def values_of(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
                     yield name, item_text(item)
 
 
-def removed_value(section: str, field: str, text: str) -> PlannedItem:
+def removed_value(section: str, field: str, text: str) -> ItemChange:
     """Return the change that removes a value; of what is nested, the entry of its name."""
     name, _, inner = field.partition(".")
     old = inner.partition(".")[0] or text
-    return PlannedItem(action="remove", section=section, field=name, value=None, old=old)
+    return ItemChange("remove", section, name, old=old)
 
 
 def _check(change: ItemChange) -> None:

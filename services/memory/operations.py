@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, LiteralString
 from uuid import UUID
 
 from psycopg.rows import class_row
@@ -33,6 +33,14 @@ _OF_ENTRY = (
     *("id", "conversation_id", "space_id", "turn_id", "type", "field"),
     *("old_value", "new_value", "query", "results", "trigger"),
 )
+
+# Searches and proposals change nothing.
+LAST_CHANGE: LiteralString = """
+SELECT id FROM memory_operations
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type <> 'memory_proposal'
+  AND right(type, 7) <> '_search'
+ORDER BY at DESC, id DESC LIMIT 1
+"""
 
 _ACCEPT = """
 UPDATE memory_operations

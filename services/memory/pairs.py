@@ -14,7 +14,7 @@ from services.memory.archive import Archive
 from services.memory.blocks import Owner
 from services.memory.core import CoreMemory
 from services.memory.core_values import CoreValue, CoreValues, digests_pinned, pinned_among
-from services.memory.items import ItemChange, removed_value, values_of
+from services.memory.items import removed_value, values_of
 from services.memory.operations import PROPOSAL, Operation, OperationLog, Trigger
 from services.memory.removal.hiding_sql import LOCK_USER
 from services.platform.connections import Connection, again_if_contended
@@ -119,7 +119,7 @@ class Pairs:
             raise Conflict(_CHANGED)
 
     async def _remove(self, connection: Connection, owner: Owner, value: CoreValue, trigger: Trigger) -> None:
-        change = ItemChange(**removed_value(value.section, value.field, value.text))
+        change = removed_value(value.section, value.field, value.text)
         if await self._core.change_items(connection, _with(owner, value), [change], trigger):
             raise Conflict(_CHANGED)
 

@@ -11,7 +11,7 @@ from services.memory.core import CoreMemory
 from services.memory.core_values import CoreValues
 from services.memory.filing_prompt import FilingOperation
 from services.memory.finding import Found, MemoryFinder, is_id
-from services.memory.items import SINGLE_FIELDS, ItemChange, apply_changes
+from services.memory.items import SINGLE_FIELDS, apply_changes
 from services.memory.model import ChangeRequest, Memory
 from services.memory.plans import (
     known_already,
@@ -24,7 +24,7 @@ from services.memory.plans import (
 )
 from services.text.language import Language, compare, language_of
 from services.text.secrets import Secrets
-from state.memory import PlainForm, PlannedChange, PlannedItem
+from state.memory import ItemChange, PlainForm, PlannedChange
 
 Kept = Literal["remember", "standing"]
 """Kinds of what is kept: a fact, or a wish about all answers."""
@@ -59,20 +59,25 @@ class ChangePlanner:
         named = [await self._finder.by_id(request.owner, each) for each in ids]
         return Found([each for each in named if each is not None])
 
-    async def plan_named(self, request: ChangeRequest, what: str, *, ids: Sequence[str] = ()) -> PlannedChange:
-        """Plan to hide what ids or words name."""
-        found = await self.found(request, what, ids)
-        target = what or ", ".join(ids)
+    async def plan_named(
+        self,
+        request: ChangeRequest,
+        what: str,
+        *,
+        ids: Sequence[str] = (),
+        everything: bool = False,
+        language: Language | None = None,
+    ) -> PlannedChange:
+        """Plan to hide what ids or words name; with `everything`, every statement that has all of the words."""
+        if everything:
+            found = await self._finder.find(request, what, everything=True)
+        else:
+            found = await self.found(request, what, ids)
         if not found.meant:
-            return plan_of_nothing("forget", target, found.candidates, language_for(request, what))
-        return await self.plan_forget(request, found.meant, target=what, whole=bool(ids) or is_id(what))
-
-    async def plan_everything(self, request: ChangeRequest, what: str) -> PlannedChange:
-        """Plan to hide every statement that has all of some words."""
-        found = await self._finder.find(request, what, everything=True)
-        if not found.meant:
-            return plan_of_nothing("forget", what, (), language_for(request, what))
-        return await self.plan_forget(request, found.meant, target=what, whole=False)
+            target = what or ", ".join(ids)
+            return plan_of_nothing("forget", target, found.candidates, language or language_for(request, what))
+        whole = bool(ids) or (is_id(what) and not everything)
+        return await self.plan_forget(request, found.meant, target=what, whole=whole)
 
     async def plan_remember(
         self, request: ChangeRequest, text: str, *, field: str = "", kind: Kept = "remember"
@@ -107,7 +112,7 @@ class ChangePlanner:
         if _holds(content, text):
             return new_plan(kind, known_already(text, language), [text], target=text, has_changes=False)
         plan = new_plan(kind, summary_of(kind, [text], language), [text], target=text)
-        item = PlannedItem(action="add", section=SECTION, field=name, value=text, old=None)
+        item = ItemChange("add", SECTION, name, text)
         if _has_room(known, item):
             plan["items"] = [item]
         else:
@@ -180,8 +185,7 @@ class ChangePlanner:
             plan = self._of_addition(request, known, operation)
             planned.append(plan)
             # The next must not count on room that this one takes.
-            added = [ItemChange(**item) for item in plan["items"]]
-            known[SECTION] = apply_changes(known.get(SECTION, {}), added).content
+            known[SECTION] = apply_changes(known.get(SECTION, {}), plan["items"]).content
         return planned
 
     async def _of_filing(
@@ -225,7 +229,9 @@ class ChangePlanner:
     async def _of_form(self, request: ChangeRequest, form: PlainForm, message: str) -> PlannedChange:
         match form.kind:
             case "forget" | "forget_everything":
-                return await self._of_forgetting(request, form)
+                everything = form.kind == "forget_everything"
+                plan = await self.plan_named(request, form.what, everything=everything, language=form.language)
+                return {**plan, "own": "leave out"}
             case "remember" | "standing":
                 return await self.plan_remember(request, form.what[:LONGEST_ITEM], kind=form.kind)
             case "off_record":
@@ -236,15 +242,6 @@ class ChangePlanner:
                 if form.rest:
                     return plan_of_leaving_out(form)
                 return await self._of_forgetting_last(request, form, message)
-
-    async def _of_forgetting(self, request: ChangeRequest, form: PlainForm) -> PlannedChange:
-        found = await self._finder.find(request, form.what, everything=form.kind == "forget_everything")
-        if found.meant:
-            plan = await self.plan_forget(request, found.meant, target=form.what, whole=False)
-        else:
-            plan = plan_of_nothing("forget", form.what, found.candidates, form.language)
-        plan["own"] = "leave out"
-        return plan
 
     async def _of_forgetting_last(self, request: ChangeRequest, form: PlainForm, message: str) -> PlannedChange:
         """Plan to hide the exchange before this message."""
@@ -270,16 +267,16 @@ def language_for(request: ChangeRequest, *texts: str) -> Language:
 
 def _written(plan: PlannedChange, text: str) -> PlannedChange:
     """Return a plan that writes a text where it would add a value; what memory says already stays as it is."""
-    items = [each for each in plan["items"] if each["action"] != "add"]
+    items = [each for each in plan["items"] if each.action != "add"]
     return {**plan, "items": items, "written": [text] if len(items) < len(plan["items"]) else plan["written"]}
 
 
-def _has_room(known: KnownSections, item: PlannedItem) -> bool:
+def _has_room(known: KnownSections, item: ItemChange) -> bool:
     """Return whether the section takes a value more, or may still be begun."""
     if SECTION not in known and len(known) >= MAX_SECTIONS:
         return False
     try:
-        check_size(SECTION, apply_changes(known.get(SECTION, {}), [ItemChange(**item)]).content)
+        check_size(SECTION, apply_changes(known.get(SECTION, {}), [item]).content)
     except InvalidInput:
         return False
     return True

@@ -5,8 +5,7 @@ it, and the user may ask about it there. Who asks for something to be forgotten 
 repeats of either is kept out of memory.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 
 from uuid_utils.compat import uuid7
 
@@ -16,7 +15,7 @@ from services.memory.remainders import sentences_without
 from services.text.language import Language, sentences
 from services.text.tokenizer import informative_terms
 from state.memory import Candidate, MemoryChange, MemoryChangeKind, PlainForm, PlannedChange, PlannedMessage
-from state.prompt import HistoryMessage
+from state.turn import OpenTurn
 
 _MOST_ITEMS = 5
 _LONGEST = 80
@@ -201,45 +200,30 @@ def own_once(planned: list[PlannedChange]) -> list[PlannedChange]:
     return planned
 
 
-@dataclass(frozen=True)
-class Exchange:
-    """A message and its answer, with the ids under which they are stored."""
-
-    message_id: str
-    message: str
-    answer_id: str
-    answer: str
-
-    @property
-    def texts(self) -> dict[str, str]:
-        """Both by their ids."""
-        return {self.message_id: self.message, self.answer_id: self.answer}
-
-
-def repetition_off_record(
-    history: Sequence[HistoryMessage], exchange: Exchange, language: Language
+def repetition(
+    turn: OpenTurn, answer: str, said: Sequence[str], language: Language, *, off_record: bool
 ) -> list[PlannedChange]:
-    """Return the change that leaves out what an exchange shares with such messages; often none.
+    """Return the change that leaves out what a turn repeats of what was forgotten, or `off_record`; often none.
 
-    Of the answer every sentence goes that shares an informative word, of the message only questions: what the user
-    states again may be remembered.
+    Of the answer every sentence goes that shares an informative word with it, and of the message, too; off the
+    record only questions of the message: what the user states again may be remembered.
     """
-    said = [each["content"] for each in history if each["role"] == "user" and each.get("off_record")]
-    if not said:
+    words = " ".join(said)
+    message = _without_questions(turn.message, words) if off_record else sentences_without(turn.message, words)
+    left = (
+        (turn.user_message_id, turn.message, message),
+        (turn.answer_message_id, answer, sentences_without(answer, words)),
+    )
+    messages = [
+        PlannedMessage(message_id=str(message_id), memory_text=kept or None, off_record=off_record)
+        for message_id, text, kept in left
+        if kept != text.strip()
+    ]
+    if not messages:
         return []
-    left = {
-        exchange.message_id: _without_questions(exchange.message, " ".join(said)),
-        exchange.answer_id: sentences_without(exchange.answer, " ".join(said)),
-    }
-    return _left_out(exchange.texts, left, language, off_record=True)
-
-
-def repetition_of_forgotten(removed: Sequence[str], exchange: Exchange, language: Language) -> list[PlannedChange]:
-    """Return the change that leaves out what an exchange repeats of what it had forgotten; often none."""
-    if not removed:
-        return []
-    left = {key: sentences_without(text, " ".join(removed)) for key, text in exchange.texts.items()}
-    return _left_out(exchange.texts, left, language, off_record=False)
+    plan = _plan_of_not_keeping(language)
+    plan["messages"] = messages
+    return [plan]
 
 
 def _without_questions(message: str, said: str) -> str:
@@ -248,18 +232,3 @@ def _without_questions(message: str, said: str) -> str:
         each.text for each in sentences(message) if not each.asks or words.isdisjoint(informative_terms(each.text))
     )
     return "".join(kept).strip()
-
-
-def _left_out(
-    texts: Mapping[str, str], left: Mapping[str, str], language: Language, *, off_record: bool
-) -> list[PlannedChange]:
-    messages = [
-        PlannedMessage(message_id=key, memory_text=kept or None, off_record=off_record)
-        for key, kept in left.items()
-        if kept != texts[key].strip()
-    ]
-    if not messages:
-        return []
-    plan = _plan_of_not_keeping(language)
-    plan["messages"] = messages
-    return [plan]

@@ -1,7 +1,7 @@
 """Lists proposals: changes of memory that wait for the user, or were settled, with their texts and sources."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, LiteralString
 from uuid import UUID
@@ -12,7 +12,6 @@ from services.identity.tenants import user_id_of
 from services.memory.core_values import CoreValue, CoreValues
 from services.memory.episodes.episode import Source, sources_of
 from services.memory.open_questions import ProposalKind, State
-from services.memory.pairs import Side
 from services.platform.postgres import Database
 from services.platform.shared_reads import page_after
 
@@ -86,6 +85,8 @@ class Proposal:
 
 
 _Row = dict[str, Any]
+_SIDES = ("kept", "dropped")
+"""Of two memories, the one that stays and the one that goes."""
 _AS_STORED = ("id", "kind", "state", "expert", "conversation_id", "turn_id", "at", "operation_id")
 
 
@@ -126,58 +127,46 @@ class ProposalList:
         self, tenant_id: UUID, user_id: UUID, state: State, rows: Sequence[_Row]
     ) -> Sequence[Proposal]:
         """Return the proposals with their texts and sources, without those about values that are gone."""
-        blocks = {side.id for row in rows for side in _sides(row) if side.digest is not None}
+        blocks = {row[f"{side}_id"] for row in rows for side in _SIDES if row[f"{side}_value"] is not None}
         read = await self._values.read(tenant_id, user_id, blocks) if blocks else []
-        values = {Side(each.block_id, each.digest): each for each in read}
-        shown = [row for row in rows if _is_shown(row, state, values)]
-        ids = {each for row in shown for each in _message_ids(row)}
-        of_values = (values[side].message_id for row in shown for side in _sides(row) if side in values)
-        ids |= {each for each in of_values if each is not None}
-        messages = await sources_of(self._database, tenant_id, ids)
-        return [_proposal(row, messages, values) for row in shown]
+        values = {(each.block_id, each.digest): each for each in read}
+        pairs = [(row, _memories(row, values, waits=state == "waiting")) for row in rows]
+        shown = [(row, memories) for row, memories in pairs if memories is not None]
+        ids = [row["message_id"] for row, _ in shown]
+        ids += [each for _, memories in shown for _, sources in memories for each in sources]
+        messages = await sources_of(self._database, tenant_id, {each for each in ids if each is not None})
+
+        def said(ids: Sequence[UUID | None]) -> list[Source]:
+            return [messages[each] for each in ids if each is not None and each in messages]
+
+        return [
+            Proposal(
+                **{name: row[name] for name in _AS_STORED},
+                text=memories[0][0].text if memories else row["text"],
+                replaces=memories[1][0].text if len(memories) > 1 else row["replaces"],
+                memories=[replace(memory, messages=said(sources)) for memory, sources in memories],
+                messages=said([row["message_id"]]),
+            )
+            for row, memories in shown
+        ]
 
 
-def _sides(row: _Row) -> list[Side]:
-    """Of two memories, the one that stays and the one that goes."""
-    if row["kept_id"] is None or row["dropped_id"] is None:
-        return []
-    return [Side(row["kept_id"], row["kept_value"]), Side(row["dropped_id"], row["dropped_value"])]
+def _memories(
+    row: _Row, values: Mapping[tuple[UUID, str], CoreValue], *, waits: bool
+) -> list[tuple[ProposedMemory, Sequence[UUID | None]]] | None:
+    """Of two memories, the one that stays and the one that goes, each with the messages that it comes from.
 
-
-def _is_shown(row: _Row, state: State, values: Mapping[Side, CoreValue]) -> bool:
-    """Whether the values of core memory that it is about are known, and, while it waits, still hold."""
-    both = _sides(row)
-    sides = [side for side in both if side.digest is not None]
-    if any(side not in values for side in sides):
-        return False
-    if state != "waiting":
-        return True
-    return all(values[side].holds and not (side == both[1] and values[side].is_pinned) for side in sides)
-
-
-def _message_ids(row: _Row) -> list[UUID]:
-    own = [row["message_id"]] if row["message_id"] else []
-    return [*own, *(row["kept_from"] or []), *(row["dropped_from"] or [])]
-
-
-def _proposal(row: _Row, messages: Mapping[UUID, Source], values: Mapping[Side, CoreValue]) -> Proposal:
-    def said(ids: Sequence[UUID | None] | None) -> list[Source]:
-        return [messages[each] for each in ids or [] if each is not None and each in messages]
-
-    memories = []
-    written = [(row["text"], row["kept_at"], row["kept_from"])]
-    written.append((row["replaces"], row["dropped_at"], row["dropped_from"]))
-    for side, (text, at, ids) in zip(_sides(row), written, strict=False):
-        if side in values:
-            value = values[side]
-            of_value = said([value.message_id])
-            memories.append(ProposedMemory(side.id, value.text, value.since, of_value, value.section, value.field))
+    None if a value of core memory is not known, or does not hold any more while the proposal waits.
+    """
+    found: list[tuple[ProposedMemory, Sequence[UUID | None]]] = []
+    for side, text in zip(_SIDES, (row["text"], row["replaces"]), strict=True):
+        memory_id, digest, at = row[f"{side}_id"], row[f"{side}_value"], row[f"{side}_at"]
+        if digest is not None:
+            value = values.get((memory_id, digest))
+            if value is None or (waits and (not value.holds or (side == "dropped" and value.is_pinned))):
+                return None
+            memory = ProposedMemory(memory_id, value.text, value.since, [], value.section, value.field)
+            found.append((memory, [value.message_id]))
         elif at is not None:
-            memories.append(ProposedMemory(side.id, text or "", at, said(ids)))
-    return Proposal(
-        **{name: row[name] for name in _AS_STORED},
-        text=memories[0].text if memories else row["text"],
-        replaces=memories[1].text if len(memories) > 1 else row["replaces"],
-        memories=memories,
-        messages=said([row["message_id"]]),
-    )
+            found.append((ProposedMemory(memory_id, text or "", at, []), row[f"{side}_from"] or []))
+    return found

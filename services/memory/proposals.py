@@ -29,11 +29,6 @@ from state.memory import MemoryChange
 
 _PROPOSED: LiteralString = f"{OPEN} AND o.id = %(id)s"
 
-_MADE: LiteralString = """
-SELECT FROM memory_operations
-WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type = 'memory_proposal'
-"""
-
 EditKind = Literal["remember", "forget"]
 
 
@@ -105,10 +100,11 @@ class Proposals(ProposalList):
         """
         user_id = await user_id_of(self._database, tenant_id, user)
         values: dict[str, Any] = {"tenant_id": tenant_id, "user_id": user_id, "id": proposal_id}
-        if not accept:
-            await self._settle(values, "rejected")
-            return None
-        return await self._accept(values, Trigger("user"))
+        proposed = await self._waiting(values)
+        if accept:
+            return await self._accept(values, proposed, Trigger("user"))
+        await self._settle(values, "rejected")
+        return None
 
     async def confirm(self, owner: Owner, proposal_id: UUID, request: ChangeRequest) -> MemoryChange:
         """Carry a proposal out after the user's yes in a turn.
@@ -118,26 +114,25 @@ class Proposals(ProposalList):
             Conflict: it was settled before, or no earlier turn has asked the user.
         """
         values = {**vars(owner), "id": proposal_id}
-        change = await self._accept(values, request.trigger)
-        if change is None:
-            raise Conflict(
-                f"The proposal {proposal_id} is about two memories; the user settles it in the console."
-            )
+        proposed = await self._waiting(values)
+        if proposed.asked_in in {None, request.trigger.turn_id}:
+            raise Conflict("The user has not been asked yet: ask them first.")
+        change = await self._accept(values, proposed, request.trigger)
+        assert change is not None  # noqa: S101 — no turn asks about two memories
         return change
 
-    async def _accept(self, values: dict[str, Any], by: Trigger) -> MemoryChange | None:
-        """Carry a proposal out; in a turn, only if an earlier one has asked the user."""
-        tenant_id, proposal_id = values["tenant_id"], values["id"]
-        rows = await self._database.fetch(tenant_id, _PROPOSED, values, class_row(OpenQuestion))
+    async def _waiting(self, values: dict[str, Any]) -> OpenQuestion:
+        rows = await self._database.fetch(values["tenant_id"], _PROPOSED, values, class_row(OpenQuestion))
         if not rows:
-            raise NotFound(f"There is no proposal {proposal_id}.")
-        [proposed] = rows
-        if proposed.state != "waiting":
-            raise Conflict(f"The proposal {proposal_id} was settled before.")
-        if by.turn_id is not None and proposed.asked_in in {None, by.turn_id}:
-            raise Conflict("The user has not been asked yet: ask them first.")
-        owner = Owner(tenant_id, values["user_id"], proposed.expert_id, proposed.space_id)
-        trigger = replace(by, message_id=None, expert_id=owner.expert_id, accepts=proposal_id)
+            raise NotFound(f"There is no proposal {values['id']}.")
+        if rows[0].state != "waiting":
+            raise Conflict(f"The proposal {values['id']} was settled before.")
+        return rows[0]
+
+    async def _accept(self, values: dict[str, Any], proposed: OpenQuestion, by: Trigger) -> MemoryChange | None:
+        """Carry a proposal out; return the change, of two memories None."""
+        owner = Owner(values["tenant_id"], values["user_id"], proposed.expert_id, proposed.space_id)
+        trigger = replace(by, message_id=None, expert_id=owner.expert_id, accepts=proposed.id)
         if proposed.kept is not None and proposed.dropped is not None:
             sides = Side(proposed.kept, proposed.kept_value), Side(proposed.dropped, proposed.dropped_value)
             await self.pairs.carry_out(owner, *sides, trigger)
@@ -154,7 +149,7 @@ class Proposals(ProposalList):
             try:
                 values = {**vars(owner), "id": UUID(each)}
                 await self._settle(values, "rejected")
-            except (ValueError, NotFound, Conflict):
+            except (ValueError, Conflict):
                 continue
             closed.append(each)
         return f"Closed, nothing was changed: {', '.join(closed)}." if closed and len(closed) == len(ids) else ""
@@ -167,15 +162,11 @@ class Proposals(ProposalList):
         return await self._changes.remember(request, proposed.text, replaces=proposed.memory or proposed.replaces)
 
     async def _settle(self, values: dict[str, Any], state: State) -> None:
-        """Change a proposal's state alone.
+        """Change the state of a proposal that waits.
 
         Raises:
-            NotFound: there is no such proposal.
             Conflict: it waits no more.
         """
         settled = {**values, "ids": [values["id"]], "state": state}
-        if await self._database.fetch(values["tenant_id"], SETTLE, settled, tuple_row):
-            return
-        if not await self._database.fetch(values["tenant_id"], _MADE, values, tuple_row):
-            raise NotFound(f"There is no proposal {values['id']}.")
-        raise Conflict(f"The proposal {values['id']} was settled before.")
+        if not await self._database.fetch(values["tenant_id"], SETTLE, settled, tuple_row):
+            raise Conflict(f"The proposal {values['id']} was settled before.")

@@ -19,6 +19,8 @@ import structlog
 
 _PR_SET_PDEATHSIG = 1
 _LOOK_S = 0.25
+STOP_S = 4.0
+"""Seconds after which a process that is asked to end is killed."""
 _FIRST_WAIT_S = 0.5
 _LONG_LIFE_S = 60.0
 """Seconds after which the end of a process is not blamed on its start."""
@@ -29,18 +31,10 @@ logger = structlog.get_logger(__name__)
 class Engine:
     """A program that this process starts, starts again when it ends by itself, and stops."""
 
-    def __init__(
-        self, name: str, log: Path, how_to_end: signal.Signals, *, end_within_s: float, longest_wait_s: float
-    ) -> None:
-        """Take its name for the log, and where it writes itself.
-
-        Args:
-            how_to_end: the signal that asks it to end.
-            end_within_s: seconds after which it is killed.
-            longest_wait_s: maximum seconds to wait before it is started again.
-        """
+    def __init__(self, name: str, log: Path, how_to_end: signal.Signals, *, longest_wait_s: float) -> None:
+        """Take its name for our log, where it writes itself, and the most seconds to wait before a restart."""
         self._name, self._log = name, log
-        self._how_to_end, self._end_within_s = how_to_end, end_within_s
+        self._how_to_end = how_to_end
         self._longest_wait_s = longest_wait_s
         self._process: subprocess.Popen[bytes] | None = None
         """None if it was stopped, or if another process started it."""
@@ -129,7 +123,7 @@ class Engine:
         if process is not None and process.poll() is None:
             process.send_signal(self._how_to_end)
             try:
-                process.wait(self._end_within_s)
+                process.wait(STOP_S)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()

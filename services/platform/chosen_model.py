@@ -5,16 +5,15 @@ meets the key of another.
 """
 
 import json
-import os
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from services.encryption.private_files import replace_file
 from services.errors import ConfigurationError
 
 _FILE = "model.json"
-_OWNER_ALONE = 0o600
 
 
 def key_of_endpoint(given: str) -> str:
@@ -86,10 +85,6 @@ def choose_model(data_dir: Path, model: ChosenModel | None) -> None:
             file.unlink(missing_ok=True)
             return
         data_dir.mkdir(parents=True, exist_ok=True)
-        new = file.with_suffix(".new")
-        new.unlink(missing_ok=True)
-        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER_ALONE), "w") as written:
-            json.dump(model.model_dump(), written)
-        new.replace(file)
+        replace_file(file, json.dumps(model.model_dump()).encode())
     except OSError as error:
         raise ConfigurationError(f"{file} cannot be written: {error.strerror}.") from None

@@ -29,7 +29,6 @@ from services.platform import child_process
 log = structlog.get_logger(__name__)
 
 _START_SECONDS = 60.0
-_STOP_SECONDS = 4.0
 _LONGEST_WAIT_SECONDS = 30.0
 _LOOK_S, _LOOK_AT_SIZE_S = 0.1, 1.0
 _UNUSED_S = 5.0
@@ -96,7 +95,6 @@ class EmbeddedMilvus(child_process.Engine):
             "Milvus",
             data_dir.resolve() / "milvus.log",
             signal.SIGINT,
-            end_within_s=_STOP_SECONDS,
             longest_wait_s=_LONGEST_WAIT_SECONDS,
         )
         self._large_bytes, self._unused_s = large_bytes, unused_s
@@ -243,7 +241,7 @@ def _end_orphan(pid: int) -> None:
         orphan = psutil.Process(pid)
         orphan.send_signal(signal.SIGINT)
         try:
-            orphan.wait(_STOP_SECONDS)
+            orphan.wait(child_process.STOP_S)
         except psutil.TimeoutExpired:
             orphan.kill()
             orphan.wait()

@@ -36,7 +36,6 @@ _LONGEST_SOCKET_FOLDER = 90  # a socket's path may have 107 bytes on Linux, 103 
 _DISCREET = ("log_error_verbosity=terse", "log_min_error_statement=panic", "log_parameter_max_length_on_error=0")
 
 _START_SECONDS = 60.0
-_STOP_SECONDS = 4.0
 _LONGEST_WAIT_SECONDS = 5.0
 """Maximum seconds before a restart; short, because nothing works without PostgreSQL."""
 
@@ -56,7 +55,6 @@ class EmbeddedPostgres(child_process.Engine):
             "PostgreSQL",
             self._parent / "postgres.log",
             signal.SIGINT,
-            end_within_s=_STOP_SECONDS,
             longest_wait_s=_LONGEST_WAIT_SECONDS,
         )
         self._folder = self._parent / "postgres"

@@ -11,7 +11,7 @@ from services.errors import ConfigurationError
 from services.platform import child_process
 
 _PROGRAM = "redis-server"
-_START_S, _STOP_S = 10.0, 2.0
+_START_S = 10.0
 _LONGEST_WAIT_S = 5.0
 _IN_MEMORY = ("--port", "0", "--unixsocketperm", "700", "--save", "", "--appendonly", "no")
 
@@ -36,7 +36,7 @@ async def open_redis(folder: Path, log: Path) -> AsyncIterator[str]:
 
 class _Redis(child_process.Engine):
     def __init__(self, program: str, path: Path, log: Path) -> None:
-        super().__init__("Redis", log, signal.SIGTERM, end_within_s=_STOP_S, longest_wait_s=_LONGEST_WAIT_S)
+        super().__init__("Redis", log, signal.SIGTERM, longest_wait_s=_LONGEST_WAIT_S)
         self._program, self._path = program, path
 
     def _command(self) -> Sequence[str | Path]:

@@ -125,9 +125,7 @@ class Database(Connections):
     async def tenant(self, tenant_id: UUID, *, statement_s: float | None = None) -> AsyncIterator[Connection]:
         """Open a transaction in which only the tenant's rows exist; commit at the end.
 
-        Args:
-            tenant_id: whose rows.
-            statement_s: seconds for each round trip; None = as long as a turn's may take.
+        A round trip may take `statement_s` seconds; None = as long as a turn's.
         """
         async with self._connection(statement_s) as connection:
             await connection.execute(_begin_for(self._set_tenant, tenant_id), prepare=False)
@@ -143,10 +141,7 @@ class Database(Connections):
     ) -> Result:
         """Do work in such a transaction and commit it; start over when it met a deadlock or a long lock.
 
-        Args:
-            tenant_id: whose rows.
-            work: runs up to three times, so it changes nothing but the database.
-            statement_s: seconds for each round trip; None = as long as a turn's may take.
+        The work runs up to three times, so it changes nothing but the database.
 
         Raises:
             DatabaseContended: other transactions were in the way each time; nothing was changed.

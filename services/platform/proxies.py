@@ -50,10 +50,10 @@ def _spare_this_machine(environment: MutableMapping[str, str]) -> None:
     environment["no_proxy"] = environment["NO_PROXY"] = ",".join(names)
 
 
-def is_loopback(url: str) -> bool:
-    """Whether an address is this machine's own."""
+def is_loopback(address: str) -> bool:
+    """Whether an address, or a host's name, is this machine's own."""
     try:
-        host = urlsplit(url).hostname or ""
+        host = (urlsplit(address).hostname or "") if "://" in address else address
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False

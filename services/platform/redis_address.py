@@ -19,7 +19,6 @@ class RedisAddress:
 
     url: str
     kind: Kind
-    tls: bool = False
     nodes: tuple[tuple[str, int], ...] = ()
     """Sentinels, or nodes of the cluster."""
     service: str = ""
@@ -43,7 +42,7 @@ class RedisAddress:
         """
         scheme, found, _ = url.partition("://")
         if found and scheme in {"redis", "rediss", "unix"}:
-            return cls(url, "server", scheme == "rediss")
+            return cls(url, "server")
         kind = _KINDS.get(scheme)
         if not found or kind is None:
             raise ValueError("not a redis://, rediss://, unix://, redis+sentinel:// or redis+cluster:// address")
@@ -66,7 +65,6 @@ class RedisAddress:
         return cls(
             url,
             kind,
-            scheme.startswith("rediss"),
             nodes,
             unquote(service),
             f"{scheme.partition('+')[0]}://{credentials}{'@' if credentials else ''}/{database}?{options}",

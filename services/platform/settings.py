@@ -4,7 +4,6 @@
 below a field is its meaning, and its description is what it accepts.
 """
 
-import ipaddress
 import os
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -15,6 +14,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from services.errors import ConfigurationError
 from services.platform.chosen_model import chosen_model
 from services.platform.machine import machine_locale, machine_timezone
+from services.platform.proxies import is_loopback
 from services.platform.setting_values import (
     Aliases,
     Budget,
@@ -439,7 +439,7 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _authentication_fits(self) -> Self:
-        if self.auth == "none" and not _is_loopback(self.host):
+        if self.auth == "none" and not is_loopback(self.host):
             raise ValueError(
                 f"{PREFIX}HOST={self.host} is not accepted: without authentication only a loopback address is "
                 f"served; set {PREFIX}AUTH=api_key or {PREFIX}AUTH=jwt to serve others"
@@ -510,15 +510,6 @@ class Settings(BaseSettings):
 SECRET_FIELDS = frozenset(
     name for name, field in Settings.model_fields.items() if "SecretStr" in str(field.annotation)
 )
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def load_settings(**overrides: Any) -> Settings:

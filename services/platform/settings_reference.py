@@ -88,10 +88,11 @@ def documented_settings() -> list[DocumentedSetting]:
             heading,
             f"{PREFIX}{name.upper()}",
             meaning,
-            Settings.model_fields[name].description or "",
-            _as_text(Settings.model_fields[name].default) or "" if _has_fixed_default(name) else "",
+            field.description or "",
+            _as_text(field.default) or "" if field.default_factory is None else "",
         )
         for heading, name, meaning in _fields_of_the_source()
+        for field in (Settings.model_fields[name],)
     ]
 
 
@@ -148,10 +149,6 @@ def _fields_of_the_source() -> Iterator[tuple[str, str, str]]:
         told = isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
         meaning = str(below.value.value) if told else ""  # type: ignore[union-attr]
         yield heading, statement.target.id, " ".join(meaning.split())
-
-
-def _has_fixed_default(name: str) -> bool:
-    return Settings.model_fields[name].default_factory is None
 
 
 def _has_choices(alias: object) -> TypeGuard[AliasChoices]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from opentelemetry import propagate, trace
 from opentelemetry.context import Context
-from opentelemetry.trace import INVALID_SPAN, Link, Span, SpanContext, SpanKind, StatusCode, Tracer
+from opentelemetry.trace import INVALID_SPAN, Link, Span, SpanKind, StatusCode, Tracer
 from opentelemetry.util.types import AttributeValue
 from prometheus_client import Histogram
 
@@ -96,9 +96,7 @@ def span(
     An exception marks the span with the kind of the error, never with its message, which may quote a user.
 
     Args:
-        name: of the span.
         attributes: those that are None are left out.
-        kind: of the span.
         links: to spans of other traces that caused this one.
         parent: headers of a request, from which the caller's span is read.
     """
@@ -144,13 +142,11 @@ def taken_causes(kept: MutableMapping[str, Any]) -> Iterator[list[Link]]:
     parents = tuple(map(str, kept.pop(_PARENTS, ())))
     token = _inherited.set(parents)
     try:
-        yield [Link(each) for each in map(_span_of, parents) if each.is_valid] if TRACING.tracer else []
+        contexts = [propagate.extract({_PARENT: each}, Context()) for each in parents if TRACING.tracer]
+        spans = [trace.get_current_span(each).get_span_context() for each in contexts]
+        yield [Link(each) for each in spans if each.is_valid]
     finally:
         _inherited.reset(token)
-
-
-def _span_of(parent: str) -> SpanContext:
-    return trace.get_current_span(propagate.extract({_PARENT: parent}, Context())).get_span_context()
 
 
 def add_trace_id(_: object, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

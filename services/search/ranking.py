@@ -43,7 +43,7 @@ FEATURES = (
     "words",  # its score by words, as a share of a full match
     "meaning",  # how far its cosine with what the message is turned to is above the average of the user's units
     "likeness",  # the same of its cosine with the message
-    "association",  # what it shares with the best units beside the message's words
+    "association",  # what it shares with the best units beside the message's words, as far as these are sure
     "words_beside",  # the better score by words of its neighbours, as far as they are about the same
     "visit",  # the best score of what was said within the same hours, where neighbours are about the same
     "answers",  # how well the question matches that it answers
@@ -182,6 +182,7 @@ def score(
     of_visit = np.zeros(known.visits)
     np.maximum.at(of_visit, known.visit, total)
     seeds = _highest(total, _SEEDS)
+    sure = (total[seeds] / max(float(total.max(initial=0.0)), 1e-9)) ** 2
     kind = kind or kind_of(vectors, heads)
     by_words = np.minimum(words[places] / full * _FULL_MATCH, 1.0)
     by_meaning = (meaning[places] - average) / near.spread / _SPREAD
@@ -190,7 +191,7 @@ def score(
         "words": by_words,
         "meaning": by_meaning,
         "likeness": near.likeness(places),
-        "association": units.by_rare_terms(seeds, asked, places).max(axis=0, initial=0.0),
+        "association": (units.by_rare_terms(seeds, asked, places) * sure[:, np.newaxis]).max(axis=0, initial=0.0),
         "words_beside": np.maximum(before[places] * like_previous, after[places] * like_following),
         "visit": of_visit[known.visit[places]] * math.sqrt(known.coherence),
         "answers": answers[places],

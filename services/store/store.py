@@ -307,7 +307,7 @@ class Store:
             made = {**vars(owner), **self._new_user, **new}
             await self._database.fetch(owner.tenant_id, sql.MAKE_OWNER, made, tuple_row)
 
-    async def sweep(self, _: Any = None) -> None:
+    async def sweep(self) -> None:
         """Remove the items whose time has passed."""
         for tenant_id in await self._database.tenants():
             gone = await self._database.fetch(tenant_id, sql.SWEEP, {"tenant_id": tenant_id}, tuple_row)

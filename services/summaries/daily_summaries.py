@@ -25,69 +25,6 @@ from services.summaries.writer import SummaryWriter, WrittenSummary, by_rule
 from services.time_reference.local_days import bounds, local_day
 from services.visits.visit import SUMMARISE_VISIT, VisitSchedule
 
-
-class VisitSummaries:
-    """Summarises visits. Every process with a worker has one: it registers the job."""
-
-    def __init__(self, store: DayStore, writer: SummaryWriter, schedule: VisitSchedule, jobs: JobQueue) -> None:
-        self._store = store
-        self._writer = writer
-        self._schedule = schedule
-        jobs.task(SUMMARISE_VISIT, can_wait=True)(self._job)
-
-    async def of(self, tenant_id: UUID, visit: DayVisit) -> WrittenSummary | None:
-        """What a visit was about: as it was summarised, or summarised now; None if there is nothing to tell.
-
-        Of a visit that goes on, or is too short for a summary, it is what the user said; that is not stored.
-
-        Raises:
-            Conflict: something in its conversation was retracted meanwhile; what it was about is not to be told.
-            ModelFailed: the model did not answer.
-            BadModelOutput: what it answered is no summary, twice.
-        """
-        if visit.is_summarised and visit.summary:
-            return WrittenSummary.model_construct(summary=visit.summary, key_topics=visit.key_topics)
-        said = await self._store.messages(tenant_id, visit)
-        if not said:
-            return None
-        characters = sum(len(content) for _, content in said)
-        long_enough = self._schedule.is_summarised(len(said)) and characters >= self._schedule.shortest_characters
-        if visit.ended_at is None or not long_enough:
-            return await by_rule(said)
-        with authoring():
-            written = await self._writer.visit(said, local_day(visit.started_at, visit.timezone))
-            stored = await self._store.write_visit(tenant_id, visit, written)
-        if stored:
-            VISIT_SUMMARIES.labels("visit").inc()
-            log.info("visit summarised", visit_id=str(visit.id), messages=len(said))
-        else:
-            now = await self._store.visit(tenant_id, visit.id)
-            if now is not None and now.retracted_at != visit.retracted_at:
-                raise Conflict("Something in the conversation was retracted while its visit was summarised.")
-        return written
-
-    @again_if_retracted
-    async def summarise(self, tenant_id: UUID, visit_id: UUID) -> None:
-        """Summarise a visit that has ended.
-
-        Raises:
-            Conflict: something in its conversation was retracted again and again meanwhile.
-            ModelFailed: the model did not answer.
-            BadModelOutput: what it answered is no summary, twice.
-        """
-        visit = await self._store.visit(tenant_id, visit_id)
-        if visit is not None and visit.ended_at is not None and self._schedule.summaries:
-            await self.of(tenant_id, visit)
-
-    async def _job(self, job: RunningJob, *, visit_id: UUID) -> None:
-        try:
-            await self.summarise(job.tenant_id, visit_id)
-        except BadModelOutput as error:
-            # Asked again at once it would answer the same; its day has it tried once more.
-            log.warning("visit summary given up", visit_id=str(visit_id), reason=error.message)
-            VISIT_SUMMARIES.labels("given_up").inc()
-
-
 log = structlog.get_logger(__name__)
 
 
@@ -113,12 +50,65 @@ class Day:
 
 
 class DailySummaries:
-    """Reads and makes the summaries of days."""
+    """Reads and makes summaries of visits and days. Every process with a worker has one: it registers a job."""
 
-    def __init__(self, store: DayStore, visits: VisitSummaries, writer: SummaryWriter) -> None:
+    def __init__(self, store: DayStore, writer: SummaryWriter, schedule: VisitSchedule, jobs: JobQueue) -> None:
         self.store = store
-        self.visits = visits
         self._writer = writer
+        self._schedule = schedule
+        jobs.task(SUMMARISE_VISIT, can_wait=True)(self._job)
+
+    async def of_visit(self, tenant_id: UUID, visit: DayVisit) -> WrittenSummary | None:
+        """What a visit was about: as it was summarised, or summarised now; None if there is nothing to tell.
+
+        Of a visit that goes on, or is too short for a summary, it is what the user said; that is not stored.
+
+        Raises:
+            Conflict: something in its conversation was retracted meanwhile; what it was about is not to be told.
+            ModelFailed: the model did not answer.
+            BadModelOutput: what it answered is no summary, twice.
+        """
+        if visit.is_summarised and visit.summary:
+            return WrittenSummary.model_construct(summary=visit.summary, key_topics=visit.key_topics)
+        said = await self.store.messages(tenant_id, visit)
+        if not said:
+            return None
+        characters = sum(len(content) for _, content in said)
+        long_enough = self._schedule.is_summarised(len(said)) and characters >= self._schedule.shortest_characters
+        if visit.ended_at is None or not long_enough:
+            return await by_rule(said)
+        with authoring():
+            written = await self._writer.visit(said, local_day(visit.started_at, visit.timezone))
+            stored = await self.store.write_visit(tenant_id, visit, written)
+        if stored:
+            VISIT_SUMMARIES.labels("visit").inc()
+            log.info("visit summarised", visit_id=str(visit.id), messages=len(said))
+        else:
+            now = await self.store.visit(tenant_id, visit.id)
+            if now is not None and now.retracted_at != visit.retracted_at:
+                raise Conflict("Something in the conversation was retracted while its visit was summarised.")
+        return written
+
+    @again_if_retracted
+    async def summarise_visit(self, tenant_id: UUID, visit_id: UUID) -> None:
+        """Summarise a visit that has ended.
+
+        Raises:
+            Conflict: something in its conversation was retracted again and again meanwhile.
+            ModelFailed: the model did not answer.
+            BadModelOutput: what it answered is no summary, twice.
+        """
+        visit = await self.store.visit(tenant_id, visit_id)
+        if visit is not None and visit.ended_at is not None and self._schedule.summaries:
+            await self.of_visit(tenant_id, visit)
+
+    async def _job(self, job: RunningJob, *, visit_id: UUID) -> None:
+        try:
+            await self.summarise_visit(job.tenant_id, visit_id)
+        except BadModelOutput as error:
+            # Asked again at once it would answer the same; its day has it tried once more.
+            log.warning("visit summary given up", visit_id=str(visit_id), reason=error.message)
+            VISIT_SUMMARIES.labels("given_up").inc()
 
     async def days(self, owner: Owner, start: date, end: date, timezone: str) -> list[Day]:
         """The days from `start` to `end`, in that zone, on which a visit began, oldest first; one round trip."""
@@ -184,7 +174,7 @@ class DailySummaries:
             return False
 
     async def _written(self, owner: Owner, visits: Sequence[DayVisit]) -> WrittenSummary | None:
-        told = [await self.visits.of(owner.tenant_id, visit) for visit in visits]
+        told = [await self.of_visit(owner.tenant_id, visit) for visit in visits]
         found = [each for each in told if each is not None]
         if len(found) <= 1:
             return found[0] if found else None

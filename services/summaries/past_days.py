@@ -177,8 +177,8 @@ class PastDays:
     async def _told(self, asked: DaysQuery, days: Sequence[Day]) -> list[ToldDay]:
         visits = [visit for day in days if day.fresh is None for visit in day.visits if not visit.is_summarised]
         samples = await self._sampled(asked.owner.tenant_id, visits, but=asked.message_id)
-        told = [_told(day, samples) for day in days]
-        return [_as_one(list(same)) for _, same in groupby(filter(None, told), key=attrgetter("date"))]
+        told = (_told(list(same), samples) for _, same in groupby(days, key=attrgetter("date")))
+        return [each for each in told if each is not None]
 
     async def _newest(self, asked: DaysQuery, lower: datetime, upper: datetime) -> list[SaidMessage]:
         """The newest messages at or after `lower` and before `upper`, in order, without the one being answered."""
@@ -205,29 +205,25 @@ class PastDays:
         return samples
 
 
-def _told(day: Day, samples: dict[UUID, list[SaidMessage]]) -> ToldDay | None:
-    if day.fresh:
-        return ToldDay(day.date, _one_line(day.fresh.summary), day.fresh.key_topics)
+def _told(same: Sequence[Day], samples: dict[UUID, list[SaidMessage]]) -> ToldDay | None:
+    """Return the records of a day: inside a space, outside it, or both."""
     texts: list[str] = []
     topics: list[str] = []
     said: list[SaidMessage] = []
-    for visit in day.visits:
-        if visit.is_summarised and visit.summary:
-            texts.append(visit.summary)
-            topics += visit.key_topics
-        else:
-            said += samples.get(visit.id, [])
-    return ToldDay(day.date, _one_line(" ".join(texts)), topics, said) if texts or said else None
-
-
-def _as_one(same: Sequence[ToldDay]) -> ToldDay:
-    """A day with messages inside a space and outside it."""
-    if len(same) == 1:
-        return same[0]
-    topics = [topic for day in same for topic in day.key_topics]
-    said = sorted((message for day in same for message in day.said), key=lambda message: message.created_at)
-    text = " ".join(day.text for day in same if day.text)
-    return ToldDay(same[0].date, text, list(dict.fromkeys(topics)), said)
+    for day in same:
+        if day.fresh:
+            texts.append(day.fresh.summary)
+            topics += day.fresh.key_topics
+            continue
+        for visit in day.visits:
+            if visit.is_summarised and visit.summary:
+                texts.append(visit.summary)
+                topics += visit.key_topics
+            else:
+                said += samples.get(visit.id, [])
+    said.sort(key=attrgetter("created_at"))
+    text = _one_line(" ".join(texts))
+    return ToldDay(same[0].date, text, list(dict.fromkeys(topics)), said) if texts or said else None
 
 
 def _one_line(text: str) -> str:

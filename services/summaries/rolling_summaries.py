@@ -17,8 +17,9 @@ from services.jobs.tasks import SUMMARISE, RunningJob
 from services.llm.token_estimates import count_tokens
 from services.platform.authorship import authoring
 from services.platform.metrics import SUMMARIES
+from services.platform.settings import Settings
 from services.summaries.prompts import Place, Said, SaidMessage
-from services.summaries.schedule import SummarySchedule
+from services.summaries.schedule import is_due
 from services.summaries.store import (
     NewSummary,
     Part,
@@ -45,12 +46,12 @@ class RollingSummaries:
         self,
         store: SummaryStore,
         writer: SummaryWriter,
-        schedule: SummarySchedule,
+        settings: Settings,
         jobs: JobQueue,
     ) -> None:
         self.store = store
         self._writer = writer
-        self._schedule = schedule
+        self._settings = settings
         self._chunk_tokens = writer.chunk_tokens
         jobs.task(SUMMARISE)(self._job)
 
@@ -63,9 +64,10 @@ class RollingSummaries:
             Conflict: others changed the conversation, or its summary, again and again.
         """
         conversation = (tenant_id, conversation_id)
+        window = self._settings.memory_summary_window_size
         for attempt in range(_RETRIES + 1):
             # The state first: a retraction between the two is noticed when the summary is written.
-            state = await self.store.state(tenant_id, conversation_id, window=self._schedule.window_size)
+            state = await self.store.state(tenant_id, conversation_id, window=window)
             old = await self.store.get(tenant_id, conversation_id)
             if state is None or not self._is_due(state, old):
                 return False
@@ -86,14 +88,14 @@ class RollingSummaries:
         raise Conflict("The conversation changes faster than it can be summarised.")
 
     def _is_due(self, state: SummaryState, old: StoredSummary | None) -> bool:
-        if state.strategy != "summary" or not self._schedule.on:
+        if state.strategy != "summary" or not self._settings.memory_summaries:
             return False
-        return state.late or self._schedule.is_due(covered=old is not None, behind=state.behind)
+        return state.late or is_due(self._settings, covered=old is not None, behind=state.behind)
 
     async def _summarise(
         self, conversation: _Conversation, state: SummaryState, old: StoredSummary | None, through: Place
     ) -> NewSummary:
-        if old and not state.late and old.increments_since_full < self._schedule.full_after:
+        if old and not state.late and old.increments_since_full < self._settings.memory_summary_full_after:
             new = await self._read(conversation, old.through, through)
             if sum(message.token_count for message in new) <= self._chunk_tokens:
                 text = await self._writer.conversation("increment", _said(new, self._chunk_tokens), [old.summary])

@@ -1,8 +1,7 @@
-"""When a conversation's rolling summary is due, and when it is made again."""
+"""When a conversation's rolling summary is due, by the settings, and when it is made again."""
 
 import contextlib
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
@@ -32,38 +31,18 @@ def again_if_retracted(
     return repeated
 
 
-@dataclass(frozen=True)
-class SummarySchedule:
-    """The numbers of the rolling summary, in messages."""
+def is_due(settings: Settings, *, covered: bool, behind: int) -> bool:
+    """Whether a summary is to be renewed, with `behind` completed messages behind the covered point.
 
-    on: bool = True
-    min_messages: int = 10
+    `covered`: whether there is one already.
+    """
+    if not settings.memory_summaries:
+        return False
+    if not covered:
+        return behind >= fewest_messages(settings)
+    return behind - settings.memory_summary_window_size >= settings.memory_summary_update_delta
+
+
+def fewest_messages(settings: Settings) -> int:
     """Completed messages from which a conversation has a summary."""
-    update_delta: int = 5
-    """Further messages that can be covered before it is renewed."""
-    window_size: int = 6
-    """Newest messages, which are never covered."""
-    full_after: int = 10
-    """Increments after which it is rewritten from the whole transcript, so that errors do not accumulate."""
-
-    def is_due(self, *, covered: bool, behind: int) -> bool:
-        """Whether there is work, with `behind` completed messages behind the covered point.
-
-        `covered`: whether there is a summary already.
-        """
-        if not self.on:
-            return False
-        if not covered:
-            return behind >= max(self.min_messages, self.window_size + 1)
-        return behind - self.window_size >= self.update_delta
-
-
-def summary_schedule(settings: Settings) -> SummarySchedule:
-    """The schedule from the settings."""
-    return SummarySchedule(
-        on=settings.memory_summaries,
-        min_messages=settings.memory_summary_min_messages,
-        update_delta=settings.memory_summary_update_delta,
-        window_size=settings.memory_summary_window_size,
-        full_after=settings.memory_summary_full_after,
-    )
+    return max(settings.memory_summary_min_messages, settings.memory_summary_window_size + 1)

@@ -27,7 +27,7 @@ what when where which who whom whose why how is are was were do does did can cou
 had may tell remind
 """,
     """
-什么 啥 哪 谁 几 多少 多大 多久 多高 多长 怎么 怎样 如何 为何 吗 呢 是否 是不是 有没有 来着 告诉我 提醒我
+什么 啥 哪 谁 几 多少 多大 多久 多高 多长 怎么 怎样 如何 为何 吗 是否 是不是 有没有 来着 告诉我 提醒我
 """,
 )
 """Words that make a question: an English one begins with it, a Chinese one has it somewhere."""

@@ -49,6 +49,9 @@ _IN_GENERAL: dict[Language, re.Pattern[str]] = {
     ),
 }
 
+_LONGEST_TOPIC = 5
+"""Characters up to which 呢 only names what is asked about (我妈妈呢); behind more it also ends statements."""
+
 _ASKS_AFTER = re.compile(
     r"(?:(?:wait|ok|okay|so|and|but|hey|hi|hello|lol|oh|um|well|please|btw|by the way|also|again|on|in|at|for|to|"
     r"from|with|by|of|about)\b[\s,.!]*)*"
@@ -92,11 +95,17 @@ _POLITE_CHINESE = (
     r"\W{0,40}(?:[你您]好\W*)?"
     r"(?:(?:请问|请|麻烦你?|帮我|帮忙|你?能不能|你?能否|可以|给我|现在|然后|接下来|再|并)\W*)*"
 )
+_ENGLISH_ORDER = rf"{_POLITE_ENGLISH}(?:{'|'.join(_ENGLISH_VERBS.split()).replace('_', ' ')})\b"
+_CHINESE_ORDER = rf"(?:{'|'.join(_CHINESE_VERBS.split())})(?![了过])"
+_PLAIN_ORDER = re.compile(
+    rf"\A(?:{_ENGLISH_ORDER}(?!:| (?:of|is|was|are|were)\b)|{_POLITE_CHINESE}{_CHINESE_ORDER})"
+)
+"""An order without the circumstances that may as well open a statement (作为独生女，…)."""
 _ORDER = re.compile(
-    rf"\A(?:{_POLITE_ENGLISH}(?:{'|'.join(_ENGLISH_VERBS.split()).replace('_', ' ')})\b"
+    rf"\A(?:{_ENGLISH_ORDER}"
     rf"|{_POLITE_CHINESE}(?:根据|基于|针对|按照|关于|通过|作为|假设|想象|给定|已知|设|阅读|参考|结合"
     r"|(?:[把将用以按从在对为向就].{1,40}?|给[^,，。]{1,12}?|重新|详细|简要|简单|分别|逐步|一步步)?"
-    rf"(?:{'|'.join(_CHINESE_VERBS.split())})(?![了过])))"
+    rf"{_CHINESE_ORDER}))"
 )
 _QUESTION = re.compile(
     rf"\A(?:{_POLITE_ENGLISH}(?:(?:what|which|who|whose|when|where)"
@@ -122,8 +131,8 @@ _TELL = re.compile(
 def asks(message: str, language: Language) -> bool:
     """Whether the message asks something, by its mark or its words."""
     if language == "zh":
-        folded = simplified(message)
-        if folded.rstrip().endswith(("?", "？")):
+        folded = simplified(message).rstrip()
+        if folded.endswith(("?", "？")) or (folded.endswith("呢") and len(folded) <= _LONGEST_TOPIC):
             return True
         return has_cue(_ASKS_NOTHING[language].sub("", folded), ASKS[language], language)
     if "?" in message:
@@ -226,10 +235,13 @@ def _states_something(text: str) -> bool:
     language = language_of([text])
     for sentence in sentences(text[:_MOST_CHARACTERS], SEMICOLONS):
         said = sentence.text.strip()
-        if not said or is_small_talk(said) or asks(said, language):
+        if not said or is_small_talk(said) or sentence.asks:
+            continue
+        if not sentence.mark and asks(said, language):  # with a full stop, 我不知道怎么走 tells something
             continue
         folded = simplified_text(said).replace("’", "'")
-        if not asks_for_work(folded) and not asks_to_be_told(folded):
+        ordered = _PLAIN_ORDER.match(folded) and not is_about_oneself(said, language)
+        if not ordered and not _TELL.match(folded):
             return True
     return False
 

@@ -7,12 +7,14 @@ from datetime import date
 from services.time_reference import steps
 from services.time_reference.numerals import CHINESE_DIGITS, chinese_number
 from services.time_reference.phrases import (
+    FEW,
     ONE_DAY,
     TWO_FIGURES,
     Phrase,
     Span,
     Step,
     Unit,
+    about,
     full_year,
     moved,
     one_of,
@@ -39,8 +41,6 @@ _AWAY = {
     **{"前": -2, "后": 2},
 }
 """Of words for days and years, 寻日 and 琴日 being Cantonese; in units."""
-_FEW = (2, 7)
-_HALF_MONTH = 15
 _BEFORE_THE_REPUBLIC = 1911
 
 
@@ -81,16 +81,15 @@ def _ago(match: re.Match[str], today: date) -> Phrase | None:
     """三天前, 两周后, 半年前, 三个半月前, 几个月前."""
     unit = _UNITS[match["ago_unit"]]
     sign = -1 if match["ago_way"].endswith("前") else 1
-    if about := _about(match["ago_count"]):
-        spans = sorted((period(unit, moved(today, unit, sign * count)) for count in about), key=_start)
-        return Phrase(Span(spans[0].start, spans[1].end))
+    if counts := _about(match["ago_count"]):
+        return about(today, unit, sign, counts)
     half = match["ago_count"] == "半"
     count = 0 if half else chinese_number(match["ago_count"])
     if count < 0:
         return None
     if half or match["ago_half"] or match["ago_half2"]:
         there = moved(today, unit, sign * count)
-        there = _half_unit(there, unit, sign)
+        there = moved(there, unit.half[1], sign * unit.half[0])
         return Phrase(period(Unit.MONTH if unit.months else Unit.DAY, there))
     there = moved(today, unit, sign * count)
     return Phrase(period(unit if sign < 0 else Unit.DAY, there))
@@ -99,7 +98,7 @@ def _ago(match: re.Match[str], today: date) -> Phrase | None:
 def _about(text: str) -> tuple[int, int] | None:
     """The least and the most that a vague number means: 几, 两三, 十几."""
     if text in {"几", "数", "好几"}:
-        return _FEW
+        return FEW
     if text[-1] in "几多来":
         tens = chinese_number(text[:-1])
         return tens + 1, tens + 9
@@ -107,28 +106,20 @@ def _about(text: str) -> tuple[int, int] | None:
     return (digits[0], digits[1]) if len(digits) == len("两三") and 0 < digits[0] == digits[1] - 1 else None
 
 
-def _half_unit(of: date, unit: Unit, sign: int) -> date:
-    if unit.months > 1:
-        return moved(of, Unit.MONTH, sign * unit.months // 2)
-    days = _HALF_MONTH if unit is Unit.MONTH else unit.days // 2
-    return moved(of, Unit.DAY, sign * days)
-
-
-def _start(span: Span) -> date:
-    return span.start
-
-
 def _rolling(match: re.Match[str], today: date) -> Phrase | None:
     """最近三天, 过去两周, 近一年, 未来一个月, 这几天; 三天内, 三天以来."""
     way = match["roll_way"] or match["within_way"]
     text = match["roll_count"] or match["within_count"]
     unit = _UNITS[match["roll_unit"] or match["within_unit"]]
-    count = _FEW[1] if text in {"几", "数", "些"} else chinese_number(text) if text != "半" else 0
+    if text == "半":
+        count, unit = unit.half
+    else:
+        count = FEW[1] if text in {"几", "数", "些"} else chinese_number(text)
     if count < 0:
         return None
     ahead = way in {"未来", "今后", "接下来", "往后", "之后", "后", "下", "内", "之内", "以内"}
     sign = 1 if ahead else -1
-    there = _half_unit(today, unit, sign) if text == "半" else moved(today, unit, sign * count)
+    there = moved(today, unit, sign * count)
     if way in {"这", "那"}:
         return Phrase(Span(there + ONE_DAY, today))
     if ahead:
@@ -139,7 +130,7 @@ def _rolling(match: re.Match[str], today: date) -> Phrase | None:
 def _units_before(match: re.Match[str], today: date) -> Phrase | None:
     """前两天, 上两周, 上2个月, 前几天: that many whole units before the current one."""
     unit, text = _UNITS[match["before_unit"]], match["before_count"]
-    count = _FEW[1] if text in {"几", "些", "数"} else chinese_number(text)
+    count = FEW[1] if text in {"几", "些", "数"} else chinese_number(text)
     if count < 1:
         return None
     return Phrase(

@@ -34,7 +34,7 @@ from services.time_reference.phrases import (
 _YEARS_THAT_STAND_ALONE = range(1900, 2101)
 _DECADES = ("twenties", "thirties", "forties", "fifties", "sixties", "seventies", "eighties", "nineties")
 _ITS_YEAR = rf"(?:,|\s+of\b|\s+in\b){{0,2}}\s*(?P<year>{YEAR})"
-_SHORT_YEAR = r"\s*(?:(?:of\s+['’]?|['’])(?=\d)|{})(?P<short>\d\d)(?![\d:.,/%])"
+_SHORT_YEAR = r"\s*(?:(?:of\s+['’]?|['’])(?=\d)|{})(?P<short>\d\d)(?![\d%]|[:.,/]\d)"
 _YEAR_AFTER = f"(?:{_ITS_YEAR}|{_SHORT_YEAR.format('(?!)')})?"
 _YEAR_AFTER_MONTH = f"(?:{_ITS_YEAR}|{_SHORT_YEAR.format('(?=3[2-9]|[4-9])')})?"
 _ORDINAL = re.compile(ORDINAL)
@@ -87,6 +87,9 @@ reads("unit", rf"week (?P<number>[1-5]?\d)(?![\d:.,/%]\d|\d)(?:(?:,| of| in){{1,
 reads("other", rf"q(?P<number>[1-4])(?:[\s,-]|\bof\b|\bin\b){{0,4}}(?P<year>{YEAR})?(?![a-z\d])")(
     lambda said: _in_its_year(said, steps.nth(Unit.QUARTER, said.number("number")))
 )
+reads("other", rf"h(?P<number>[12])(?:[\s,-]|\bof\b|\bin\b){{0,4}}(?P<year>{YEAR})")(
+    lambda said: said.year().narrowed(steps.nth(Unit.HALF, said.number("number")))
+)
 
 
 @reads(
@@ -134,7 +137,7 @@ def _month_alone(said: Said) -> Phrase | None:
 )
 def _weekday_the_nth(said: Said) -> Reading | None:
     """Friday the 15th, Fri 15; not Friday 3-5, which are hours."""
-    if not (_ORDINAL.match(said["day"]) or "the" in said["the"] or said["end"]):
+    if not (_ORDINAL.match(said["day"]) or "the" in said["the"] or said.match["end"] is not None):
         return None
     both = steps.day_of_month(said.number("day")), steps.weekday(said.weekday)
     return one_of(Unit.MONTH, *both), said.match.end("day")
@@ -173,7 +176,7 @@ def _the_nth(said: Said) -> Phrase | None:
     if before[-1:] != ["the"] or said.number("day") not in DAY_NUMBERS:
         return None
     if not _ORDINAL.match(said["day"]):
-        if before != ["on", "the"] or not said["end"]:  # on the 27.
+        if before != ["on", "the"] or said.match["end"] is None:  # on the 27.
             return None
     # The first, the third are seldom days; the twenty-second is.
     elif not said["day"][0].isdecimal() and said.number("day") in MONTH_NUMBERS:

@@ -24,12 +24,10 @@ from services.time_reference.english_words import (
     Said,
     reads,
 )
-from services.time_reference.phrases import ONE_DAY, Phrase, Span, Step, Unit, day, moved, one_of, period
+from services.time_reference.phrases import ONE_DAY, Phrase, Span, Step, Unit, about, day, moved, one_of, period
 from services.time_reference.steps import Part
 
-_FEW = (2, 7)
 _SATURDAY = 5
-_HALVES = {Unit.YEAR: (6, Unit.MONTH), Unit.MONTH: (15, Unit.DAY), Unit.WEEK: (3, Unit.DAY)}
 _PARTS: dict[str, Part] = {
     **{"early": "early", "beginning": "early", "start": "early", "mid": "middle", "middle": "middle"},
     **{"late": "late", "end": "late"},
@@ -83,7 +81,7 @@ def _moved(of: date, said: Said, sign: int) -> tuple[date, list[Unit]]:
     """The date after all amounts of a match, or before them with a `sign` of -1; and their units."""
     units = []
     for each in (Said(said.text, match) for match in _AMOUNT.finditer(said["amounts"])):
-        amounts = [_HALVES[each.unit]] if each["half"] or each["and"] or each["also"] else []
+        amounts = [each.unit.half] if each["half"] or each["and"] or each["also"] else []
         if each["count"]:
             twice = 2 if each["unit"].startswith("fortnight") else 1
             amounts.insert(0, (each.number("count") * twice, each.unit))
@@ -151,7 +149,7 @@ def _nth_of(said: Said) -> Phrase | Reading | None:
 @reads("which number", rf"(?:this )?(?P<which>{SHIFTED}) (?P<count>{COUNT}|few|several|some) (?P<unit>{UNIT})")
 def _rolling(said: Said) -> Phrase | None:
     """The last 3 days, the past few weeks, next two months; 6 previous weeks."""
-    count = said.number("count") or _FEW[1]
+    count = said.number("count")
     of_unit, ahead = said.unit, said.away > 0
     there = moved(said.today, of_unit, count if ahead else -count)
     if ahead:
@@ -263,13 +261,6 @@ def _half_gone(said: Said) -> Phrase:
     return Phrase(Span(max(second.start if second else whole.start, said.today), whole.end))
 
 
-@reads("number other", rf"(?:(?:a|just) )*(?:few|several|some) (?P<unit>{UNIT}) (?:ago|back|earlier)\b")
-def _few_ago(said: Said) -> Phrase:
-    """A few days ago."""
-    near, far = (period(said.unit, moved(said.today, said.unit, -count)) for count in _FEW)
-    return Phrase(Span(far.start, near.end))
-
-
 @reads("number", rf"(?P<count>{COUNT}) (?P<weekday>(?:mon|tues|wednes|thurs|fri|satur|sun)day)s? ago\b")
 def _weekdays_ago(said: Said) -> Phrase:
     """Two Mondays ago."""
@@ -277,6 +268,10 @@ def _weekdays_ago(said: Said) -> Phrase:
     return said.running(Unit.DAY, -behind - 7 * (said.number("count") - 1))
 
 
+# A few days ago
+reads("number other", rf"(?:(?:a|just) )*(?:few|several|some) (?P<unit>{UNIT}) (?:ago|back|earlier)\b")(
+    lambda said: about(said.today, said.unit, -1)
+)
 # Yesterday; in two days; within the next two weeks
 reads("other", rf"(?P<day>{'|'.join(DAY_WORDS)})s?\b")(lambda said: said.running(Unit.DAY, DAY_WORDS[said["day"]]))
 reads("other", rf"in (?!couple){_AMOUNTS}")(lambda said: Phrase(day(_moved(said.today, said, 1)[0])))

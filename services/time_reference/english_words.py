@@ -12,7 +12,7 @@ from functools import cache
 from services.time_reference import steps
 from services.time_reference.numerals import ENGLISH_ONES, ENGLISH_ORDINALS, ENGLISH_TENS
 from services.time_reference.numeric import dated
-from services.time_reference.phrases import Phrase, Step, Unit, period
+from services.time_reference.phrases import FEW, Phrase, Step, Unit, period
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _WEEKDAYS = ("mo", "tu", "we", "th", "fr", "sa", "su")
@@ -23,10 +23,10 @@ _UNITS = {
 }
 """By their first two letters."""
 _VALUES = {**ENGLISH_ONES, **ENGLISH_TENS, **ENGLISH_ORDINALS, "a": 1, "an": 1}
+_VALUES |= dict.fromkeys(("few", "several", "some"), FEW[1])
 _BACKWARD = "last|past|previous|prior|preceding"
 _FORWARD = "next|coming|following|upcoming"
 
-BACKWARD = rf"(?:{_BACKWARD})\b"
 SHIFTED = rf"(?:{_BACKWARD}|{_FORWARD})\b"
 WHICH = rf"(?:{_BACKWARD}|{_FORWARD}|this|current)\b"
 MONTH = (

@@ -38,12 +38,12 @@ FOLD = {
     **{ord(old): new for old, new in zip(_TRADITIONAL, _SIMPLIFIED, strict=True)},
     **{code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)},
     **dict.fromkeys(map(ord, f"\u3000\u00a0\t\r{QUOTED}{DAYS}{LAST_VISIT}{LAST_TALK}{JUST_NOW}{RECENT}"), " "),
-    **dict.fromkeys(map(ord, "’‘`´"), "'"),
+    **dict.fromkeys(map(ord, "’‘´"), "'"),
     **{ord("您"): "你", ord("妳"): "你", ord("喺"): "在", ord("､"): ","},
 }
 """Simplified characters, plain letters and figures, straight apostrophes, each in its place."""
 _QUOTATION = re.compile(
-    r"```.*?(?:```|$)|“[^“”\n]*”|\"[^\"\n]*\"|「[^「」\n]*」|『[^『』\n]*』|《[^《》\n]*》|(?<![a-z0-9])'[^'\n]{3,}'(?![a-z0-9])"
+    r"```.*?(?:```|\Z)|`[^`\n]*`|“[^“”\n]*”|\"[^\"\n]*\"|「[^「」\n]*」|『[^『』\n]*』|《[^《》\n]*》|(?<![a-z0-9])'[^'\n]{3,}'(?![a-z0-9])"
     r"|^[^\S\n]*>[^\n]*",
     re.DOTALL | re.MULTILINE | re.IGNORECASE,
 )
@@ -129,8 +129,7 @@ def bounded(message: str) -> str:
 
 def folded(text: str) -> str:
     """The text with one way to write each thing, in lower and upper case as before."""
-    plain = text.translate(FOLD) if "`" not in text else _without_code(text).translate(FOLD)
-    return _QUOTATION.sub(lambda found: QUOTED * len(found[0]), plain)
+    return _QUOTATION.sub(lambda found: QUOTED * len(found[0]), text.translate(FOLD)).replace("`", "'")
 
 
 def lowered(text: str) -> str:
@@ -139,10 +138,6 @@ def lowered(text: str) -> str:
     if len(lower) == len(text):
         return lower
     return "".join(small if len(small := letter.lower()) == 1 else letter for letter in text)
-
-
-def _without_code(text: str) -> str:
-    return re.sub(r"```.*?(?:```|$)|`[^`\n]*`", lambda found: " " * len(found[0]), text, flags=re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

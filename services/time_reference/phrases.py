@@ -50,8 +50,17 @@ class Unit(Enum):
         """Its length in days; 0 for whatever is made of months."""
         return self.value[1]
 
+    @property
+    def half(self) -> tuple[int, "Unit"]:
+        """How many of which unit are half of it: six months, 15 days, three days."""
+        if self.months > 1:
+            return self.months // 2, Unit.MONTH
+        return 15 if self is Unit.MONTH else self.days // 2, Unit.DAY
+
 
 ONE_DAY = timedelta(days=1)
+FEW = (2, 7)
+"""What a few means, 几."""
 MONTH_NUMBERS = range(1, 13)
 DAY_NUMBERS = range(1, 32)
 TWO_FIGURES = range(100)
@@ -175,6 +184,12 @@ class Phrase:
             if len(spans) == _ENOUGH:
                 break
         return spans
+
+
+def about(today: date, unit: Unit, sign: int, counts: tuple[int, int] = FEW) -> Phrase:
+    """From the one to the other of two numbers of units ahead, or with a `sign` of -1 ago: a few days ago."""
+    first, last = (period(unit, moved(today, unit, count)) for count in sorted(sign * each for each in counts))
+    return Phrase(Span(first.start, last.end))
 
 
 def one_of(cycle: Unit, *steps: Step) -> Phrase:

@@ -22,19 +22,20 @@ _SAY = one_of(
     r"(?:talk, cha+t, discuss, speak, spoke, mention, decid, agree?, cover, ask, explain, recommend, suggest",
     "promis, advis, propos, describ, answer, repl, respond, warn, quot, argu, debat, brainstorm, explor, review",
     "summari, translat, calculat, estimat, predict, confess, complain, settl, conclud, joke, laugh, bicker",
-    r"natter, prepar, compar, creat, design, start, finish, reach, shar, recit, invent, insist)\w*",
+    r"natter, prepar, compar, finish, reach, shar, recit, invent, insist)\w*",
     "sa(?:y|id|ying), t(?:ell|old|elling), g[ai]ven?, giving, teach, taught, show(?:ed|n)?, sen[dt], wr[io]tt?en?",
-    "draft(?:ed)?, list(?:ed)?, name[d]?, us(?:ed?|ing), built?, c[ao]me up with, work(?:ed)? out, fought",
-    "figured? out, go(?:ne)? (?:over|through), went (?:over|through), br(?:ing|ought) up, point(?:ed)? out, swore",
-    "vowed, sh(?:ake|ook) on",
+    "draft(?:ed)?, list(?:ed)?, name[d]?, c[ao]me up with, work(?:ed)? out, fought, figured? out",
+    "go(?:ne)? (?:over|through), went (?:over|through), br(?:ing|ought) up, point(?:ed)? out, swore, vowed",
+    "sh(?:ake|ook) on",
 )
 """What people do with each other by words."""
 _WE_ALSO = one_of(
     "plan(?:ned|ning)?, le(?:ave|ft) (?:it |things )?off, le(?:ave|ft) (?:it|things), stop(?:ped)?",
     "get(?: up)? to, got(?:ten)?(?: to|$), get, wrap(?:ped)? (?:up|things up), caught up(?: on)?",
-    "in the middle of, played, ma[dk]e (?:an? |the |any |that |some )?(?:plan|list|deal|budget|schedule)s?",
+    "in the middle of, ma[dk]e (?:an? |the |any |that |some )?(?:plan|list|deal|budget|schedule)s?",
 )
 _YOU_ALSO = one_of(
+    "start(?:ed)?, creat(?:e|ed), design(?:ed)?, us(?:ed?|ing), built?, correct(?:ed)?, rat(?:e|ed)",
     "t(?:ake|ook|aken) (?:a )?notes?, ma[dk]e up, (?:think|thought|feel|felt) (?:of|about) my, know about me",
 )
 _I_SAY = one_of(

@@ -22,7 +22,13 @@ Part = Literal["early", "middle", "late"]
 
 _THURSDAY = timedelta(days=3)
 _SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "winter": 12}
-_FIRST_MONTHS = {"early": (0, 3), "middle": (4, 4), "late": (9, 3)}
+_MONTHS_OF: dict[Unit, dict[Part, tuple[int, int]]] = {
+    Unit.QUARTER: {"early": (0, 1), "middle": (1, 1), "late": (2, 1)},
+    Unit.HALF: {"early": (0, 2), "middle": (2, 2), "late": (4, 2)},
+    Unit.YEAR: {"early": (0, 3), "middle": (4, 4), "late": (9, 3)},
+    Unit.DECADE: {"early": (0, 36), "middle": (36, 36), "late": (72, 48)},
+}
+"""Months before a part, and of it."""
 _DAYS_OF_WEEK = {"early": (0, 2), "middle": (2, 3), "late": (4, 6)}
 
 
@@ -162,15 +168,9 @@ def part(which: Part, *, narrow: bool = False) -> Step:
             return Span(start + timedelta(days=first), start + timedelta(days=last))
         if span.unit is Unit.MONTH:
             return _part_of_month(span, which, narrow)
-        if span.unit is Unit.YEAR:
-            skipped, months = _FIRST_MONTHS[which]
-        elif span.unit in {Unit.QUARTER, Unit.HALF}:
-            months = span.unit.months // 3
-            skipped = {"early": 0, "middle": months, "late": 2 * months}[which]
-        elif span.unit is Unit.DECADE:
-            skipped, months = {"early": (0, 36), "middle": (36, 36), "late": (72, 48)}[which]
-        else:
+        if span.unit not in _MONTHS_OF:
             return None
+        skipped, months = _MONTHS_OF[span.unit][which]
         begun = month_after(start, skipped)
         return Span(begun, month_after(begun, months) - ONE_DAY)
 

@@ -12,10 +12,6 @@ from services.time_reference.parse import parse
 Arguments = dict[str, Any]
 
 
-def _text(given: Arguments, _: str) -> Arguments:
-    return {"text": given.get("content", "")}
-
-
 def _query(given: Arguments, _: str) -> Arguments:
     return {"query": given.get("query") or given.get("aspect") or ""}
 
@@ -30,7 +26,7 @@ def _time(given: Arguments, timezone: str) -> Arguments:
 
 
 ALIASES: Mapping[str, tuple[str, Callable[[Arguments, str], Arguments]]] = {
-    "archival_memory_insert": ("remember", _text),
+    "archival_memory_insert": ("remember", lambda given, _: {"text": given.get("content", "")}),
     "archival_memory_search": ("search_memory", _query),
     "get_user_profile": ("search_memory", _query),
     "search_chat_history": ("search_memory", _time),

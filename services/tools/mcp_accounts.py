@@ -12,7 +12,7 @@ from psycopg.rows import tuple_row
 from pydantic import BaseModel, TypeAdapter
 
 from services.encryption.marks import Words
-from services.identity.tenants import DEFAULT_TENANT, user_id_of
+from services.identity.tenants import DEFAULT_TENANT
 from services.platform.postgres import Database
 
 _EARLY_S = 30.0
@@ -65,24 +65,16 @@ class Accounts:
     """Reads and writes them."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
-
-    async def user_id(self, tenant_id: UUID, user: str) -> UUID:
-        """Return the id of a user by the caller's own name.
-
-        Raises:
-            NotFound: there is no such user.
-        """
-        return await user_id_of(self._database, tenant_id, user)
+        self.database = database
 
     async def of_user(self, tenant_id: UUID, user: str) -> set[str]:
         """Return the names of the servers at which a user has connected an account."""
-        rows = await self._database.fetch(tenant_id, _OF_USER, {"tenant_id": tenant_id, "user": user}, tuple_row)
+        rows = await self.database.fetch(tenant_id, _OF_USER, {"tenant_id": tenant_id, "user": user}, tuple_row)
         return {row[0] for row in rows}
 
     async def get(self, tenant_id: UUID, user_id: UUID, server: str) -> SignedIn | None:
         """Return an account; None = it is not connected."""
-        rows = await self._database.fetch(tenant_id, _GET, _named(tenant_id, user_id, server), tuple_row)
+        rows = await self.database.fetch(tenant_id, _GET, _named(tenant_id, user_id, server), tuple_row)
         return SignedIn.model_validate_json(rows[0][0]) if rows else None
 
     async def connect(
@@ -91,28 +83,28 @@ class Accounts:
         """Keep an account with the tools that it lists; False = the user has been removed."""
         listed = _TOOLS.dump_json(list(tools), exclude_none=True, by_alias=True).decode()
         values = {**_named(tenant_id, user_id, server), "signed_in": _sealed(account), "tools": listed}
-        return bool(await self._database.fetch(tenant_id, _PUT, values, tuple_row))
+        return bool(await self.database.fetch(tenant_id, _PUT, values, tuple_row))
 
     async def renew(self, tenant_id: UUID, user_id: UUID, server: str, account: SignedIn) -> None:
         """Keep new tokens of an account that is still connected."""
         values = {**_named(tenant_id, user_id, server), "signed_in": _sealed(account)}
-        await self._database.fetch(tenant_id, _RENEW, values, tuple_row)
+        await self.database.fetch(tenant_id, _RENEW, values, tuple_row)
 
     async def disconnect(self, tenant_id: UUID, user_id: UUID, server: str) -> None:
         """Remove an account."""
-        await self._database.fetch(tenant_id, _REMOVE, _named(tenant_id, user_id, server), tuple_row)
+        await self.database.fetch(tenant_id, _REMOVE, _named(tenant_id, user_id, server), tuple_row)
 
     async def tell_processes(self, parameters: str) -> None:
         """Tell the other processes what a browser brought back."""
         coded = urlsafe_b64encode(parameters.encode()).decode()
-        await self._database.fetch(DEFAULT_TENANT, _TELL, {"coded": coded}, tuple_row)
+        await self.database.fetch(DEFAULT_TENANT, _TELL, {"coded": coded}, tuple_row)
 
     async def tools(self, server: str) -> list[types.Tool]:
         """Return the tools that were listed when an account was last connected or renewed, of any tenant."""
         found: list[Any] = []
-        for tenant_id in await self._database.tenants():
+        for tenant_id in await self.database.tenants():
             values = {"tenant_id": tenant_id, "server": server}
-            found += await self._database.fetch(tenant_id, _LATEST, values, tuple_row)
+            found += await self.database.fetch(tenant_id, _LATEST, values, tuple_row)
         return _TOOLS.validate_json(max(found, key=lambda row: row[1])[0]) if found else []
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from services.errors import NotFound
+from services.identity.tenants import user_id_of
 
 if TYPE_CHECKING:
     from services.tools.mcp_accounts import Accounts
@@ -67,13 +68,9 @@ class McpServers:
         await server.disconnect(tenant_id, user_id)
 
     async def finish(self, parameters: str) -> bool:
-        """Take what a browser brought back from an authorization server, and wait until the account is there.
+        """Take the query with which a browser came back, and wait until the account is there.
 
-        Args:
-            parameters: the query of the address that it came to.
-
-        Returns:
-            False if nobody waits for it here: then the other processes are told.
+        False = nobody waits for it here: then the other processes are told.
 
         Raises:
             Unavailable: the account could not be connected; says why.
@@ -103,7 +100,7 @@ class McpServers:
     async def _named(self, tenant_id: UUID, user: str, name: str) -> "tuple[UserMcpServer, UUID]":
         server = self.check(name)
         assert self._accounts is not None  # noqa: S101 — there is a server that has some
-        return server, await self._accounts.user_id(tenant_id, user)
+        return server, await user_id_of(self._accounts.database, tenant_id, user)
 
     async def close(self) -> None:
         """End all connections and programs."""

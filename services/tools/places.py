@@ -69,16 +69,11 @@ _ABROAD = {
 def zone_of(place: str) -> str | None:
     """The IANA time zone of a well-known city, by its name in English or simplified Chinese."""
     name = " ".join(place.lower().split())
-    return _zones().get(name) or _zones().get(name.removesuffix("市"))
-
-
-def load_cities() -> None:
-    """Load the list of cities before the first message needs it."""
-    _zones()
+    return zones().get(name) or zones().get(name.removesuffix("市"))
 
 
 @lru_cache(maxsize=1)
-def _zones() -> dict[str, str]:
+def zones() -> dict[str, str]:
     """Zones by city name: cities that give a zone its name, and the table above."""
     listed = resources.files("tzdata").joinpath("zones").read_text(encoding="utf-8").split()
     cities = {

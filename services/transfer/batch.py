@@ -32,7 +32,6 @@ from services.transfer.messages import ImportedMessage, exchanges_of
 from services.transfer.owners import (
     DEFAULT_EXPERT,
     Forgotten,
-    ForgottenWords,
     KnownConversation,
     KnownUser,
     Owners,
@@ -60,8 +59,7 @@ class Batch:
         self._owners = Owners(connection, tenant_id)
         self._default_timezone = default_timezone
         self._messages = ImportedMessages(connection, tenant_id)
-        self._forgotten_words = ForgottenWords(connection, tenant_id)
-        self._forgotten = Forgotten({})
+        self._forgotten = Forgotten(connection, tenant_id)
         self._memory = ImportedMemory(connection, tenant_id)
         self._lines = list(lines)
         self._report = ImportReport()
@@ -104,7 +102,7 @@ class Batch:
             for _, line in self._lines
             if isinstance(line, _OF_CONVERSATION | CoreMemoryLine)
         ]
-        self._forgotten = await self._forgotten_words.among(known)
+        await self._forgotten.look_up(known)
         if self._forgotten.digests:
             kept = [(number, self._without_forgotten(line)) for number, line in self._lines]
             self._report.skipped += sum(line is None for _, line in kept)

@@ -14,13 +14,13 @@ from services.jobs.tasks import ARCHIVE, SUMMARISE
 from services.platform.connections import Connection, again_if_contended
 from services.platform.postgres import UNHURRIED_S, Database
 from services.platform.settings import Settings
-from services.summaries.schedule import ARCHIVE_SOON, summary_schedule
+from services.summaries.schedule import ARCHIVE_SOON, fewest_messages
 from services.text.secrets import Secrets
 from services.transfer.batch import Batch, Numbered
 from services.transfer.lines import BadLine, Line, parse, remembered_line
 from services.transfer.message_store import ImportedMessages
 from services.transfer.report import ImportReport
-from services.visits.visit import VisitGrouping, visit_schedule
+from services.visits.visit import group_visits, visit_schedule
 
 LONGEST_LINE = 72 * 1024 * 1024
 """Bytes. A message may carry images of 70 MiB, and the line some text beside them."""
@@ -74,7 +74,6 @@ class Importer:
         self._settings = settings
         self._database = database
         self._jobs = jobs
-        self._schedule = summary_schedule(settings)
         self._visits = visit_schedule(settings)
         self._longest_line = longest_line
         self._secrets = Secrets(settings.memory_keep_secrets)
@@ -131,18 +130,16 @@ class Importer:
             batch = Batch(connection, tenant_id, lines, default_timezone=self._settings.default_timezone)
             report = await batch.store(episodes=self._settings.memory_episodes)
             if batch.touched:
-                grouping = VisitGrouping(connection, tenant_id, self._visits)
                 for conversation_id, (first, last) in batch.touched.items():
-                    await grouping.group(conversation_id, first, last)
+                    await group_visits(connection, tenant_id, self._visits, conversation_id, first, last)
                 await self._defer(connection, tenant_id, list(batch.touched))
         return report
 
     async def _defer(self, connection: Connection, tenant_id: UUID, conversation_ids: Sequence[UUID]) -> None:
         """Defer the jobs that keep the conversations bounded, as turns do: no first turn has to wait for them."""
-        schedule = self._schedule
-        enough = max(schedule.min_messages, schedule.window_size + 1)
+        enough = fewest_messages(self._settings)
         store = ImportedMessages(connection, tenant_id)
         for of, strategy in await store.behind(conversation_ids, enough=enough, soon=ARCHIVE_SOON):
-            if strategy == "topics" or schedule.on:
+            if strategy == "topics" or self._settings.memory_summaries:
                 task = ARCHIVE if strategy == "topics" else SUMMARISE
                 await self._jobs.defer(connection, task, tenant_id=tenant_id, one_of=of, conversation_id=of)

@@ -28,7 +28,7 @@ _ADD_SECTIONS: LiteralString = f"""
 WITH block AS ({_BLOCKS}), generation AS (
     INSERT INTO core_memory_generations (user_id, expert_id, tenant_id, generation)
     SELECT DISTINCT user_id, expert_id, %(tenant_id)s::uuid, 1 FROM block
-    ON CONFLICT (user_id, expert_id, tenant_id) DO UPDATE SET generation = core_memory_generations.generation + 1
+    ON CONFLICT (user_id, expert_id, tenant_id) DO NOTHING
 ), change AS (
     INSERT INTO core_memory_history (block_id, version, tenant_id, new, actor)
     SELECT id, 1, %(tenant_id)s, content, 'import' FROM block

@@ -193,11 +193,17 @@ def digest_of_line(line: MessageLine) -> bytes:
     return message_digest(line.role, line.content, [part.image_url.url for part in line.parts])
 
 
-@dataclass(frozen=True)
-class Forgotten:
-    """Digests that users have forgotten, each with whether its words were deleted."""
+class Forgotten(BatchStatements):
+    """What users of one tenant have forgotten of some lines."""
 
-    digests: dict[tuple[UUID, bytes], bool]
+    digests: Mapping[tuple[UUID, bytes], bool] = {}
+    """Digests of it with their users, and whether its words were deleted."""
+
+    async def look_up(self, lines: Sequence[tuple[UUID, Forgettable]]) -> None:
+        """Look up these lines, each with its user."""
+        named = list(dict.fromkeys((user_id, each) for user_id, line in lines for each in _digests(line)))
+        rows = [{"user_id": user_id, "digest": WordsDigest(digest)} for user_id, digest in named]
+        self.digests = {named[place - 1]: deleted for place, deleted in await self._run(_FORGOTTEN, rows)}
 
     def deleted(self, user_id: UUID, digest: bytes) -> bool | None:
         """Whether words were deleted, or only taken out of memory; None where they were not forgotten."""
@@ -218,16 +224,6 @@ class Forgotten:
             return self.deleted(user_id, word_digest("value", name, str(item))) is not None
 
         return kept("", content) if self.digests else content
-
-
-class ForgottenWords(BatchStatements):
-    """Reads what users of one tenant have forgotten."""
-
-    async def among(self, lines: Sequence[tuple[UUID, Forgettable]]) -> Forgotten:
-        """Return what of these lines, each with its user, was forgotten."""
-        named = list(dict.fromkeys((user_id, each) for user_id, line in lines for each in _digests(line)))
-        rows = [{"user_id": user_id, "digest": WordsDigest(digest)} for user_id, digest in named]
-        return Forgotten({named[place - 1]: deleted for place, deleted in await self._run(_FORGOTTEN, rows)})
 
 
 def _digests(line: Forgettable) -> Iterable[bytes]:

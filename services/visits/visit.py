@@ -1,7 +1,7 @@
 """Visits: when one begins and ends, and the messages of a conversation grouped into them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Literal, LiteralString
 from uuid import UUID
@@ -186,92 +186,63 @@ ON CONFLICT (id, tenant_id) DO UPDATE SET
 
 
 @dataclass(frozen=True)
-class Group:
-    """Messages of one visit."""
-
-    started_at: datetime
-    last_active_at: datetime
-    message_count: int
-
-
-@dataclass(frozen=True)
 class Span:
-    """An existing visit."""
+    """The messages of one visit, and what is stored of it."""
 
-    id: UUID
     started_at: datetime
     last_active_at: datetime
-    ended_at: datetime | None
-    end_reason: str | None
     message_count: int
+    id: UUID | None = None
+    ended_at: datetime | None = None
+    end_reason: EndReason | None = None
 
 
-class VisitGrouping:
-    """Corrects visits in the transaction that stores messages."""
+async def group_visits(
+    connection: Connection,
+    tenant_id: UUID,
+    schedule: VisitSchedule,
+    conversation_id: UUID,
+    first: datetime,
+    last: datetime,
+) -> int:
+    """Correct the visits of a conversation after messages from `first` to `last` were added.
 
-    def __init__(self, connection: Connection, tenant_id: UUID, schedule: VisitSchedule) -> None:
-        self._connection = connection
-        self._tenant_id = tenant_id
-        self._idle = schedule.idle
-        self._recent = schedule.recent
-
-    async def group(self, conversation_id: UUID, first: datetime, last: datetime) -> int:
-        """Correct the visits after messages from `first` to `last` were added; return how many changed."""
-        values: dict[str, Any] = {
-            "tenant_id": self._tenant_id,
-            "conversation_id": conversation_id,
-            "idle": self._idle,
-            "first": first,
-            "last": last,
-        }
-        region = await (await self._connection.execute(_REGION, values, prepare=False)).fetchone()
-        assert region is not None  # noqa: S101 — it has no table of its own
-        values["lower"], values["upper"], newest, now = region
-        async with self._connection.cursor(row_factory=class_row(Group)) as cursor:
-            groups = await (await cursor.execute(_GROUPS, values, prepare=False)).fetchall()
-        async with self._connection.cursor(row_factory=class_row(Span)) as cursor:
-            spans = await (await cursor.execute(_VISITS, values, prepare=False)).fetchall()
-        # Each group with the visits whose messages it holds, oldest first; a new visit's group has none.
-        pairs = [
-            (group, [span for span in spans if group.started_at <= span.started_at <= group.last_active_at])
-            for group in groups
-        ]
-        gone = [span.id for _, inside in pairs for span in inside[1:]]
-        if gone:
-            await self._connection.execute(_REMOVE, {**values, "ids": gone}, prepare=False)
-        changed = len(gone)
-        for group, inside in pairs:
-            is_newest = group is groups[-1] and (newest is None or group.last_active_at >= newest)
-            written = self._written(group, inside, now, is_newest=is_newest)
-            if len(inside) == 1 and _is_as(inside[0], written):
-                continue
-            await self._connection.execute(_WRITE, {**values, **written}, prepare=False)
-            changed += 1
-        return changed
-
-    def _written(self, group: Group, inside: Sequence[Span], now: datetime, *, is_newest: bool) -> dict[str, Any]:
-        ended_at: datetime | None = group.last_active_at + self._idle
-        reason = "idle"
-        closed = [span.ended_at for span in inside if span.end_reason == "closed" and span.ended_at]
-        if closed:
-            ended_at, reason = max(closed), "closed"
-        elif is_newest and group.last_active_at + self._idle > now:
-            ended_at = None
-        return {
-            "id": inside[0].id if inside else uuid7(),
-            "started_at": group.started_at,
-            "last_active_at": group.last_active_at,
-            "ended_at": ended_at,
-            "end_reason": reason if ended_at else None,
-            "message_count": group.message_count,
-            "due_at": now if ended_at and group.started_at > now - self._recent else None,
-        }
+    It works in the transaction that stores the messages; return how many visits changed.
+    """
+    ids = {"tenant_id": tenant_id, "conversation_id": conversation_id}
+    values: dict[str, Any] = {**ids, "idle": schedule.idle, "first": first, "last": last}
+    region = await (await connection.execute(_REGION, values, prepare=False)).fetchone()
+    assert region is not None  # noqa: S101 — it has no table of its own
+    values["lower"], values["upper"], newest, now = region
+    async with connection.cursor(row_factory=class_row(Span)) as cursor:
+        groups = await (await cursor.execute(_GROUPS, values, prepare=False)).fetchall()
+        stored = await (await cursor.execute(_VISITS, values, prepare=False)).fetchall()
+    # Each group with the visits whose messages it holds, oldest first; a new visit's group has none.
+    pairs = [
+        (group, [each for each in stored if group.started_at <= each.started_at <= group.last_active_at])
+        for group in groups
+    ]
+    gone = [each.id for _, inside in pairs for each in inside[1:]]
+    if gone:
+        await connection.execute(_REMOVE, {**values, "ids": gone}, prepare=False)
+    changed = len(gone)
+    for group, inside in pairs:
+        may_go_on = group is groups[-1] and (newest is None or group.last_active_at >= newest)
+        visit = _visit(group, inside, schedule.idle, now if may_go_on else None)
+        if inside == [visit]:
+            continue
+        is_due = visit.ended_at and visit.started_at > now - schedule.recent
+        written = {**values, **vars(visit), "due_at": now if is_due else None}
+        await connection.execute(_WRITE, written, prepare=False)
+        changed += 1
+    return changed
 
 
-def _is_as(span: Span, written: dict[str, Any]) -> bool:
-    return (span.started_at, span.last_active_at, span.ended_at, span.message_count) == (
-        written["started_at"],
-        written["last_active_at"],
-        written["ended_at"],
-        written["message_count"],
-    )
+def _visit(group: Span, inside: Sequence[Span], idle: timedelta, now: datetime | None) -> Span:
+    """Return the visit of a group of messages; without `now`, it has ended in any case."""
+    visit = replace(group, id=inside[0].id if inside else uuid7())
+    closed = [each.ended_at for each in inside if each.end_reason == "closed" and each.ended_at]
+    if closed:
+        return replace(visit, ended_at=max(closed), end_reason="closed")
+    over = group.last_active_at + idle
+    return visit if now is not None and over > now else replace(visit, ended_at=over, end_reason="idle")

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from typing import Any, LiteralString
 from uuid import UUID
 
-import procrastinate
 import structlog
 from psycopg.rows import class_row, tuple_row
 
@@ -15,7 +14,7 @@ from services.jobs.queue import JobQueue
 from services.platform.connections import again_if_contended
 from services.platform.postgres import Database
 from services.platform.shared_reads import page_after
-from services.visits.visit import SUMMARISE_VISIT, Visit, VisitGrouping, VisitSchedule
+from services.visits.visit import SUMMARISE_VISIT, Visit, VisitSchedule, group_visits
 
 END_IDLE_VISITS = "end_idle_visits"
 
@@ -137,8 +136,7 @@ class Visits:
             row = await (await connection.execute(_FIRST_AND_LAST, values)).fetchone()
             if row is None or row[0] is None:
                 return False
-            grouping = VisitGrouping(connection, tenant_id, self._schedule)
-            return await grouping.group(conversation_id, row[0], row[1]) > 0
+            return await group_visits(connection, tenant_id, self._schedule, conversation_id, *row) > 0
 
     async def end_idle(self, now: datetime) -> int:
         """End every visit in which nothing was said for too long, of all tenants; return how many."""
@@ -158,8 +156,7 @@ class Visits:
             if len(ended) < _AT_ONCE:
                 return count
 
-    async def _scan(self, context: procrastinate.JobContext) -> None:
+    async def _scan(self) -> None:
         count = await self.end_idle(datetime.now(UTC))
         if count:
             log.info("visits ended", count=count)
-        await self._jobs.forget_older_runs(END_IDLE_VISITS, context)

@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
+from api.schemas import MAX_BODY_BYTES
 from tests.services.transfer.exports import EXPORTS, written
 
 pytestmark = pytest.mark.anyio
@@ -42,3 +43,9 @@ async def test_what_is_no_archive_is_refused_and_what_breaks_off_is_told(client:
     broken = (await _bring(client, "librechat", b'[{"conversationId": "1", "messages": ['))[-1]
     assert "breaks off" in broken["problem"]
     assert broken["done"]
+
+
+async def test_an_archive_may_be_larger_than_other_bodies(client: httpx.AsyncClient) -> None:
+    spaces = b" " * (MAX_BODY_BYTES + 1)
+    last = (await _bring(client, "librechat", spaces + b"[]"))[-1]
+    assert (last["done"], last["problem"], last["conversations"]) == (True, None, 0)

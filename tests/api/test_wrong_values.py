@@ -79,7 +79,7 @@ WRONG: dict[tuple[str, str], list[Wrong]] = {
     ],
     ("PATCH", "/api/v1/users/u-1"): [
         ({"timezone": "Mars/Olympus"}, "timezone: "),
-        ({"timezone": None}, "body: timezone: a user always has one"),
+        ({"timezone": None}, "timezone: must be a text"),
         ({"display_name": ""}, "display_name: "),
         ({"nickname": "x"}, "nickname: is not known here; accepted: timezone, locale, display_name"),
     ],

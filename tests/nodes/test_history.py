@@ -17,7 +17,7 @@ from services.memory.blocks import Owner
 from services.memory.core import CoreMemory
 from services.memory.operations import Trigger
 from services.platform.postgres import Database
-from services.summaries.daily_summaries import DailySummaries, VisitSummaries
+from services.summaries.daily_summaries import DailySummaries
 from services.summaries.day_store import DayStore
 from services.summaries.past_days import PastDays
 from services.summaries.writer import SummaryWriter
@@ -45,7 +45,7 @@ async def _history(
     **values: Any,
 ) -> ConversationState:
     # Read as late as possible: the tests change memory after the turn is opened.
-    values = {"begins": False, "core_memory_generation": None, "memory_generation": None, **values}
+    values = {"begins": False, "has_core_memory": True, "memory_generation": None, **values}
     replaced = {
         CoreMemorySource: CoreMemorySource(core) if core else None,
         DaysSource: DaysSource(days) if days else None,
@@ -217,11 +217,11 @@ async def test_core_memory_that_cannot_be_read_is_left_out_and_the_epoch_stays(s
     await _end(services, turn, await _history(services, turn))
     turn = await services.turns.open(new_turn("And?"))
     away = CoreMemory(Database("postgresql://nobody@127.0.0.1:1/none"), services.memory.operations)
-    update = await _history(services, turn, core_memory_generation=1, core=away)
+    update = await _history(services, turn, core=away)
     assert (_text(update, "core_memory"), update["degraded"]) == ("", ["core_memory"])
     assert update["epoch"]["core_memory"] == {"human": {"name": "Wang"}}
     assert update["epoch"]["number"] == 1
-    update = await _history(services, turn, core_memory_generation=1)
+    update = await _history(services, turn)
     assert "degraded" not in update
     assert _text(update, "core_memory_changes") == ""
 
@@ -236,8 +236,8 @@ async def test_days_that_cannot_be_read_are_unknown_and_not_empty(services: Serv
     nowhere = Database("postgresql://nobody@127.0.0.1:1/none")
     writer = SummaryWriter(services.models, most_tokens=1, chunk_tokens=1)
     store = DayStore(nowhere)
-    visits = VisitSummaries(store, writer, VisitSchedule(), JobQueue(nowhere))
-    away = PastDays(DailySummaries(store, visits, writer), nowhere, most_tokens=500)
+    daily = DailySummaries(store, writer, VisitSchedule(), JobQueue(nowhere))
+    away = PastDays(daily, nowhere, most_tokens=500)
     update = await _history(services, turn, days=away, reference=asked)
     assert update["degraded"] == ["daily_summaries"]
     assert not update["told_without_model"]

@@ -18,7 +18,7 @@ _WITHOUT_A_MODEL = """
 import api.cli.main
 loaded("redis", "langchain_core", "langgraph", "fastapi", "numpy")
 import api.app, graph.builder, services.bootstrap, services.llm.chat_models
-import services.memory.wiring, services.knowledge.wiring, services.summaries.wiring
+import services.memory.wiring, services.knowledge.wiring, services.summaries.daily_scheduler
 from services.text import tokenizer as terms
 from services.platform.milvus import pymilvus
 from services.platform.settings import load_settings

@@ -5,8 +5,8 @@ from typing import Any
 
 from services.bootstrap import Services
 from services.memory.blocks import Block, Owner
-from services.memory.items import ItemChange
 from services.memory.operations import Trigger
+from state.memory import ItemChange
 
 
 async def know(services: Services, owner: Owner, section: str, content: Mapping[str, Any], by: Trigger) -> Block:

@@ -38,9 +38,10 @@ async def main():
         print("started", job.id, flush=True)
         await asyncio.sleep(float(sys.argv[2]))
         print("ended", job.id, flush=True)
-    @jobs.periodic("tick", "* * * * * *")
-    async def tick(context):
-        print("tick", context.job.task_kwargs["timestamp"], flush=True)
+    @jobs.app.periodic(cron="* * * * * *")
+    @jobs.app.task(name="tick", queueing_lock="tick")
+    async def tick(timestamp):
+        print("tick", timestamp, flush=True)
     await jobs.open()
     jobs.start_worker()
     print("ready", flush=True)

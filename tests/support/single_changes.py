@@ -5,8 +5,8 @@ from uuid import UUID
 
 from services.bootstrap import Services
 from services.memory.blocks import Owner
-from services.memory.items import ItemChange
 from services.memory.operations import Trigger
+from state.memory import ItemChange
 
 
 async def change_items(

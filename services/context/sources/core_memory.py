@@ -81,7 +81,7 @@ class CoreMemorySource(Source[CoreMemorySections]):
 
     async def load(self, draft: PromptDraft) -> CoreMemorySections:
         """Core memory as it is now."""
-        return await self._core_memory.for_turn(draft.owner, draft.turn.core_memory_generation)
+        return await self._core_memory.for_turn(draft.owner) if draft.turn.has_core_memory else {}
 
     def select(self, draft: PromptDraft) -> Sequence[Section]:
         """Return the block of the epoch; nothing if core memory cannot be read."""

@@ -18,11 +18,7 @@ class AnswerFailed(ValueError):
 
 
 def refuse_fault(event: Mapping[str, Any]) -> None:
-    """Raise what the event reports, if that is an error.
-
-    Raises:
-        AnswerFailed: it does.
-    """
+    """Raise what the event reports, if that is an error, as `AnswerFailed`."""
     if error := event.get("error"):
         raise AnswerFailed(error)
     if event.get("choices") or event.get("output"):

@@ -159,7 +159,7 @@ class ResponsesStream(AnswerStream):
                 "type": "function_call",
                 "name": call["name"],
                 "call_id": call["id"],
-                "arguments": _dumped(call["args"]),
+                "arguments": orjson.dumps(call["args"]).decode(),
             }
             for call in message.tool_calls
         ]
@@ -178,7 +178,3 @@ def _delta(event: Mapping[str, Any]) -> str:
     if not isinstance(delta, str):
         raise TypeError("A delta is not text.")
     return delta
-
-
-def _dumped(arguments: Mapping[str, Any]) -> str:
-    return orjson.dumps(arguments).decode()

@@ -17,6 +17,8 @@ _OPENING = re.compile(rf"\A\s*(?:<{_NAME}>|\[THINK\]|◁think▷)", re.IGNORECAS
 _CLOSING = re.compile(rf"</{_NAME}>|\[/THINK\]|◁/think▷", re.IGNORECASE)
 _UNFINISHED = re.compile(r"[<\[◁]/?[a-z:]{0,20}\Z", re.IGNORECASE)
 """What may become a tag when more text comes."""
+_MARK = re.compile(r"[<\[◁]")
+"""The beginning of any tag."""
 _FENCE = "```"
 
 _THINKS_FIRST = re.compile(
@@ -108,7 +110,7 @@ class ThinkTags:
 
     def feed(self, text: str) -> list[str]:
         """Return what is certain of the text so far, in order."""
-        if self._state == "text" and (self._passed is None or not (self._waiting or _may_hold_tag(text))):
+        if self._state == "text" and (self._passed is None or not (self._waiting or _MARK.search(text))):
             if self._passed is not None:
                 self._passed.append(text)
             return [text]
@@ -191,10 +193,6 @@ class ThinkTags:
             if self._passed is not None:
                 self._passed.append(text[:certain])
             yield text[:certain]
-
-
-def _may_hold_tag(text: str) -> bool:
-    return "<" in text or "[" in text or "◁" in text
 
 
 def _length_before_unfinished(text: str) -> int:

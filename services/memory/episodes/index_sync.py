@@ -11,7 +11,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
-import procrastinate
 import structlog
 from psycopg.rows import class_row, tuple_row
 
@@ -79,17 +78,17 @@ class EpisodeIndexSync:
         count = 0
         async with self._database.only_one(WRITING) as alone:
             if alone:
-                for tenant_id in await self._tenants():
+                waiting = await self._database.fetch_without_tenant("SELECT tenants_to_index()", {}, tuple_row)
+                for (tenant_id,) in waiting:
                     count += await self._index_tenant(tenant_id)
         return count
 
-    async def _index_waiting(self, context: procrastinate.JobContext) -> None:
+    async def _index_waiting(self) -> None:
         try:
             await self.index_waiting()
         except Unavailable as error:
             # They can be recalled anyway, and the next run is soon.
             log.warning("episodes wait to be indexed", reason=error.message)
-        await self._jobs.forget_older_runs(INDEX, context)
 
     async def _index_tenant(self, tenant_id: UUID) -> int:
         count = 0
@@ -219,10 +218,6 @@ class EpisodeIndexSync:
                 return
             at, last = units[-1].episode_at, units[-1].episode_id
             yield units
-
-    async def _tenants(self) -> list[UUID]:
-        rows = await self._database.fetch_without_tenant("SELECT tenants_to_index()", {}, tuple_row)
-        return [row[0] for row in rows]
 
     async def _users_of(self, shard: int, shards: int) -> dict[UUID, list[UUID]]:
         """The users of a shard, by tenant."""

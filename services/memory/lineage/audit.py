@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Any, LiteralString
 from uuid import UUID
 
-import procrastinate
 import structlog
 from psycopg.rows import dict_row, tuple_row
 
@@ -19,6 +18,7 @@ AUDIT = "audit_lineage"
 _NIGHTLY = "40 4 * * *"
 _USERS_AT_ONCE = 200
 _MOST_LISTED = 1000
+_OF_ORPHAN = ("kind", "id", "problem", "parent_kind", "parent_id")
 
 _USERS: LiteralString = """
 SELECT id, external_id FROM users WHERE tenant_id = %(tenant_id)s
@@ -95,27 +95,20 @@ class LineageAudit:
         values: dict[str, Any] = {"tenant_id": tenant_id, "user": user, "after": None, "limit": _USERS_AT_ONCE}
         while users := await self._database.fetch(tenant_id, _USERS, values, tuple_row):
             for user_id, name in users:
-                await self._audit(report, tenant_id, user_id, name)
+                of_user = {"tenant_id": tenant_id, "user_id": user_id}
+                rows = await self._database.fetch(tenant_id, ORPHANS, of_user, dict_row)
+                report.users += 1
+                report.items += rows[0].pop("items")
+                report.edges += rows[0].pop("edges")
+                found = [Orphan(name, **{each: row[each] for each in _OF_ORPHAN}) for row in rows if row["id"]]
+                report.orphans += len(found)
+                report.listed += found[: _MOST_LISTED - len(report.listed)]
             values["after"] = users[-1][0]
         if user is not None and not report.users:
             raise NotFound(f"There is no user {user!r}.")
         return report
 
-    async def _audit(self, report: AuditReport, tenant_id: UUID, user_id: UUID, name: str) -> None:
-        rows = await self._database.fetch(
-            tenant_id, ORPHANS, {"tenant_id": tenant_id, "user_id": user_id}, dict_row
-        )
-        report.users += 1
-        report.items += rows[0]["items"]
-        report.edges += rows[0]["edges"]
-        for row in rows:
-            del row["items"], row["edges"]
-            if row["id"] is not None:
-                report.orphans += 1
-                if len(report.listed) < _MOST_LISTED:
-                    report.listed.append(Orphan(name, **row))
-
-    async def _job(self, _: procrastinate.JobContext) -> None:
+    async def _job(self) -> None:
         total, kinds = 0, Counter[str]()
         for tenant_id in await self._database.tenants():
             report = await self.audit(tenant_id)

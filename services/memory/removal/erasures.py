@@ -67,6 +67,18 @@ class _Done:
     items: list[AffectedItem]
     left: Left
 
+    @property
+    def counts(self) -> dict[str, int]:
+        outcomes = [item.outcome for item in self.items if item.kind != "message"]
+        return {
+            "messages": len(self.purged.messages),
+            "episodes": len(self.purged.episodes),
+            "values": len(self.purged.values),
+            "prompts": self.purged.prompts,
+            "rebuilt": outcomes.count("rebuilt"),
+            "kept": outcomes.count("kept"),
+        }
+
 
 class Erasures:
     """Forgets for good."""
@@ -134,9 +146,8 @@ class Erasures:
             return done, done.left
 
         done, _, pending = await self._stores.erase(tenant_id, forgotten)
-        counts = _counts(done)
-        log.info("forgotten", user_id=str(plan.user_id), preview=preview, pending=pending, **counts)
-        return ForgetResult(preview, done.items, done.purged.values, counts, receipt_id, pending)
+        log.info("forgotten", user_id=str(plan.user_id), preview=preview, pending=pending, **done.counts)
+        return ForgetResult(preview, done.items, done.purged.values, done.counts, receipt_id, pending)
 
     async def _reached(self, plan: TargetPlan) -> list[Item]:
         """Everything that was made of what is forgotten."""
@@ -201,18 +212,6 @@ def _outcome(item: Item, *, is_left: bool) -> AffectedItem | None:
     return AffectedItem(item.kind, item.id, item.text, "rebuilt" if item.kind in _REBUILT else "removed", None)
 
 
-def _counts(done: _Done) -> dict[str, int]:
-    outcomes = [item for item in done.items if item.kind != "message"]
-    return {
-        "messages": len(done.purged.messages),
-        "episodes": len(done.purged.episodes),
-        "values": len(done.purged.values),
-        "prompts": done.purged.prompts,
-        "rebuilt": sum(item.outcome == "rebuilt" for item in outcomes),
-        "kept": sum(item.outcome == "kept" for item in outcomes),
-    }
-
-
 def _document(
     receipt_id: UUID, user: str, target: Target, by: str, done: _Done, *, delete_messages: bool
 ) -> dict[str, Any]:
@@ -229,7 +228,7 @@ def _document(
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "target": described(target),
         "delete_messages": delete_messages,
-        "counts": _counts(done),
+        "counts": done.counts,
         "rebuilt": [{"kind": item.kind, "id": str(item.id)} for item in done.items if item.outcome == "rebuilt"],
         "nonce": nonce,
         "removed": [

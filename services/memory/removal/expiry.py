@@ -11,7 +11,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, LiteralString
 from uuid import UUID
 
-import procrastinate
 import structlog
 from psycopg.rows import class_row, dict_row, tuple_row
 from psycopg.types.json import Jsonb
@@ -262,7 +261,7 @@ class Retention:
                 break
         return counts
 
-    async def _night(self, context: procrastinate.JobContext) -> None:
+    async def _night(self) -> None:
         """Apply the rules of all tenants, as far as the night lasts."""
         until = time.monotonic() + _NIGHT_S
         for tenant_id in await self._database.tenants():
@@ -274,4 +273,3 @@ class Retention:
                     await self.run(tenant_id, seconds=left)
             except Conflict:
                 continue
-        await self._jobs.forget_older_runs(APPLY_RETENTION, context)

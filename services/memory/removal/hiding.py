@@ -19,7 +19,6 @@ from services.jobs.tasks import ARCHIVE, SUMMARISE
 from services.memory.blocks import AddedItem, Owner
 from services.memory.core import CoreMemory
 from services.memory.episodes.episode import IMPORTANCE, EpisodeStore, NewEpisode
-from services.memory.items import ItemChange
 from services.memory.operations import Entry, Operation, OperationLog, Trigger
 from services.memory.remainders import sentences_without
 from services.memory.removal import hiding_sql as sql
@@ -86,10 +85,10 @@ class Hiding:
         }
         await self.lock(connection, owner)
         part = replace(trigger, details={**trigger.details, "part_of": operation_id})
-        removes = any(each["action"] != "add" for each in planned["items"])
+        removes = any(each.action != "add" for each in planned["items"])
         but = turn.conversation_id if turn else None
         old = await self._retract(connection, values) if texts or planned["episodes"] else None
-        written = await self._write(connection, owner, planned, part, turn)
+        written = await self._write(connection, owner, planned, part)
         entry = _entry(owner, planned, trigger, written, old)
         await self._log.append_all(connection, owner.tenant_id, owner.user_id, [entry])
         await self._change_items(connection, owner, planned, part)
@@ -115,7 +114,7 @@ class Hiding:
                 continue
             entry = _entry(owner, planned, trigger, written)
             if planned["items"]:
-                items.append(AddedItem(ItemChange(**planned["items"][0]), part, entry))
+                items.append(AddedItem(planned["items"][0], part, entry))
                 places.append(place)
             else:
                 entries.append(entry)
@@ -205,31 +204,19 @@ class Hiding:
         if not made:
             return []
         instead = {each: _holds_instead(each, made) for each in made}
-        back = await rows.all(sql.UNMERGE, made=list(made), instead=list(instead.values()))
-        return [
-            {"id": str(row[0]), "superseded_by": str(row[1]), "instead": holds and str(holds)}
-            for row in back
-            for holds in [instead[row[1]]]
-        ]
+        return await rows.firsts(sql.UNMERGE, made=list(made), instead=list(instead.values()))
 
     async def _change_items(
         self, connection: Connection, owner: Owner, planned: PlannedChange, trigger: Trigger
     ) -> None:
         if planned["items"]:
-            changes = [ItemChange(**each) for each in planned["items"]]
             for whose in [owner.shared, owner] if planned["reaches_shared"] and owner.space_id else [owner]:
-                await self._core.change_items(connection, whose, changes, trigger)
+                await self._core.change_items(connection, whose, planned["items"], trigger)
 
     async def _write(
-        self,
-        connection: Connection,
-        owner: Owner,
-        planned: PlannedChange,
-        trigger: Trigger,
-        turn: OpenTurn | None = None,
+        self, connection: Connection, owner: Owner, planned: PlannedChange, trigger: Trigger
     ) -> list[str]:
         """Write the memories of a plan, which found no room in core memory or are of events; return their ids."""
-        source = turn.user_message_id if turn else trigger.message_id
         ids = []
         for text in planned["written"]:
             new = NewEpisode(
@@ -237,8 +224,8 @@ class Hiding:
                 episode_type="context",
                 importance=IMPORTANCE["preference"],
                 origin="user_said",
-                source_message_ids=[source] if source else [],
-                conversation_id=turn.conversation_id if turn else trigger.conversation_id,
+                source_message_ids=[trigger.message_id] if trigger.message_id else [],
+                conversation_id=trigger.conversation_id,
             )
             ids.append(str(await self._episodes.add(connection, owner, new, trigger)))
         return ids
@@ -253,7 +240,7 @@ def only_adds(planned: PlannedChange) -> bool:
         and not planned["messages"]
         and not planned["episodes"]
         and len(items) < 2  # noqa: PLR2004
-        and all(each["action"] == "add" for each in items)
+        and all(each.action == "add" for each in items)
     )
 
 

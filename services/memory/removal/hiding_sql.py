@@ -111,8 +111,9 @@ WITH before AS (
         archived_by = merged.archived_by, indexed_at = NULL
     FROM before, unnest(%(made)s::uuid[], %(instead)s::uuid[]) AS holds (made, by), episodes merged
     WHERE e.id = before.id AND holds.made = before.superseded_by AND merged.id = before.superseded_by
+    RETURNING e.id, before.superseded_by, holds.by
 )
-SELECT id, superseded_by FROM before
+SELECT jsonb_build_object('id', id, 'superseded_by', superseded_by, 'instead', by) FROM changed
 """
 
 # Memories that an operation wrote.

@@ -109,12 +109,10 @@ class RemovalStores:
         self,
         tenant_id: UUID,
         removed: Callable[[Connection], Awaitable[tuple[Result, Left | None]]],
-        last: Callable[[], Awaitable[None]] | None = None,
     ) -> tuple[Result, Counts, list[str]]:
         """Remove from PostgreSQL what `removed` does, then what that leaves in the other stores.
 
-        `removed` works in one transaction and returns its result with what is left, None where nothing went;
-        `last` is called before the commit.
+        `removed` works in one transaction and returns its result with what is left, None where nothing went.
 
         Returns:
             The result, counts of the other stores, and the stores that did not answer.
@@ -124,8 +122,6 @@ class RemovalStores:
             result, left = await removed(connection)
             if left is not None:
                 await self._defer(connection, tenant_id, left)
-            if last is not None:
-                await last()
             return result, left
 
         # A turn elsewhere may recall the same episodes at this moment.
@@ -166,16 +162,13 @@ class RemovalStores:
             removed["redis"] = {"turn_events": await self._remove_events(left.turn_ids)}
         except Unavailable:
             pending.append("redis")
+        units = None if left.whole_user else left.episode_ids
+        is_indexed = left.is_indexed if left.whole_user else bool(units)
         try:
-            removed["milvus"] = {"units": await self._forget_units(left)}
+            removed["milvus"] = {"units": await self.index.forget(left.user_id, units) if is_indexed else 0}
         except Unavailable:
             pending.append("milvus")
         return removed, pending
-
-    async def _forget_units(self, left: Left) -> int:
-        if left.whole_user:
-            return await self.index.forget(left.user_id) if left.is_indexed else 0
-        return await self.index.forget(left.user_id, left.episode_ids) if left.episode_ids else 0
 
     async def _remove_events(self, turn_ids: Sequence[UUID]) -> int:
         removed = 0

@@ -196,8 +196,11 @@ class Rows:
 
     async def counted(self, whole: Whole) -> dict[str, int]:
         """Count the rows that go, by table."""
-        counts = ", ".join(_count(table, condition) for table, condition in _ROWS[whole].items())
-        [row] = await self.all("SELECT " + counts)
+        counting: list[LiteralString] = [
+            f"(SELECT count(*) FROM {table} t WHERE {condition})"  # noqa: S608 — our own text only
+            for table, condition in _ROWS[whole].items()
+        ]
+        [row] = await self.all("SELECT " + ", ".join(counting))
         return dict(zip(_ROWS[whole], row, strict=True))
 
     async def recent_turns(self, whole: Whole, *, recent_s: float) -> list[tuple[Any, bool]]:
@@ -210,8 +213,11 @@ class Rows:
 
     async def remove_jobs(self, whole: Whole) -> int:
         """Stop and remove the tenant's jobs that name something of it; count them."""
-        ids = " UNION ".join(_ids(table, _ROWS[whole][table]) for table in _NAMED[whole])
-        statement: LiteralString = _JOBS.replace("{ids}", ids)
+        ids: list[LiteralString] = [
+            f"SELECT t.id::text FROM {table} t WHERE {_ROWS[whole][table]}"  # noqa: S608 — our own text only
+            for table in _NAMED[whole]
+        ]
+        statement: LiteralString = _JOBS.replace("{ids}", " UNION ".join(ids))
         jobs = await self.firsts(statement)
         await self._connection.execute(_STOP_JOBS, [jobs])
         await self._connection.execute(_REMOVE_JOBS, [jobs])
@@ -233,14 +239,6 @@ class Rows:
         await self.run(_KEEP_OUT, gone=gone)
         await self.run(REMOVE_EPISODES, gone=gone)
         return gone
-
-
-def _count(table: LiteralString, condition: LiteralString) -> LiteralString:
-    return f"(SELECT count(*) FROM {table} t WHERE {condition})"  # noqa: S608 — our own text only
-
-
-def _ids(table: LiteralString, condition: LiteralString) -> LiteralString:
-    return f"SELECT t.id::text FROM {table} t WHERE {condition}"  # noqa: S608 — our own text only
 
 
 async def scrub(owner_url: str) -> None:

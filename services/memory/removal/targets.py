@@ -22,7 +22,7 @@ from services.memory.plans import new_plan
 from services.memory.remainders import Words, without, words_of
 from services.platform.postgres import Database
 from services.time_reference.local_days import bounds
-from state.memory import PlannedChange, PlannedItem
+from state.memory import ItemChange, PlannedChange
 
 KINDS = ("message_id", "episode_id", "value", "conversation_id", "day", "since", "topic")
 _MOST_RETRACTED = 5000
@@ -205,7 +205,7 @@ class TargetPlanner:
     ) -> TargetPlan:
         """The plan to forget messages as a whole, with the values of core memory that they brought in."""
         tenant_id, user_id = ids["tenant_id"], ids["user_id"]
-        by_owner: dict[Owner, list[PlannedItem]] = {}
+        by_owner: dict[Owner, list[ItemChange]] = {}
         brought_in = set(message_ids)
         for value in known:
             if value.holds and value.message_id in brought_in:
@@ -253,7 +253,7 @@ class TargetPlanner:
         for expert_id, space_id in await self._database.fetch(tenant_id, _OWNERS, ids, tuple_row):
             owner = Owner(tenant_id, user_id, expert_id, space_id)
             request = ChangeRequest.outside_of_turns(owner, Trigger("user"))
-            planned = await self._planner.plan_everything(request, topic)
+            planned = await self._planner.plan_named(request, topic, everything=True)
             if planned["change"]["operation_id"] is not None:
                 changes.append((owner, planned))
                 messages |= {UUID(each["message_id"]): each["memory_text"] for each in planned["messages"]}
@@ -272,7 +272,7 @@ def without_topic(text: str, topic: Words) -> str | None:
 
 
 def planned_removal(
-    messages: Sequence[UUID] = (), episodes: Sequence[UUID] = (), items: Sequence[PlannedItem] = ()
+    messages: Sequence[UUID] = (), episodes: Sequence[UUID] = (), items: Sequence[ItemChange] = ()
 ) -> PlannedChange:
     """Return the plan to hide messages as a whole, memories, and values of core memory."""
     plan = new_plan("forget", "")

@@ -90,14 +90,12 @@ class WholeErasure:
             )
             counts, jobs = await rows.counted("user"), await rows.remove_jobs("user")
             await rows.run(_REMOVE_USER)
-            return {"postgresql": counts, "queue": {"jobs": jobs}}, left
-
-        async def destroyed() -> None:
             # Before the commit: a concurrent writer for the user finds no row, and comes back with a new key.
             if (vault := self._stores.database.vault) is not None:
                 await asyncio.to_thread(vault.keys.destroy, tenant_id, user)
+            return {"postgresql": counts, "queue": {"jobs": jobs}}, left
 
-        return await self._erase(values, removed, destroyed)
+        return await self._erase(values, removed)
 
     async def space(self, tenant_id: UUID, user: str, space: str) -> Erased:
         """Remove a space of a user, with what was remembered in it; what all spaces share stays."""
@@ -187,12 +185,9 @@ class WholeErasure:
         return values
 
     async def _erase(
-        self,
-        values: Mapping[str, Any],
-        removed: Callable[[Connection], Awaitable[tuple[Counts, Left]]],
-        last: Callable[[], Awaitable[None]] | None = None,
+        self, values: Mapping[str, Any], removed: Callable[[Connection], Awaitable[tuple[Counts, Left]]]
     ) -> Erased:
         tenant_id = values["tenant_id"]
-        counts, elsewhere, pending = await self._stores.erase(tenant_id, removed, last)
+        counts, elsewhere, pending = await self._stores.erase(tenant_id, removed)
         log.info("erased", tenant_id=str(tenant_id), user_id=str(values["user_id"]), pending=pending, **counts)
         return Erased({**counts, **elsewhere}, pending)

@@ -10,7 +10,6 @@ from datetime import UTC, datetime, timedelta
 from typing import LiteralString
 from uuid import UUID
 
-import procrastinate
 import structlog
 from psycopg.rows import tuple_row
 
@@ -134,10 +133,9 @@ class UpkeepScheduler:
     async def _job(self, job: RunningJob, *, user_id: UUID, **_: UUID) -> None:
         await self.keep_up(job.tenant_id, user_id, datetime.now(UTC))
 
-    async def _round(self, context: procrastinate.JobContext) -> None:
+    async def _round(self) -> None:
         now = datetime.now(UTC)
         days = await self._find_days(now) if self._find_days else 0
         users = await self.find(now)
         if users or days:
             log.info("the night's work is queued", users=users, days=days)
-        await self._jobs.forget_older_runs(ROUND, context)

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from services.platform.outgoing import OutgoingFailed, OutgoingHttp
 from services.text.language import Language, language_of
-from services.tools.places import load_cities, zone_of
+from services.tools.places import zone_of, zones
 from services.tools.tool import QuickMatch, RegisteredTool, ToolServices, service_tool
 
 WITHIN_S = 6.0
@@ -310,7 +310,7 @@ def make_tool(services: ToolServices) -> RegisteredTool | None:
     http, url = services.http, services.weather_url
     if http is None or not url:
         return None
-    load_cities()
+    zones()  # loaded before the first message needs them
 
     @service_tool
     async def get_weather(city: City) -> str:

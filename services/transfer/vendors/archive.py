@@ -1,5 +1,6 @@
 """The file of an export, ZIP or JSON, read record by record and never held as a whole."""
 
+import io
 import re
 import zipfile
 from collections.abc import Callable, Iterator
@@ -122,39 +123,34 @@ class Archive:
             raise InvalidInput("FILE", f"{where}: cannot be unpacked ({_line(error)})") from None
 
 
-class _Counted:
-    """A file that reports what is read, and whose beginning can be inspected."""
+class _Counted(io.RawIOBase):
+    """A file that reports the bytes that are read."""
 
     def __init__(self, source: IO[bytes], read: Callable[[int], None]) -> None:
-        self._source = source
-        self._read = read
-        head = self._source.read(_CHUNK)
-        read(len(head))
-        self.head = head.removeprefix(_BOM)
-        self._ahead = self.head
+        self._source, self._read = source, read
 
-    def read(self, size: int = -1) -> bytes:
-        """As of a file."""
-        if self._ahead and size:
-            if size < 0 or size >= len(self._ahead):
-                found, self._ahead = self._ahead, b""
-            else:
-                found, self._ahead = self._ahead[:size], self._ahead[size:]
-            return found
-        found = self._source.read(size)
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        found = self._source.read(len(buffer))
+        buffer[: len(found)] = found
         self._read(len(found))
-        return found
+        return len(found)
 
 
 def _items(source: _Counted, lists: tuple[str, ...]) -> Iterator[Any]:
-    head = source.head.lstrip(_SPACE)
+    file = io.BufferedReader(source, _CHUNK)
+    if file.peek().startswith(_BOM):
+        file.read(len(_BOM))
+    head = file.peek().lstrip(_SPACE)
     if head.startswith(b"["):
         prefix = "item"
     else:
-        held = next((name for name in lists if f'"{name}"'.encode() in head[:_CHUNK]), None)
+        held = next((name for name in lists if f'"{name}"'.encode() in head), None)
         prefix = f"{held}.item" if held else ""
     # Without a list, records may follow one another as lines.
-    yield from ijson.items(source, prefix, use_float=True, multiple_values=not prefix)
+    yield from ijson.items(file, prefix, use_float=True, multiple_values=not prefix)
 
 
 def _line(error: Exception) -> str:

@@ -15,16 +15,14 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
-from services.errors import InvalidInput
 from services.transfer.report import MOST_ERRORS
 from services.transfer.vendors import chatgpt, readers, records
 from services.transfer.vendors.archive import Archive
 from services.validation import is_id
 
 Vendor = Literal["chatgpt", "claude", "openwebui", "librechat", "mem0"]
-VENDORS: tuple[Vendor, ...] = get_args(Vendor)
 USUAL_USER = "me"
 """The user when neither the caller nor the export names one."""
 
@@ -41,13 +39,8 @@ _READERS: Mapping[Vendor, Callable[[Mapping[str, Any], datetime], records.Record
     "librechat": readers.librechat,
     "mem0": readers.mem0,
 }
-_MEMBERS: Mapping[Vendor, str] = {
-    "chatgpt": r"(^|/)conversations(-\d+)?\.json$",
-    "claude": r"(^|/)conversations(-\d+)?\.json$",
-    "openwebui": r"\.json$",
-    "librechat": r"\.json$",
-    "mem0": r"\.json$",
-}
+_CONVERSATIONS = r"(^|/)conversations(-\d+)?\.json$"
+_MEMBERS: Mapping[Vendor, str] = {"chatgpt": _CONVERSATIONS, "claude": _CONVERSATIONS}
 _LISTS: Mapping[Vendor, tuple[str, ...]] = {"claude": ("conversations",), "mem0": ("results", "memories")}
 
 
@@ -85,7 +78,7 @@ class VendorExport:
             expert: with whom the conversations go on; None = the default one.
         """
         self._vendor = vendor
-        self.archive = Archive(path, members=_MEMBERS[vendor], lists=_LISTS.get(vendor, ()))
+        self.archive = Archive(path, members=_MEMBERS.get(vendor, r"\.json$"), lists=_LISTS.get(vendor, ()))
         self._user = user
         self._expert = {"expert": expert} if expert else {}
 
@@ -173,18 +166,6 @@ def _next(lines: Iterator[bytes]) -> bytes:
         if len(chunk) >= _BYTES_AT_ONCE:
             break
     return bytes(chunk)
-
-
-def vendor_named(name: str) -> Vendor:
-    """The vendor of this name.
-
-    Raises:
-        InvalidInput: there is none.
-    """
-    found = next((vendor for vendor in VENDORS if vendor == name), None)
-    if found is None:
-        raise InvalidInput("--from", f"is none of {', '.join(VENDORS)}")
-    return found
 
 
 def _later(before: datetime, at: datetime | None) -> datetime:

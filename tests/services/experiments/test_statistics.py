@@ -2,12 +2,15 @@
 
 import random
 from collections.abc import Sequence
+from functools import partial
 
 import pytest
 
-from services.experiments.report import NOTHING, Cluster, difference, mean, share, student_t
+from services.experiments.report import NOTHING, Cluster, difference, estimate, student_t
 
 pytestmark = pytest.mark.untraced
+
+mean, share = estimate, partial(estimate, is_share=True)
 
 
 def _single(values: Sequence[float]) -> list[Cluster]:

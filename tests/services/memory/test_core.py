@@ -13,8 +13,8 @@ from services.errors import Conflict, InvalidInput, NotFound
 from services.identity.tenants import DEFAULT_TENANT, Tenants
 from services.memory.blocks import Owner
 from services.memory.content import MAX_SECTION_BYTES, check_values
-from services.memory.items import ItemChange
 from services.memory.operations import Trigger
+from state.memory import ItemChange
 from tests.support.single_changes import change_items
 from tests.support.turns import exchange, new_turn, owner_of
 
@@ -186,7 +186,7 @@ async def test_items_change_in_one_version_of_each_section_and_a_rollback_undoes
     assert [change.old for change in unmatched] == ["pollen"]
     human = {"allergies": ["cats", "dust"], "home": "lives in Bergen"}
     assert await _contents(services, owner) == {"human": human, "notes": {"open": "call the bank"}}
-    assert (await core.for_turn(owner, 3))["human"]["content"] == human
+    assert (await core.for_turn(owner))["human"]["content"] == human
 
     logged = await services.memory.operations.list(DEFAULT_TENANT, "u-1", limit=10)
     assert [(one.type, one.field) for one in logged[:2]] == [

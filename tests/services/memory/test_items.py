@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from services.errors import InvalidInput
-from services.memory.items import ItemChange, apply_changes
+from services.memory.items import apply_changes
+from state.memory import ItemChange
 
 
 def _change(action: Any, field: str, value: Any = None, old: str | None = None) -> ItemChange:

@@ -5,8 +5,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.memory.items import ItemChange, apply_changes
+from services.memory.items import apply_changes
 from services.memory.provenance import taken_back
+from state.memory import ItemChange
 
 FIELDS = ("home", "facts", "other")
 TEXTS = ("tea", "tea with milk", "green tea", "coffee")

@@ -10,6 +10,12 @@ from services.text.questions import states_something
         "我养了一只狗",
         "I'm a vet nurse. What can I cook?",
         "Translate this. My aunt lives in Oslo.",
+        "我妈妈在医院工作呢。",
+        "我还没吃饭呢",
+        "我今天感冒了，但还是去上了瑜伽课。",
+        "作为独生女，我常回家。",
+        "我知道接下来该怎么走了。",
+        "Change of plan, the wedding is at the library.",
     ],
 )
 def test_a_sentence_that_states_something_is_enough(text: str) -> None:
@@ -17,7 +23,17 @@ def test_a_sentence_that_states_something_is_enough(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["What is my dog called?", "Write a poem.", "Thanks!", "好的", "帮我写一首诗", "…"]
+    "text",
+    [
+        "What is my dog called?",
+        "Write a poem.",
+        "Thanks!",
+        "好的",
+        "帮我写一首诗",
+        "告诉我我的狗叫什么。",
+        "我妈妈呢",
+        "…",
+    ],
 )
 def test_questions_orders_and_courtesies_state_nothing(text: str) -> None:
     assert not states_something(text)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from services.errors import InvalidInput
-from services.transfer.vendors.conversion import Conversion, Vendor, VendorExport, vendor_named
+from services.transfer.vendors.conversion import Conversion, Vendor, VendorExport
 from tests.services.transfer.exports import EXPORTS, INSTRUCTION, chatgpt, claude, librechat, openwebui, written
 
 SAID: dict[Vendor, list[tuple[str, str]]] = {
@@ -128,8 +128,6 @@ def test_a_file_of_another_kind_is_named(tmp_path: Path) -> None:
         read(tmp_path / "nothing.zip", "chatgpt")
     with pytest.raises(InvalidInput, match="is it an export of this product"):
         VendorExport("chatgpt", _photos(tmp_path)).archive.size()
-    with pytest.raises(InvalidInput, match="chatgpt, claude, openwebui, librechat, mem0"):
-        vendor_named("copilot")
 
 
 def _photos(folder: Path) -> Path:

@@ -124,7 +124,7 @@ async def test_core_memory_loses_only_what_the_conversation_brought_in(services:
     await know(services, owner, "human", {"allergies": ["cats"], "boat": "kayak"}, _by_model(doomed))
     await know(services, owner, "human", {"city": "Kiel"}, _by_model(other))
     await know(services, owner, "plans", {"next": "Elba"}, _by_model(doomed))
-    before = await core.for_turn(owner, None)
+    before = await core.for_turn(owner)
     await _erase(services, doomed)
     [block] = await core.read(owner)
     assert (block.section, block.content) == ("human", {"allergies": ["peanuts"], "city": "Kiel"})
@@ -132,7 +132,7 @@ async def test_core_memory_loses_only_what_the_conversation_brought_in(services:
     history = await core.history(owner, "human", limit=10)
     operations = await services.memory.operations.list(DEFAULT_TENANT, "u-1", limit=20)
     assert "cats" not in str([history, operations])
-    assert (await core.for_turn(owner, 1))["human"]["content"] == block.content
+    assert (await core.for_turn(owner))["human"]["content"] == block.content
     rolled = await core.rollback(owner, "human", 1, Trigger("user"))
     assert rolled.content == {"allergies": ["peanuts"]}
 

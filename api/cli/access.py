@@ -1,4 +1,4 @@
-"""`anamnesis keys`: create, list and revoke API keys."""
+"""`anamnesis tenants` and `anamnesis keys`: tenants, and the API keys of their callers."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -7,7 +7,6 @@ from uuid import UUID
 import typer
 
 from api.cli.shell import AsJson, Named, command_group, print_json, print_table, run
-from api.cli.tenants import named, named_or_all
 from services.engines import open_database
 from services.errors import NotFound
 from services.identity.api_keys import ApiKey, ApiKeys
@@ -15,7 +14,63 @@ from services.identity.caller import SCOPES, known_scopes
 from services.identity.tenants import Tenant, Tenants
 from services.platform.settings import Settings
 
-app = command_group("Create, list and revoke API keys.")
+tenants_app = command_group("Create and list tenants.")
+
+
+@tenants_app.command(name="create")
+def create_tenant(name: Annotated[str, typer.Argument(help="1 to 128 of letters, digits and ._:@-")]) -> None:
+    """Create a tenant: its users, conversations and keys are invisible to other tenants.
+
+    Example: `anamnesis tenants create web-shop`
+    """
+
+    async def work(settings: Settings) -> Tenant:
+        async with open_database(settings) as database:
+            return await Tenants(database).create(name)
+
+    tenant = run(work)
+    typer.echo(f"Created the tenant {tenant.name} with the id {tenant.id}.")
+
+
+@tenants_app.command(name="list")
+def list_tenants(as_json: AsJson = False) -> None:
+    """List all tenants.
+
+    Example: `anamnesis tenants list --json`
+    """
+
+    async def work(settings: Settings) -> Sequence[Tenant]:
+        async with open_database(settings) as database:
+            return await Tenants(database).list()
+
+    found = run(work)
+    if as_json:
+        print_json(found)
+    else:
+        print_table({"id": "id", "name": "name", "created_at": "created"}, found)
+
+
+async def named(tenants: Tenants, name: str) -> Tenant:
+    """The tenant of this name or id.
+
+    Raises:
+        NotFound: there is none.
+    """
+    if (found := await tenants.by_name_or_id(name)) is None:
+        raise NotFound(f"There is no tenant {name}; see: anamnesis tenants list")
+    return found
+
+
+async def named_or_all(tenants: Tenants, name: str | None) -> Sequence[Tenant]:
+    """Return the named tenant; without a name, all.
+
+    Raises:
+        NotFound: there is none of this name.
+    """
+    return [await named(tenants, name)] if name else await tenants.list()
+
+
+keys_app = command_group("Create, list and revoke API keys.")
 
 _USUAL = [scope for scope in SCOPES if scope != "admin"]
 _COLUMNS = {
@@ -29,8 +84,8 @@ _COLUMNS = {
 }
 
 
-@app.command()
-def create(
+@keys_app.command(name="create")
+def create_key(
     name: Annotated[str, typer.Option(help="What the key is for, as a note for people.")],
     tenant: Named = None,
     scope: Annotated[
@@ -78,8 +133,8 @@ def create(
     typer.echo(f"Key {record.id} of the tenant {owner.name} ({may}). It is not shown again.", err=True)
 
 
-@app.command(name="list")
-def list_(tenant: Named = None, as_json: AsJson = False) -> None:
+@keys_app.command(name="list")
+def list_keys(tenant: Named = None, as_json: AsJson = False) -> None:
     """List the keys of all tenants or of one, including revoked ones.
 
     Example: `anamnesis keys list --tenant default --json`
@@ -98,8 +153,8 @@ def list_(tenant: Named = None, as_json: AsJson = False) -> None:
         print_table(_COLUMNS, found)
 
 
-@app.command()
-def revoke(
+@keys_app.command(name="revoke")
+def revoke_key(
     key_id: Annotated[UUID, typer.Argument(metavar="ID", help="The key's id, as `keys list` shows it.")],
 ) -> None:
     """Revoke a key at once, in every process.
