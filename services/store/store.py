@@ -25,6 +25,16 @@ from services.platform.patience import beside_the_loop
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
 from services.store import sql
+from services.store.matching import (
+    Held,
+    HeldVectors,
+    check_filter,
+    checked_paths,
+    fits,
+    packed,
+    shared_terms,
+    texts_of,
+)
 from services.store.model import (
     LONGEST_TTL,
     Get,
@@ -40,16 +50,6 @@ from services.store.model import (
     is_listed,
     joined,
     parted,
-)
-from services.store.ranking import (
-    Held,
-    HeldVectors,
-    check_filter,
-    checked_paths,
-    fits,
-    packed,
-    shared_terms,
-    texts_of,
 )
 
 MOST_SEARCHED = 20_000

@@ -26,8 +26,8 @@ from pydantic_core import PydanticCustomError, from_json
 from services.conversations.values import MAX_IMAGES, Id, Image, Locale, Name, SpaceName, Text, TimeZone
 from services.errors import InvalidInput
 from services.memory.items import values_of
+from services.store.matching import checked_paths
 from services.store.model import LONGEST_TTL, checked_key, content_of, joined
-from services.store.ranking import checked_paths
 from services.text.secrets import Secrets
 from services.time_reference.local_days import time_zone
 from services.validation import accepted_fields, no_nul, plain_reason, strict_json
