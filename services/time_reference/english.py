@@ -33,17 +33,17 @@ from services.time_reference.phrases import DAY_NUMBERS, Found, Phrase, Span, Un
 from services.time_reference.steps import day_of_month
 
 _BEGINNING = (
-    rf"(?:{MONTH}|{WEEKDAY}|{SEASON}|{ONE_UNIT}|{WHICH}|[qh][1-4]\b|['’]\d|{ORDINAL}|{NUMBER}|\w+ties\b"
-    rf"|(?:{'|'.join(DAY_WORDS)})s?\b|(?:in|within|just|a|half)\s+(?={COUNT}|the|next|few|several|{UNIT})"
-    rf"|an?\s+(?={UNIT}|couple)|(?:couple|few|several|some)\s|(?:early|mid|late)[\s-]"
-    r"|(?:beginning|start|middle|end)\s+of\b|(?:weekend|rest|remaining|remainder|earlier|later)\b)"
+    rf"(?:{MONTH}|{WEEKDAY}|{SEASON}|{ONE_UNIT}|{WHICH}|[qh][1-4]\b|['’]\d|{ORDINAL}|{NUMBER}|[a-z]{{3,6}}ties\b"
+    rf"|(?:{'|'.join(DAY_WORDS)})s?\b|(?:in|within|just|a|half)\s{{1,9}}(?={COUNT}|the|next|few|several|{UNIT})"
+    rf"|an?\s{{1,9}}(?={UNIT}|couple)|(?:couple|few|several|some)\s|(?:early|mid|late)[\s-]"
+    r"|(?:beginning|start|middle|end)\s{1,9}of\b|(?:weekend|rest|remaining|remainder|earlier|later)\b)"
 )
-_BEGINS = re.compile(rf"(?<![a-z\d])(?:(?:from|between|since)\b|(?:the\s+)?{_BEGINNING}|\d)", re.ASCII)
-_OPENING = re.compile(r"(?:(from|between|since)\s+)?", re.ASCII)
-_AND = re.compile(rf"{TO}|\s+and\s+", re.ASCII)
+_BEGINS = re.compile(rf"(?<![a-z\d])(?:(?:from|between|since)\b|(?:the\s{{1,9}})?{_BEGINNING}|\d)", re.ASCII)
+_OPENING = re.compile(r"(?:(from|between|since)\s{1,9})?", re.ASCII)
+_AND = re.compile(rf"{TO}|\s{{1,9}}and\s{{1,9}}", re.ASCII)
 _TO = re.compile(TO, re.ASCII)
 _NOW = re.compile(r"(?:now|date)\b", re.ASCII)
-_BARE = re.compile(rf"(?P<year>{YEAR})|(?:the\s+)?(?P<day>{DAY})(?!:)", re.ASCII)
+_BARE = re.compile(rf"(?P<year>{YEAR})|(?:the\s{{1,9}})?(?P<day>{DAY})(?!:)", re.ASCII)
 
 
 def found_in(text: str, today: date) -> list[Found]:

@@ -33,23 +33,23 @@ from services.time_reference.phrases import (
 
 _YEARS_THAT_STAND_ALONE = range(1900, 2101)
 _DECADES = ("twenties", "thirties", "forties", "fifties", "sixties", "seventies", "eighties", "nineties")
-_ITS_YEAR = rf"(?:,|\s+of\b|\s+in\b){{0,2}}\s*(?P<year>{YEAR})"
-_SHORT_YEAR = r"\s*(?:(?:of\s+['’]?|['’])(?=\d)|{})(?P<short>\d\d)(?![\d%]|[:.,/]\d)"
+_ITS_YEAR = rf"(?:,|\s{{1,9}}of\b|\s{{1,9}}in\b){{0,2}}\s{{0,9}}(?P<year>{YEAR})"
+_SHORT_YEAR = r"\s{{0,9}}(?:(?:of\s{{1,9}}['’]?|['’])(?=\d)|{})(?P<short>\d\d)(?![\d%]|[:.,/]\d)"
 _YEAR_AFTER = f"(?:{_ITS_YEAR}|{_SHORT_YEAR.format('(?!)')})?"
 _YEAR_AFTER_MONTH = f"(?:{_ITS_YEAR}|{_SHORT_YEAR.format('(?=3[2-9]|[4-9])')})?"
 _ORDINAL = re.compile(ORDINAL)
-_BETWEEN_NAMES = re.compile(rf"(?:{MONTH}|{WEEKDAY}){TO}$|\bbetween\s+\w+\s+and\s+$", re.ASCII)
+_BETWEEN_NAMES = re.compile(rf"(?:{MONTH}|{WEEKDAY}){TO}$|\bbetween\s{{1,9}}\w+\s{{1,9}}and\s{{1,9}}$", re.ASCII)
 _NAME_FOLLOWS = re.compile(
-    rf"{TO}(?:{MONTH}|{WEEKDAY})|\s+(?:(?:of|in|the)\s+){{0,3}}{WHICH}\s+(?:year|yr)\b", re.ASCII
+    rf"{TO}(?:{MONTH}|{WEEKDAY})|\s{{1,9}}(?:(?:of|in|the)\s{{1,9}}){{0,3}}{WHICH}\s{{1,9}}(?:year|yr)\b", re.ASCII
 )
 _ASKS_FOR_A_YEAR = re.compile(
-    r"\b(?:in|since|during|year|until|till|before|after|from|by|between|(?:year|end|start)\s+of)\s+$"
+    r"\b(?:in|since|during|year|until|till|before|after|from|by|between|(?:year|end|start)\s{1,9}of)\s{1,9}$"
 )
-_COUNTED = re.compile(r"\s+(?!(?:was|is|has|as|this|us|s|does|yes)\b)[a-z]*s\b", re.ASCII)
-_NAMES = re.compile(r"\b(?:last|next|this)\s+$", re.ASCII)
-_REPEATS = re.compile(r"\b(?:every|each)\s+$", re.ASCII)
+_COUNTED = re.compile(r"\s{1,9}(?!(?:was|is|has|as|this|us|s|does|yes)\b)[a-z]*s\b", re.ASCII)
+_NAMES = re.compile(r"\b(?:last|next|this)\s{1,9}$", re.ASCII)
+_REPEATS = re.compile(r"\b(?:every|each)\s{1,9}$", re.ASCII)
 _YEAR_FOLLOWS = re.compile(f"{TO}{YEAR}", re.ASCII)
-_DAY_FOLLOWS = re.compile(rf"\s*{DAY}", re.ASCII)
+_DAY_FOLLOWS = re.compile(rf"\s{{0,9}}{DAY}", re.ASCII)
 
 
 def _is_an_end(said: Said) -> bool:
@@ -95,7 +95,7 @@ reads("other", rf"h(?P<number>[12])(?:[\s,-]|\bof\b|\bin\b){{0,4}}(?P<year>{YEAR
 @reads(
     "month",
     rf"(?P<month>{MONTH})(?:\.?[\s,/-]{{0,2}}| the )(?!{YEAR})(?P<day>{DAY})"
-    rf"(?:(?:{TO}(?:the )?| and the )(?P<last>{DAY})(?!\s*[/:]| {MONTH}))?{_YEAR_AFTER}",
+    rf"(?:(?:{TO}(?:the )?| and the )(?P<last>{DAY})(?!\s{{0,9}}[/:]| {MONTH}))?{_YEAR_AFTER}",
 )
 def _month_first(said: Said) -> Reading | None:
     """May 3rd, 2023; May 3-5; but not "I may 3 times"."""
@@ -133,7 +133,7 @@ def _month_alone(said: Said) -> Phrase | None:
 @reads(
     "weekday",
     rf"(?P<weekday>{WEEKDAY})(?P<the>(?:[\s.,]|\bthe\b){{1,4}})(?P<day>{DAY})"
-    rf"(?!{TO}|[\s./-]*(?:of )?{MONTH})(?P<end>\s*(?:[.?!]|\Z))?",
+    rf"(?!{TO}|[\s./-]*(?:of )?{MONTH})(?P<end>\s{{0,9}}(?:[.?!]|\Z))?",
 )
 def _weekday_the_nth(said: Said) -> Reading | None:
     """Friday the 15th, Fri 15; not Friday 3-5, which are hours."""
@@ -167,8 +167,8 @@ def _weekday_alone(said: Said) -> Phrase | None:
 
 @reads(
     "number",
-    rf"(?P<day>{DAY})(?=(?P<end>\s*(?:[.?!,]|\Z))|\s*[;:)–-]| (?:and|or|to|at|in|with|about|for|from|of|through"
-    r"|until|till|if|we|i|you|did|was|is|what|when|please|morning|afternoon|evening|night|noon)\b)",
+    rf"(?P<day>{DAY})(?=(?P<end>\s{{0,9}}(?:[.?!,]|\Z))|\s{{0,9}}[;:)–-]| (?:and|or|to|at|in|with|about|for|from"
+    r"|of|through|until|till|if|we|i|you|did|was|is|what|when|please|morning|afternoon|evening|night|noon)\b)",
 )
 def _the_nth(said: Said) -> Phrase | None:
     """The 4th, the twenty-second: a day of a month if nothing else can be meant, as with the 4th floor."""
@@ -192,7 +192,7 @@ def _short_decade(said: Said) -> Phrase | None:
     tens = int(said["tens"]) if said["tens"] else 20 + 10 * _DECADES.index(said["name"])
     if said["century"]:
         return _decade(1900 + tens)
-    if not re.search(r"(?:\b(?:the|in|early|mid|late)\s+|-\s?)['’]?$", said.before):
+    if not re.search(r"(?:\b(?:the|in|early|mid|late)\s{1,9}|-\s?)['’]?$", said.before):
         return None
     return _decade(full_year(tens, said.today))
 
@@ -221,7 +221,7 @@ def _year_alone(said: Said) -> Phrase | None:
 @reads("season", rf"(?P<season>{SEASON})(?:(?:,|\s|\bof\b|\bin\b){{1,4}}(?P<year>{YEAR}))?")
 def _season(said: Said) -> Phrase | None:
     """Summer 2019, in the summer (of 2019)."""
-    asked = re.search(r"\b(?:in|during|since|(?:in|during|over)\s+the)\s+$", said.before)
+    asked = re.search(r"\b(?:in|during|since|(?:in|during|over)\s{1,9}the)\s{1,9}$", said.before)
     if said["year"] or asked or said.follows(_NAME_FOLLOWS):
         return _in_its_year(said, said.season)
     return None

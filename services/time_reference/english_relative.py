@@ -32,20 +32,20 @@ _PARTS: dict[str, Part] = {
     **{"early": "early", "beginning": "early", "start": "early", "mid": "middle", "middle": "middle"},
     **{"late": "late", "end": "late"},
 }
-_HALF = r"\s+and\s+(?:a|one)\s+half"
+_HALF = r"\s{1,9}and\s{1,9}(?:a|one)\s{1,9}half"
 _AMOUNT = re.compile(
-    rf"(?:(?P<half>half\s+an?)\s+|(?P<count>{COUNT})(?P<and>{_HALF})?\s*)(?P<unit>{UNIT})(?P<also>{_HALF})?",
+    rf"(?:(?P<half>half\s{{1,9}}an?)\s{{1,9}}|(?P<count>{COUNT})(?P<and>{_HALF})?\s{{0,9}})(?P<unit>{UNIT})(?P<also>{_HALF})?",
     re.ASCII,
 )
 _ONE_AMOUNT = re.sub(r"\?P<\w+>", "?:", _AMOUNT.pattern)
-_AMOUNTS = rf"(?P<amounts>(?:{_ONE_AMOUNT})(?:(?:\s*,|\s+and)*\s*(?:{_ONE_AMOUNT})){{0,3}})"
+_AMOUNTS = rf"(?P<amounts>(?:{_ONE_AMOUNT})(?:(?:\s{{0,9}},|\s{{1,9}}and)*\s{{0,9}}(?:{_ONE_AMOUNT})){{0,3}})"
 _WHICH = rf"(?:this (?=last|past|previous|prior|preceding|coming))?(?P<which>{WHICH})"
-_ROLLS = re.compile(r"\b(?:in|over|within|during|for)\s+the\s+$", re.ASCII)
-_OPENS = re.compile(r"(?:(?:of|in|the|my|around)\s+){0,6}", re.ASCII)
-_RUNNING = re.compile(rf"(?P<unit>{ONE_UNIT})(?!\s+(?:of\b|before\b|\d))", re.ASCII)
+_ROLLS = re.compile(r"\b(?:in|over|within|during|for)\s{1,9}the\s{1,9}$", re.ASCII)
+_OPENS = re.compile(r"(?:(?:of|in|the|my|around)\s{1,9}){0,6}", re.ASCII)
+_RUNNING = re.compile(rf"(?P<unit>{ONE_UNIT})(?!\s{{1,9}}(?:of\b|before\b|\d))", re.ASCII)
 _BARE = re.compile(rf"(?P<year>{YEAR})|(?P<month>{MONTH})", re.ASCII)
 _YEAR = re.compile(YEAR, re.ASCII)
-_ENDS = re.compile(r"\s*(?:[.?!]|\Z)", re.ASCII)
+_ENDS = re.compile(r"\s{0,9}(?:[.?!]|\Z)", re.ASCII)
 
 
 def _inner(said: Said) -> Reading | None:
@@ -217,7 +217,7 @@ def _shifted_season(said: Said) -> Phrase | None:
     return Phrase(span) if span else None
 
 
-@reads("unit", rf"(?P<unit>{ONE_UNIT}) (?P<way>before|after)\b(?: (?P<other>last|next)\b(?! {UNIT}))?\s*")
+@reads("unit", rf"(?P<unit>{ONE_UNIT}) (?P<way>before|after)\b(?: (?P<other>last|next)\b(?! {UNIT}))?\s{{0,9}}")
 def _day_before(said: Said) -> Phrase | Reading | None:
     """The day before yesterday, the week before last, the day after tomorrow, the day before."""
     of_unit, sign = said.unit, -1 if said["way"] == "before" else 1

@@ -57,19 +57,21 @@ YEAR = (
     rf"(?:{_BEFORE_A_FIGURE}(?:1[5-9]|2[01])\d\d{_AFTER_A_FIGURE}|two\sthousand(?:(?:\sand)?\s{_SPELT})?"
     rf"|(?:eighteen|nineteen|twenty)\s(?=ten|elev|twelve|\w+teen|\w+ty){_SPELT})"
 )
-TO = r"(?:\s*(?:(?:to|until|till|through|thru)\b|[-–—~])\s*)"
+TO = r"(?:\s{0,9}(?:(?:to|until|till|through|thru)\b|[-–—~])\s{0,9})"
 CLOCK_WORD = r"(?:morning|afternoon|evening|night|noon|midday|midnight|lunchtime)\b"
 DAY_WORDS = {
     **{"today": 0, "tonight": 0, "yesterday": -1, "yday": -1, "tomorrow": 1, "tmrw": 1, "tmr": 1},
 }
-_CLOCK = re.compile(rf"(?:\s+{CLOCK_WORD})?", re.ASCII)
+_CLOCK = re.compile(rf"(?:\s{{1,9}}{CLOCK_WORD})?", re.ASCII)
 _ASKING = re.compile(
-    r"\b(?:in|on|during|since|from|between|by|until|till|of|through|before|after)\s+(?:the\s+)?$|^$",
+    r"\b(?:in|on|during|since|from|between|by|until|till|of|through|before|after)\s{1,9}(?:the\s{1,9})?$|^$",
     re.ASCII,
 )
 _LOOK_BACK = 24
-_THE = re.compile(r"(?:the\s+)?", re.ASCII)
-_OF_WHICH = re.compile(rf"(?:\s+(?:of|in|the)){{0,3}}\s+(?P<which>{WHICH})\s+(?P<unit>{ONE_UNIT})", re.ASCII)
+_THE = re.compile(r"(?:the\s{1,9})?", re.ASCII)
+_OF_WHICH = re.compile(
+    rf"(?:\s{{1,9}}(?:of|in|the)){{0,3}}\s{{1,9}}(?P<which>{WHICH})\s{{1,9}}(?P<unit>{ONE_UNIT})", re.ASCII
+)
 _IN_IT = re.compile(r"(?:['’]s\b|[\s-]|\b(?:on|in|the)\b){1,6}", re.ASCII)
 _HOLDING = frozenset({Unit.WEEK, Unit.MONTH, Unit.YEAR})
 _FIGURES = frozenset("0123456789qh")

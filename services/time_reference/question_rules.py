@@ -48,13 +48,14 @@ _ENGLISH = one_of(
     "something, chats?, conversations?, discussions?, talks?, sessions?, any, on, in, during, from, at, for, 's?",
     "again, together, then, if, anyway",
 )
-_PLAIN = re.compile(
-    rf"(?=.*(?:{_TALK}))(?:{TIME}|[\s,.!?:;。…~-]|{_CHINESE}|(?<![a-z]){_ENGLISH}(?![a-z]))++", re.DOTALL
-)
+_OF_TALK = re.compile(_TALK)
+_PLAIN = re.compile(rf"(?>(?:{TIME}|[\s,.!?:;。…~-]|{_CHINESE}|(?<![a-z]){_ENGLISH}(?![a-z]))+)")
 _LONGEST = 120
 """Characters of a plain question, courtesies included."""
 
 
 def is_plain(marked: str) -> bool:
     """Whether a message, in lower case and its times replaced by marks, asks only what was talked about then."""
-    return len(marked) <= _LONGEST and _PLAIN.fullmatch(marked) is not None
+    if len(marked) > _LONGEST or not _OF_TALK.search(marked):
+        return False
+    return _PLAIN.fullmatch(marked) is not None
