@@ -59,7 +59,7 @@ class TurnLog:
     """
 
     def __init__(self, turn_id: UUID | None = None, on_append: Callable[["TurnLog"], None] | None = None) -> None:
-        """Take the turn, if its events are copied, and what is told of each event."""
+        """Create an empty log; `turn_id` is given if its events are copied, `on_append` is called after each."""
         self.turn_id = turn_id
         self._events: list[TurnEvent] = []
         self._readers: set[asyncio.Event] = set()

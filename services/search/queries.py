@@ -1,4 +1,4 @@
-"""The queries of a message (its text, the talk it continues, its sentences), and what an encoder tells of it.
+"""The queries of a message (its text, the talk it continues, its sentences), and what heads say about it.
 
 An encoder puts a message beside what sounds like it, a question beside questions. Somebody who asks where to eat
 does not say that they eat no meat: `matching`, which `training/matching.py` learned, turns a message towards what

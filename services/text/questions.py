@@ -107,19 +107,6 @@ _ORDER = re.compile(
     r"|(?:[把将用以按从在对为向就].{1,40}?|给[^,，。]{1,12}?|重新|详细|简要|简单|分别|逐步|一步步)?"
     rf"{_CHINESE_ORDER}))"
 )
-_QUESTION = re.compile(
-    rf"\A(?:{_POLITE_ENGLISH}(?:(?:what|which|who|whose|when|where)"
-    r"(?:'s| (?:is|are|was|were|does|do|did|can|could|would|will|should|kind|type|makes?|causes?))"
-    r"|how (?:to|do|does|did|can|could|many|much|long|far|often|old|should)"
-    r"|why (?:is|are|do|does|did|was|were)|is there|are there)\b"
-    rf"|{_POLITE_CHINESE}(?:什么是|什么叫|何为|为什么|为何|如何|怎样|怎么才能|哪[些个位家种里年]|多少"
-    r"|几[个种年月点]|谁[是在的]|是否|有没有|有哪些))"
-)
-_QUESTION_AT_ITS_END = re.compile(
-    r"(?:是什么|是谁|有哪些|有什么(?!用)|是多少|的区别|的原因|的含义|的意思|的作用|的方法|什么意思"
-    r"|怎么[读写念拼说做用治选买煮洗]|几画|[反近同]义词|造句|成语|作者|导演|歌词|哪[些个位家种里年]|多少|是否"
-    r"|还是.{1,20})[吗呢?？。]*\s*$"
-)
 _TELL = re.compile(
     rf"\A(?:{_POLITE_ENGLISH}"
     r"(?:(?:tell|remind|show|read) (?:me|us)|(?:list|explain|describe|look up|summari[sz]e|recap)\b)"
@@ -216,9 +203,8 @@ def asks_for_work(sentence: str) -> bool:
 
 
 def asks_to_be_told(sentence: str) -> bool:
-    """Tell whether a folded sentence asks for something that is known or written, and so states nothing."""
-    forms = (_TELL.match, _QUESTION.match, _QUESTION_AT_ITS_END.search)
-    return any(form(sentence) for form in forms)
+    """Tell whether a folded sentence begins as an order to tell or show something (tell me …, 告诉我…)."""
+    return _TELL.match(sentence) is not None
 
 
 _MOST_CHARACTERS = 2_000
@@ -241,7 +227,7 @@ def _states_something(text: str) -> bool:
             continue
         folded = simplified_text(said).replace("’", "'")
         ordered = _PLAIN_ORDER.match(folded) and not is_about_oneself(said, language)
-        if not ordered and not _TELL.match(folded):
+        if not ordered and not asks_to_be_told(folded):
             return True
     return False
 
