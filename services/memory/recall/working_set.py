@@ -187,11 +187,6 @@ class WorkingSet(UnitArrays):
         """When each unit was said, in seconds since 1970."""
         return self._column("said_at")
 
-    def said_between(self, places: Places, since: datetime, until: datetime) -> Mask:
-        """Return which of the units at the places were said in a period; `until` is exclusive."""
-        said_at = self._column("said_at")[places]
-        return (said_at >= since.timestamp()) & (said_at < until.timestamp())
-
     def has_elsewhere(self, conversation_id: UUID, before: datetime | None) -> bool:
         """Whether anything of another conversation is embedded, or of this one before that time."""
         here = self._column("conversation") == self.conversations.get(conversation_id, -1)
