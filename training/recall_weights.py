@@ -25,7 +25,7 @@ from services.llm.builtin_embeddings import NAME, BuiltinEncoder
 from services.memory.recall.unit_arrays import ASKS, BY_ASSISTANT, STATES_NOTHING, KeptUnit, UnitContent
 from services.memory.recall.working_set import WorkingSet
 from services.search.queries import Heads, MessageKind, Query, Utterance, make_query
-from services.search.ranking import FEATURES, SHOWN, Mask, Values, kind_of, score, shown_features, sought
+from services.search.ranking import FEATURES, SHOWN, Mask, Values, Vectors, kind_of, score, shown_features, sought
 from services.text.language import language_of
 from services.text.questions import asks, states_something
 from services.text.tokenizer import indexed_text, terms
@@ -77,7 +77,7 @@ class Asked:
     source: str
     units: WorkingSet
     query: Query
-    vectors: list[list[float]]
+    vectors: Vectors
     mask: Mask
     relevant: frozenset[int]
     then: Mask | None = None

@@ -65,7 +65,10 @@ async def test_a_time_that_is_named_is_preferred_and_hides_nothing(remembering: 
 
 async def test_only_a_day_that_is_named_shows_what_is_unlikely(remembering: Services) -> None:
     asked = await _tell(remembering)
-    day, month = f"{asked.now.year}年{asked.now.month}月{asked.now.day}日", f"{asked.now.year}年{asked.now.month}月"
+    day, month = (
+        f"{asked.now.year}年{asked.now.month}月{asked.now.day}日",
+        f"{asked.now.year}年{asked.now.month}月",
+    )
     on_it, in_it = [
         (await remembering.memory.recall.for_turn(given(asked, message=f"{when}我去哪里了？"))).floor.then
         for when in (day, month)
