@@ -32,7 +32,8 @@ _BETWEEN = 4
 """Texts that the built-in encoder takes before the event loop goes on; a thread beside a busy loop starves."""
 _OF_TURNS = 128
 """Texts of a call up to which they come from turns and not from an import."""
-_MOMENT_S = 0.001
+_MOMENT_S, _LONGEST_S = 0.001, 0.03
+"""Seconds for which texts are collected: of a busy event loop, until its other turns have got as far."""
 _CHARACTERS_AT_ONCE = 600
 """Characters after which the event loop goes on."""
 
@@ -40,21 +41,36 @@ _CHARACTERS_AT_ONCE = 600
 class EmbeddingBatch:
     """Collects texts for a moment: the encoder's twelve megabytes of weights are then read once for all of them.
 
-    For one short text alone, reading them takes half of its time.
+    For one short text alone, reading them takes half of its time. While the event loop is busy, which shows in late
+    timers, other turns go on first: most are about to bring texts.
     """
 
     def __init__(self, encode: Callable[[list[str]], Sequence[Any]]) -> None:
         """Take what makes a vector of each text."""
         self._encode = encode
         self._waiting: deque[tuple[str, asyncio.Future[Any]]] = deque()
+        self._collecting = False
 
     async def of(self, texts: Sequence[str]) -> list[Any]:
         """Return a vector for each text; raises what the encoder raises."""
         loop = asyncio.get_running_loop()
         found: list[asyncio.Future[Any]] = [loop.create_future() for _ in texts]
         self._waiting.extend(zip(texts, found, strict=True))
-        loop.call_later(_MOMENT_S, self._embed_waiting)
+        if not self._collecting:
+            self._collecting = True
+            self._wait(loop, loop.time() + _LONGEST_S)
         return [await found[0]] if len(found) == 1 else await asyncio.gather(*found)
+
+    def _wait(self, loop: asyncio.AbstractEventLoop, most: float) -> None:
+        loop.call_later(_MOMENT_S, self._look, loop, loop.time() + 2 * _MOMENT_S, most)
+
+    def _look(self, loop: asyncio.AbstractEventLoop, late: float, most: float) -> None:
+        characters = sum(len(text) for text, _ in self._waiting)
+        if late < loop.time() < most and characters < _CHARACTERS_AT_ONCE:
+            self._wait(loop, most)
+        else:
+            self._collecting = False
+            self._embed_waiting()
 
     def _embed_waiting(self) -> None:
         taken: list[tuple[str, asyncio.Future[Any]]] = []
