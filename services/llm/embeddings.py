@@ -41,35 +41,33 @@ _CHARACTERS_AT_ONCE = 600
 class EmbeddingBatch:
     """Collects texts for a moment: the encoder's twelve megabytes of weights are then read once for all of them.
 
-    For one short text alone, reading them takes half of its time. While the event loop is busy, which shows in late
-    timers, other turns go on first: most are about to bring texts.
+    For one short text alone, reading them takes half of its time. While the event loop is busy, as late timers
+    tell, other turns go on first: most are about to bring texts.
     """
 
     def __init__(self, encode: Callable[[list[str]], Sequence[Any]]) -> None:
         """Take what makes a vector of each text."""
         self._encode = encode
         self._waiting: deque[tuple[str, asyncio.Future[Any]]] = deque()
-        self._collecting = False
 
     async def of(self, texts: Sequence[str]) -> list[Any]:
         """Return a vector for each text; raises what the encoder raises."""
         loop = asyncio.get_running_loop()
         found: list[asyncio.Future[Any]] = [loop.create_future() for _ in texts]
+        if not self._waiting:
+            self._collect(loop.time() + _LONGEST_S)
         self._waiting.extend(zip(texts, found, strict=True))
-        if not self._collecting:
-            self._collecting = True
-            self._wait(loop, loop.time() + _LONGEST_S)
         return [await found[0]] if len(found) == 1 else await asyncio.gather(*found)
 
-    def _wait(self, loop: asyncio.AbstractEventLoop, most: float) -> None:
-        loop.call_later(_MOMENT_S, self._look, loop, loop.time() + 2 * _MOMENT_S, most)
+    def _collect(self, until: float) -> None:
+        loop = asyncio.get_running_loop()
+        loop.call_later(_MOMENT_S, self._look, loop.time() + 2 * _MOMENT_S, until)
 
-    def _look(self, loop: asyncio.AbstractEventLoop, late: float, most: float) -> None:
-        characters = sum(len(text) for text, _ in self._waiting)
-        if late < loop.time() < most and characters < _CHARACTERS_AT_ONCE:
-            self._wait(loop, most)
+    def _look(self, late: float, until: float) -> None:
+        few = sum(len(text) for text, _ in self._waiting) < _CHARACTERS_AT_ONCE
+        if few and late < asyncio.get_running_loop().time() < until:
+            self._collect(until)
         else:
-            self._collecting = False
             self._embed_waiting()
 
     def _embed_waiting(self) -> None:
