@@ -114,7 +114,9 @@ class WorkingSet(UnitArrays):
         weights = np.minimum(weights[:, : len(index)], 2) * np.log(1 + (size - held + 0.5) / (held + 0.5))
         scores = np.zeros((len(rows), len(self._columns)))
         if index:
-            places, at, counts = self._postings.of(numbers, self._terms, self._counts.values, len(self._names))
+            places, at, counts = self._postings.of(
+                numbers, self._terms, self._counts.values, len(self._vocabulary)
+            )
             matched = counts * (BM25_K1 + 1)
             matched /= counts + self._dampening[places]
             for score, weight in zip(scores, weights, strict=True):
