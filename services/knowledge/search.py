@@ -213,7 +213,7 @@ class KnowledgeSearch:
             likely = probabilities(
                 words, candidates, floor, sought, asks_documents=asks_documents, by_words=by_words
             )
-            return shown(candidates, likely, with_head=heads is not None)[:limit]
+            return shown(candidates, likely)[:limit]
 
         best = await beside_the_loop(
             ranked, characters=len(question) + sum(len(one.terms) for one in read.values()), most=_LONG
