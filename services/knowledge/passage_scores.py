@@ -1,5 +1,4 @@
-"""How likely a passage answers a message: by its cosine, the words in common, what the message is like, and a
-keyword's prior."""
+"""How likely a passage answers a message: by its cosine, the words in common, and what the message is like."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -23,15 +22,15 @@ class _Weights:
 
 # Learned on the messages of several sets of bases, half of which need none; of each set with a head that was learned
 # without it: it is surer of messages that it knows.
-_WITH_HEAD, _HEAD = _Weights(meaning=12.6, words=11.6, constant=0.33), 1.08
+_WITH_HEAD, _HEAD = _Weights(meaning=13.2, words=12.8, constant=0.48), 1.13
 _WITHOUT = _Weights(meaning=14.3, words=9.4, constant=2.7)
 _WORDS_ALONE, _CONSTANT_ALONE = 17.4, -3.45
 _TELLS, _ORDERS, _IN_GENERAL = -1.0, -4.7, -0.7
 """What it adds that the message asks nothing, and beside that orders work; or that it asks in general."""
 _OF_ONESELF, _TELLS_OF_ONESELF = -0.3, -1.0
 """What it adds that the message speaks of the user's own affairs, and beside that asks nothing."""
-NAMED, KEYWORD = 1.8, 0.5
-"""What it adds that the caller named the base, or the message has a keyword of it."""
+NAMED = 1.8
+"""What it adds that the caller named the base."""
 _FLOOR = 0.5
 """Probability from which the best passage is shown."""
 _CLOSE = 0.06
@@ -48,9 +47,10 @@ class Candidate:
     """A passage that a search found.
 
     Attributes:
+        terms: Of its text, and the keywords of its base.
         cosine: Of its embedding; None where it was not found by meaning.
         waiting: Whether the index has it not yet.
-        prior: What its base adds: `NAMED`, `KEYWORD` or nothing.
+        prior: What its base adds: `NAMED` or nothing.
     """
 
     chunk_id: UUID
