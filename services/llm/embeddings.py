@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import structlog
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from opentelemetry.trace import SpanKind
 
 from services.errors import Unavailable
@@ -16,6 +16,7 @@ from services.platform import span_names as names
 from services.platform.patience import CircuitBreaker
 from services.platform.settings import Settings
 from services.platform.tracing import Attributes, span
+from services.search.embedding_quality import probe_texts
 from services.usage.ledger import Spent, note_spent
 
 if TYPE_CHECKING:
@@ -32,15 +33,24 @@ _BETWEEN = 4
 """Texts that the built-in encoder takes before the event loop goes on; a thread beside a busy loop starves."""
 _OF_TURNS = 128
 """Texts of a call up to which they come from turns and not from an import."""
-_MOMENT_S = 0.001
+_MOMENT_S, _LONGEST_S = 0.001, 0.03
+"""Seconds for which texts are collected: of a busy event loop, until its other turns have got as far."""
 _CHARACTERS_AT_ONCE = 600
 """Characters after which the event loop goes on."""
+
+
+def of_length_1(vectors: ArrayLike) -> Vector:
+    """Return vectors (rows) of length 1; one without a direction stays 0."""
+    rows = np.asarray(vectors, dtype=np.float32)
+    found: Vector = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-6)
+    return found
 
 
 class EmbeddingBatch:
     """Collects texts for a moment: the encoder's twelve megabytes of weights are then read once for all of them.
 
-    For one short text alone, reading them takes half of its time.
+    For one short text alone, reading them takes half of its time. While the event loop is busy, as late timers
+    tell, other turns go on first: most are about to bring texts.
     """
 
     def __init__(self, encode: Callable[[list[str]], Sequence[Any]]) -> None:
@@ -52,9 +62,21 @@ class EmbeddingBatch:
         """Return a vector for each text; raises what the encoder raises."""
         loop = asyncio.get_running_loop()
         found: list[asyncio.Future[Any]] = [loop.create_future() for _ in texts]
+        if not self._waiting:
+            self._collect(loop.time() + _LONGEST_S)
         self._waiting.extend(zip(texts, found, strict=True))
-        loop.call_later(_MOMENT_S, self._embed_waiting)
         return [await found[0]] if len(found) == 1 else await asyncio.gather(*found)
+
+    def _collect(self, until: float) -> None:
+        loop = asyncio.get_running_loop()
+        loop.call_later(_MOMENT_S, self._look, loop.time() + 2 * _MOMENT_S, until)
+
+    def _look(self, late: float, until: float) -> None:
+        few = sum(len(text) for text, _ in self._waiting) < _CHARACTERS_AT_ONCE
+        if few and late < asyncio.get_running_loop().time() < until:
+            self._collect(until)
+        else:
+            self._embed_waiting()
 
     def _embed_waiting(self) -> None:
         taken: list[tuple[str, asyncio.Future[Any]]] = []
@@ -98,6 +120,7 @@ class Embedder:
         self._query, self._document = (client.roles.query, client.roles.document) if client else ("", "")
         self.model = client.roles.identity(model) if client else model
         """The model's name as an index keeps it, with the prefixes of its roles."""
+        self._centre: asyncio.Task[Vector] | None = None
         self.dimension = dimension
         self._breaker = CircuitBreaker("The embedding endpoint")
 
@@ -178,9 +201,10 @@ class Embedder:
 
     async def _embed_all(self, texts: list[str], *, again: bool = False) -> list[list[float]]:
         vectors: list[list[float]] = []
-        if self._client is not None:
+        if self._client is not None and texts:
+            centre = await self._centre_of(self._client)
             while some := texts[len(vectors) : len(vectors) + self._client.at_once]:
-                vectors += await self._embed(self._client, some)
+                vectors += of_length_1(of_length_1(await self._embed(self._client, some)) - centre).tolist()
             return vectors
         if self._builtin is None:
             return [[0.0] * self.dimension for _ in texts]
@@ -192,6 +216,27 @@ class Embedder:
             some = texts[begin : begin + _BETWEEN]
             vectors += [each.tolist() for each in self._builtin.encode_again(some, keep=again)]
         return vectors
+
+    async def _centre_of(self, client: "EmbeddingClient") -> Vector:
+        """Return the mean of ordinary sentences, found once.
+
+        Many models put all texts into a narrow cone: two that have nothing in common have a cosine of .8. Without
+        what all have in common their cosines are spread like those of the built-in encoder, for which recall's
+        weights were learned (Mu, Viswanath: All-but-the-Top, 2018).
+        """
+        if self._centre is None or (
+            self._centre.done() and (self._centre.cancelled() or self._centre.exception())
+        ):
+            self._centre = asyncio.create_task(self._find_centre(client), name="centre of the embeddings")
+        return await asyncio.shield(self._centre)
+
+    async def _find_centre(self, client: "EmbeddingClient") -> Vector:
+        texts = [self._document + text for text in probe_texts()]
+        vectors: list[list[float]] = []
+        while some := texts[len(vectors) : len(vectors) + client.at_once]:
+            vectors += await self._embed(client, some)
+        centre: Vector = of_length_1(vectors).mean(axis=0)
+        return centre
 
     async def _embed(self, client: "EmbeddingClient", texts: list[str]) -> list[list[float]]:
         about: Attributes = {
