@@ -20,8 +20,8 @@ class _Weights:
     constant: float
 
 
-# Learned on the messages of several sets of bases, half of which need none; of each set with a head that was learned
-# without it: it is surer of messages that it knows.
+# Learned on the messages of several sets of bases, half of which need none; of each set with a head that was
+# learned without it: it is surer of messages that it knows.
 _WITH_HEAD, _HEAD = _Weights(meaning=13.2, words=12.8, constant=0.48), 1.13
 _WITHOUT = _Weights(meaning=14.3, words=9.4, constant=2.7)
 _WORDS_ALONE, _CONSTANT_ALONE = 17.4, -3.45
