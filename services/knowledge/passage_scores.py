@@ -103,8 +103,9 @@ def shown(candidates: Sequence[Candidate], likely: Values) -> list[tuple[UUID, f
     best = float(likely.max(initial=0.0))
     if best < _FLOOR:
         return []
-    odds = likely / (1 - likely)
-    order = sorted(np.flatnonzero(odds >= _CLOSE * odds.max()), key=lambda place: -likely[place])
+    odds = likely / np.maximum(1 - likely, 1e-9)
+    close = np.flatnonzero(odds >= _CLOSE * odds.max()).tolist()
+    order = sorted(close, key=lambda place: -likely[place])
     return [(candidates[place].chunk_id, float(likely[place])) for place in order]
 
 

@@ -193,7 +193,9 @@ class KnowledgeSearch:
         asked.vector = list(vector) if vector else await self._embedded(question, asked)
         floor = await self._floor(language_of([question])) if asked.vector else None
         read, cosines = await self._find(asked)
-        keywords = {base.id: terms(" ".join(base.keywords)) for base in bases.values()}
+        keywords = {
+            base.id: [term for keyword in base.keywords for term in terms(keyword)] for base in bases.values()
+        }
         candidates = [
             Candidate(
                 one.chunk_id,
