@@ -1,6 +1,7 @@
 """One running turn: drives it through the graph, logs its events, and ends it in every case."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import ExitStack
@@ -13,7 +14,7 @@ import structlog
 from langgraph.graph.state import CompiledStateGraph
 from opentelemetry import trace
 
-from graph.builder import EVENTS, run_plainly
+from graph.builder import EVENTS, after_generate, run_plainly
 from graph.turns.log import (
     CANCELLED,
     INTERNAL,
@@ -24,7 +25,7 @@ from graph.turns.log import (
     failed_ending,
     stored_ending,
 )
-from graph.turns.turn_queue import TurnQueue
+from graph.turns.turn_queue import FairGate, TurnQueue
 from nodes.persist import changes_of_turn, outcome_of
 from services.conversations.turn import StopReason, StoredTurn, TurnStatus
 from services.conversations.turns import Turns
@@ -58,6 +59,12 @@ _FIRST_NODE = "branch:to:route"
 """LangGraph's channel that starts the first node. A turn writes its state and this channel directly, and so begins
 with that node; otherwise LangGraph first runs a step, a tenth of its work, that only copies the input there."""
 
+_AT_ONCE = 6
+"""Maximum number of turns that begin (store their message and read what their prompts need) or end at the same
+time: the more share the processor, the later they all get their first words."""
+_END_WAITS_S = 1.0
+"""Maximum time that a turn's end waits for others to begin, which may hang."""
+
 _FAIL_AT_ONCE = 2
 """Maximum number of turns ended early at the same time: clients that all disconnect at once must not take every
 connection to the database, nor every other step of the event loop."""
@@ -85,7 +92,7 @@ class TurnRun:
     """The moment that counts as the present in it; None = the present."""
     started_at: datetime = field(default_factory=partial(datetime.now, UTC))
     place: ExitStack = field(default_factory=ExitStack)
-    """Place in the gate of beginning turns, until everything that the prompt needs has been read."""
+    """Place in the gate, until everything that the prompt needs has been read, and from the whole answer on."""
     task: "asyncio.Task[None] | None" = None
     stopped: Stop | None = None
 
@@ -135,6 +142,8 @@ class TurnDriver:
         run_plainly(graph)
         self._turns = turns
         self._places = places
+        self.gate = FairGate(_AT_ONCE)
+        """Before turns begin, and before they end."""
         self._meter = meter
         self._changes = changes
         self._ending = asyncio.Semaphore(_FAIL_AT_ONCE)
@@ -192,9 +201,17 @@ class TurnDriver:
                 run.place.close()
             for update in updates.values():
                 run.written = with_update(run.written, update["turn"])
+            if updates.keys() & {"generate_kb", "generate_rag"} and after_generate(run.written) == "persist":
+                await self._let_others_begin(run)
         if run.log.uncopied and "redis" not in run.degraded:
             run.degraded.append("redis")
         run.written["degraded"] = each_once(run.degraded, run.written.get("degraded", []))
+
+    async def _let_others_begin(self, run: TurnRun) -> None:
+        """Wait before the turn ends, as its reader has the answer, while others wait for their first words."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_END_WAITS_S):
+                run.place = await self.gate.enter((run.turn.tenant_id, run.turn.input["user_id"]), ends=True)
 
     async def _stopped(self, run: TurnRun) -> None:
         why = run.stopped or "stopping"

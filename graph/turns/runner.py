@@ -20,7 +20,7 @@ import structlog
 from graph.turns.log import CANCELLED, EventWriter, TurnLog
 from graph.turns.other_processes import end_from_outside, follow_anywhere, keep
 from graph.turns.run import CompiledTurnGraph, Stop, TurnDriver, TurnRun
-from graph.turns.turn_queue import FairGate, TurnQueue, turn_signals
+from graph.turns.turn_queue import TurnQueue, turn_signals
 from services.bootstrap import Services
 from services.context.request_budget import within
 from services.conversations.resent_history import BranchReason
@@ -41,9 +41,6 @@ _LOOKS = 12
 """Number of checks whether a turn's process has stopped it, before it is ended from outside."""
 _END_WITHIN_S = 3.0
 
-_BEGIN_AT_ONCE = 12
-"""Maximum number of turns that store their message and read what their prompts need at the same time. More would
-only wait for connections and CPU, and slow everybody down."""
 _CANCEL_AGAIN_S = 0.5
 _UNSTORED_KEPT_S = 5.0
 """Seconds to keep a temporary turn after its end, for the reader who started it."""
@@ -60,7 +57,6 @@ class TurnRunner:
             graph, services.turns, self._places, services.usage.meter, services.memory.changes
         )
         self._writer = EventWriter(services.events)
-        self._gate = FairGate(_BEGIN_AT_ONCE)
         self._running: dict[UUID, TurnRun] = {}
         self._unstored: dict[UUID, TurnRun] = {}
         """Temporary turns, until shortly after their end."""
@@ -111,7 +107,7 @@ class TurnRunner:
         self._opening += 1
         place = ExitStack()
         try:
-            place = await self._gate.enter((request.tenant_id, request.input["user_id"]))
+            place = await self._driver.gate.enter((request.tenant_id, request.input["user_id"]))
             turn = await self._open(request)
             if isinstance(turn, UUID):
                 place.close()

@@ -27,7 +27,7 @@ class FairGate:
     Two rules alternate: the oldest request, and the first request of the user with the fewest requests, waiting
     and admitted; among equals, of the user who came last. So a burst delays somebody with a single request by a
     place or two, whenever it arrives, and nobody waits for ever. (The newest first: B. Maurer, "Fail at Scale",
-    ACM Queue 13(8), 2015.)
+    ACM Queue 13(8), 2015.) Who ends something comes in when nobody waits to begin, the oldest first.
     """
 
     def __init__(self, places: int) -> None:
@@ -39,9 +39,11 @@ class FairGate:
         self._of_user: dict[Hashable, deque[asyncio.Future[None]]] = {}
         """Those that wait by user; the user who came last is the last."""
         self._oldest_next = True
+        self._ends: deque[tuple[Hashable, asyncio.Future[None]]] = deque()
+        """All that wait to end."""
 
-    async def enter(self, user: Hashable) -> ExitStack:
-        """Wait for a place; it is released when what is returned is closed."""
+    async def enter(self, user: Hashable, *, ends: bool = False) -> ExitStack:
+        """Wait for a place, to begin or to end; it is released when what is returned is closed."""
         place = ExitStack()
         if self._free:
             self._free -= 1
@@ -49,8 +51,11 @@ class FairGate:
             place.callback(self._leave, user)
             return place
         let_in: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._requests.append((user, let_in))
-        self._of_user.setdefault(user, deque()).append(let_in)
+        if ends:
+            self._ends.append((user, let_in))
+        else:
+            self._requests.append((user, let_in))
+            self._of_user.setdefault(user, deque()).append(let_in)
         try:
             await let_in
         except asyncio.CancelledError:
@@ -66,12 +71,15 @@ class FairGate:
         self._inside[user] -= 1
         if not self._inside[user]:
             del self._inside[user]
-        while self._of_user:
-            user, let_in = self._requests.popleft() if self._oldest_next else self._of_fewest()
-            self._forget(user, let_in)
+        while self._of_user or self._ends:
+            if begins := bool(self._of_user):
+                user, let_in = self._requests.popleft() if self._oldest_next else self._of_fewest()
+                self._forget(user, let_in)
+            else:
+                user, let_in = self._ends.popleft()
             if let_in.done():  # it was let in by the other rule, or its task is cancelled and has not run since
                 continue
-            self._oldest_next = not self._oldest_next
+            self._oldest_next ^= begins
             self._inside[user] += 1
             let_in.set_result(None)
             return

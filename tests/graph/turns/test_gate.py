@@ -25,7 +25,7 @@ class _Crowd:
             await asyncio.sleep(0)
 
     async def _enter(self, name: str) -> None:
-        place = await self._gate.enter(name.rstrip("0123456789"))
+        place = await self._gate.enter(name.rstrip("0123456789"), ends=name.startswith("end"))
         self.let_in.append(name)
         self.places.append(place)
 
@@ -41,6 +41,15 @@ async def test_of_many_users_the_newest_and_the_oldest_request_take_turns() -> N
     for _ in range(4):
         await crowd.one_leaves()
     assert crowd.let_in == ["a", "b", "e", "c", "d"]
+
+
+async def test_who_ends_comes_in_once_nobody_waits_to_begin() -> None:
+    crowd = _Crowd(FairGate(1))
+    await crowd.asks("a", "end1", "b", "end2", "end3", "c")
+    crowd.tasks["end2"].cancel()
+    for _ in range(4):
+        await crowd.one_leaves()
+    assert crowd.let_in == ["a", "b", "c", "end1", "end3"]
 
 
 async def test_everybody_is_let_in_at_last_and_the_places_are_free_again() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -153,6 +154,23 @@ async def test_a_turn_survives_a_database_that_goes_away_during_its_answer(
     events = await events_of(runner, turn_id)
     assert events[-1].status == "done"
     assert (await _stored(services, events)).answer == "The answer"
+
+
+async def test_a_turn_ends_after_those_that_begin_but_waits_for_none_that_hangs(
+    runner: TurnRunner, model_server: ModelServer
+) -> None:
+    goes_on = threading.Event()
+    model_server.script(Reply(["The ", "answer"], held=goes_on))
+    turn_id = await runner.start(_request())
+    await first_token(runner, turn_id)
+    gate = runner._driver.gate
+    beginning = [asyncio.create_task(gate.enter("others")) for _ in range(50)]
+    goes_on.set()
+    begun = time.monotonic()
+    assert (await events_of(runner, turn_id))[-1].status == "done"
+    assert 0.9 < time.monotonic() - begun < 10
+    for each in beginning:
+        each.cancel()
 
 
 async def test_interrupted_behind_its_commit_a_turn_is_still_told_as_done(
