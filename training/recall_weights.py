@@ -1,4 +1,4 @@
-"""Learn the weights of recall: `python -m training.recall_weights FOLDER ... [--left-out]`.
+"""Learn the weights of recall: `python -m training.recall_weights FOLDER ... [--left-out] [--halves]`.
 
 Each folder holds `conversations.jsonl` and `questions.jsonl` as described in docs/evaluation.md; folders of one
 family (the name up to the first `_`, `-` or `/`) are left out together. To them come facts told in one sentence,
@@ -13,21 +13,24 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from uuid import UUID, uuid5
 
 import numpy as np
 
 from services.evaluation.dataset import Dataset, load
+from services.evaluation.evaluation import figure
 from services.llm.builtin_embeddings import NAME, BuiltinEncoder
 from services.memory.recall.unit_arrays import ASKS, BY_ASSISTANT, STATES_NOTHING, KeptUnit, UnitContent
 from services.memory.recall.working_set import WorkingSet
 from services.search.queries import Heads, MessageKind, Query, Utterance, make_query
-from services.search.ranking import FEATURES, SHOWN, Mask, Values, kind_of, score, shown_features, sought
+from services.search.ranking import FEATURES, SHOWN, Mask, Values, Vectors, kind_of, score, shown_features, sought
 from services.text.language import language_of
 from services.text.questions import asks, states_something
 from services.text.tokenizer import indexed_text, terms
+from services.time_reference.local_days import bounds
+from services.time_reference.parse import named_days
 from training.matching import Pairs, learn_matching
 
 OWN = Path(__file__).parent / "data"
@@ -42,6 +45,8 @@ _TYPICAL = 150
 _SHARE = {"facts": 0.5, "few": 0.5, "long": 0.7}
 _FAMILIES = {"everyday": "everyday", "others": "everyday", "long_conversations": "long"}
 """Families of sets by the folder that holds their languages."""
+_OF_ONE_USER = {"madial", "long"}
+"""Families that are halved by their questions: a half of their users would be all of a language, or none."""
 _ORDINARY_OF_FEW = 4.0
 """Weight of a message that needs nothing in a store of few units: in life most messages do not."""
 _SIZES = (2, 3, 4, 6, 10, 15)
@@ -72,10 +77,13 @@ class Asked:
     source: str
     units: WorkingSet
     query: Query
-    vectors: list[list[float]]
+    vectors: Vectors
     mask: Mask
     relevant: frozenset[int]
+    then: Mask | None = None
     weight: float = 1.0
+    half: int | None = None
+    """Of its set; None where it is always learned from."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +91,7 @@ class Observation:
     """The best units for one message, and which of them bear on it."""
 
     family: str
+    source: str
     query: Query
     features: dict[str, Values]
     """With embeddings (`meaning`) and without (`words`)."""
@@ -161,25 +170,37 @@ def ask(
     said: Sequence[Utterance] = (),
     speaker: str = "",
     until: datetime | None = None,
+    today: date | None = None,
 ) -> Asked | None:
     """Return a message to search for; None for one without a letter."""
     query = make_query(message, said, speaker=speaker)
     if query is None:
         return None
     mask = units.within(until=until)
+    then = said_then(units, query, message, today) if today else None
     return Asked(
-        family, source, units, query, query.vectors(encode(list(query.embedded))), mask, frozenset(relevant)
+        family, source, units, query, query.vectors(encode(list(query.embedded))), mask, frozenset(relevant), then
     )
+
+
+def said_then(units: WorkingSet, query: Query, message: str, today: date) -> Mask | None:
+    """Return the units said in the time that a question names, as recall does; None if it names none."""
+    days = named_days(message, today) if query.asks else None
+    if days is None or days[0] > today:
+        return None
+    since, until = bounds(*days, "UTC")
+    return units.within(since=since, until=until)
 
 
 def observe(asked: Asked, heads: Heads) -> Observation:
     """Search for a message with embeddings and without."""
     found = {
-        "meaning": score(asked.query, asked.vectors, asked.units, asked.mask, heads),
-        "words": score(asked.query, (), asked.units, asked.mask),
+        "meaning": score(asked.query, asked.vectors, asked.units, asked.mask, heads, then=asked.then),
+        "words": score(asked.query, (), asked.units, asked.mask, then=asked.then),
     }
     return Observation(
         asked.family,
+        asked.source,
         asked.query,
         {kind: each.features for kind, each in found.items()},
         {kind: each.places.tolist() for kind, each in found.items()},
@@ -204,16 +225,20 @@ def of_folder(folder: Path, name: str) -> Iterator[Asked]:
         for user, messages in stores_of(dataset).items()
         for place, said in enumerate(messages)
     }
-    for question in dataset.questions:
+    users = list(stores)
+    source = name if name.startswith(family) else f"{family}_{name}"
+    for number, question in enumerate(dataset.questions):
         evidence = [places[question.user, each] for each in question.evidence if (question.user, each) in places]
         if not evidence:
             continue
         found = ask(
-            family, name, stores[question.user], question.text, evidence,
+            family, source, stores[question.user], question.text, evidence,
             said=question.said, speaker=question.speaker, until=question.until,
+            today=question.asked_at.date(),
         )  # fmt: skip
         if found:
-            yield found
+            half = (number if family in _OF_ONE_USER else users.index(question.user)) % 2
+            yield replace(found, half=half)
     if len(stores) > 2:  # noqa: PLR2004 — many small stores: everyday talk
         for units in list(stores.values())[:4]:
             for message in _ordinary(name):
@@ -409,21 +434,26 @@ def _probabilities(groups: Sequence[Group]) -> Values:
     return weights
 
 
-def recall_at(observations: Sequence[Observation], order: Values, kind: str, most: int = 10) -> float:
-    """Return the mean share of the relevant units among the first."""
+def recall_at(observations: Iterable[Observation], order: Values, kind: str, most: int = 10) -> list[float]:
+    """Return for each message on which something bears the share of it among the first units."""
     shares = []
     for each in observations:
         if each.relevant:
             best = np.argsort(-(each.features[kind] @ order), kind="stable")[:most]
             shares.append(len({each.places[kind][at] for at in best} & each.relevant) / len(each.relevant))
-    return float(np.mean(shares)) if shares else float("nan")
+    return shares
+
+
+def _heads() -> Heads:
+    heads = Heads.of(NAME)
+    if heads is None:
+        raise LookupError(f"heads.json was not learned with {NAME}")
+    return heads
 
 
 def _observed(asked: Sequence[Asked]) -> Iterator[Observation]:
     """Observe each family with a matching learned without it: with its own, meaning would seem to tell more."""
-    heads = Heads.of(NAME)
-    if heads is None:
-        raise LookupError(f"heads.json was not learned with {NAME}")
+    heads = _heads()
     some = sampled(asked)
     for family in sorted({each.family for each in some}):
         together = _OWN_FAMILIES if family in _OWN_FAMILIES else {family}
@@ -433,15 +463,37 @@ def _observed(asked: Sequence[Asked]) -> Iterator[Observation]:
                 yield observe(each, replace(heads, matching=without))
 
 
+def _print_halves(asked: Sequence[Asked]) -> None:
+    """Learn from one half of each set, and say how what bears on the other half is found, both ways."""
+    shares: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
+    for half in (0, 1):
+        learned = [each for each in asked if each.half != half]
+        heads = replace(_heads(), matching=learn_matching(pairs_of(learned)))
+        known, other = [*_observed(learned)], [observe(each, heads) for each in asked if each.half == half]
+        for kind in ("meaning", "words"):
+            order = learn(known, kind)[0]
+            for each in other:
+                shares[each.source, kind] += recall_at([each], order, kind)
+    for (source, kind), some in sorted(shares.items()):
+        found = figure(some)
+        print(f"{source:20} {kind:8} {len(some):4} {found.mean:.3f} ({found.low:.3f} to {found.high:.3f})")  # noqa: T201
+
+
 def main() -> None:
     """Learn from the folders named, and write the weights."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folders", nargs="*", type=Path)
     parser.add_argument("--left-out", action="store_true", help="also say how each family is found by the others")
+    parser.add_argument(
+        "--halves", action="store_true", help="only say how a half of each set is found by the other"
+    )
     given = parser.parse_args()
     asked = [each for language in ("en", "zh") for each in (*of_own_data(language), *of_few(language))]
     for folder in given.folders:
         asked += of_folder(folder, folder.name)
+    if given.halves:
+        _print_halves(asked)
+        return
     np.save(MATCHING, learn_matching(pairs_of(asked)).astype(np.float16))
     observations = [*_observed(asked)]
     if given.left_out:
@@ -449,7 +501,7 @@ def main() -> None:
             others = [each for each in observations if each.family != family]
             for kind in ("meaning", "words"):
                 own = [each for each in observations if each.family == family]
-                print(f"{family:14} {kind:8} {recall_at(own, learn(others, kind)[0], kind):.3f}")  # noqa: T201
+                print(f"{family:14} {kind:8} {np.mean(recall_at(own, learn(others, kind)[0], kind)):.3f}")  # noqa: T201
     stored = {}
     for kind in ("meaning", "words"):
         order, shown = learn(observations, kind)

@@ -19,7 +19,7 @@ from services.search.queries import Heads, make_query
 from services.search.ranking import Mask, Values, kind_of, score
 from services.search.selection import Floor
 from services.text.tokenizer import terms
-from training.recall_weights import encode, stores_of, working_set
+from training.recall_weights import encode, said_then, stores_of, working_set
 
 _FIRST, _SHOWN, _RRF = 10, 8, 60
 _HEADS = Heads.of(NAME)
@@ -71,7 +71,8 @@ def _answers(question: Question, units: WorkingSet) -> dict[str, list[int]]:
         return {}
     mask = units.within(until=question.until)
     vectors = query.vectors(encode(list(query.embedded)))
-    ours = score(query, vectors, units, mask, _HEADS)
+    then = said_then(units, query, question.text, question.asked_at.date())
+    ours = score(query, vectors, units, mask, _HEADS, then=then)
     [words], _ = units.by_words([terms(query.text)], mask)
     [meaning] = units.by_meaning(np.asarray(vectors[:1], dtype=np.float32))
     by_words, by_meaning = _order(words, mask), _order(meaning, mask)

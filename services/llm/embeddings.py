@@ -33,7 +33,8 @@ _BETWEEN = 4
 """Texts that the built-in encoder takes before the event loop goes on; a thread beside a busy loop starves."""
 _OF_TURNS = 128
 """Texts of a call up to which they come from turns and not from an import."""
-_MOMENT_S = 0.001
+_MOMENT_S, _LONGEST_S = 0.001, 0.03
+"""Seconds for which texts are collected: of a busy event loop, until its other turns have got as far."""
 _CHARACTERS_AT_ONCE = 600
 """Characters after which the event loop goes on."""
 
@@ -48,7 +49,8 @@ def of_length_1(vectors: ArrayLike) -> Vector:
 class EmbeddingBatch:
     """Collects texts for a moment: the encoder's twelve megabytes of weights are then read once for all of them.
 
-    For one short text alone, reading them takes half of its time.
+    For one short text alone, reading them takes half of its time. While the event loop is busy, as late timers
+    tell, other turns go on first: most are about to bring texts.
     """
 
     def __init__(self, encode: Callable[[list[str]], Sequence[Any]]) -> None:
@@ -60,9 +62,21 @@ class EmbeddingBatch:
         """Return a vector for each text; raises what the encoder raises."""
         loop = asyncio.get_running_loop()
         found: list[asyncio.Future[Any]] = [loop.create_future() for _ in texts]
+        if not self._waiting:
+            self._collect(loop.time() + _LONGEST_S)
         self._waiting.extend(zip(texts, found, strict=True))
-        loop.call_later(_MOMENT_S, self._embed_waiting)
         return [await found[0]] if len(found) == 1 else await asyncio.gather(*found)
+
+    def _collect(self, until: float) -> None:
+        loop = asyncio.get_running_loop()
+        loop.call_later(_MOMENT_S, self._look, loop.time() + 2 * _MOMENT_S, until)
+
+    def _look(self, late: float, until: float) -> None:
+        few = sum(len(text) for text, _ in self._waiting) < _CHARACTERS_AT_ONCE
+        if few and late < asyncio.get_running_loop().time() < until:
+            self._collect(until)
+        else:
+            self._embed_waiting()
 
     def _embed_waiting(self) -> None:
         taken: list[tuple[str, asyncio.Future[Any]]] = []

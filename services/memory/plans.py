@@ -208,6 +208,8 @@ def repetition(
     Of the answer every sentence goes that shares an informative word with it, and of the message, too; off the
     record only questions of the message: what the user states again may be remembered.
     """
+    if not said:
+        return []
     words = " ".join(said)
     message = _without_questions(turn.message, words) if off_record else sentences_without(turn.message, words)
     left = (

@@ -51,6 +51,7 @@ FEATURES = (
     "asks",  # it asks something, and the message leaves no choice: a preference often stands beside a question
     "words_over_meaning",  # how much better its words match, as far as what stands beside it means the same
     "written",  # it is a memory that was written
+    "then",  # it was said in the time that the message names
 )
 SHOWN = (
     "standing",  # its score by the features above, beyond the average of those found
@@ -146,6 +147,7 @@ def score(
     mask: Mask,
     heads: Heads | None = None,
     kind: MessageKind | None = None,
+    then: Mask | None = None,
 ) -> Scored:
     """Say how likely the units of a mask bear on a message.
 
@@ -156,6 +158,7 @@ def score(
         mask: those that are looked at.
         heads: those of the encoder, if there are any.
         kind: what the message is like, if that is known already.
+        then: those said in the time that the message names, if it names one.
     """
     asked = terms(query.text)
     known = units.overview()
@@ -178,6 +181,9 @@ def score(
     chosen = total + _AROUND * known.coherence * (before + after) + answers
     chosen[~mask] = -1.0
     places = _best(chosen, CANDIDATES)
+    if then is not None:  # what was said then is looked at, wherever it stands
+        more = _best(np.where(then, chosen, -1.0), CANDIDATES)
+        places = np.concatenate([places, np.setdiff1d(more[then[more]], places)])
     places = places[mask[places]]
     of_visit = np.zeros(known.visits)
     np.maximum.at(of_visit, known.visit, total)
@@ -200,6 +206,7 @@ def score(
         "words_over_meaning": ((by_words + relative[places]) / 2 - by_meaning)
         * np.sqrt((like_previous + like_following) / 2),
         "written": known.written[places],
+        "then": 0.0 if then is None else then[places],
     }
     features = np.empty((len(places), len(FEATURES)))
     for at, name in enumerate(FEATURES):

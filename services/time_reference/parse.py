@@ -49,24 +49,28 @@ def _apart(found: list[Found], length: int) -> list[Found]:
     return sorted(kept, key=lambda each: each[1])
 
 
-def named_day(text: str, today: date) -> date | None:
-    """The day, if the text names exactly one; without a year it is the latest that is not after `today`.
+def named_days(text: str, today: date) -> tuple[date, date] | None:
+    """The first and the last day, if the text names exactly one day, or none and exactly one longer time.
 
-    Days that count from today (yesterday, Monday, the 4th) are not named: said on another day, they are others.
+    Without a year they are the latest that do not begin after `today`. Days that count from today (yesterday,
+    Monday, the 4th) are not named: said on another day, they are others.
     """
-    single = [found for found in parse(text, datetime.combine(today, time.min)) if found.start == found.end]
-    if not single:
+    found = parse(text, datetime.combine(today, time.min))
+    if not found:
         return None
     elsewhere = {
-        (found.begin, found.stop): (found.start.month, found.start.day)
-        for found in parse(text, datetime.combine(today - _ANOTHER_DAY, time.min))
+        (each.begin, each.stop): _in_its_year(each)
+        for each in parse(text, datetime.combine(today - _ANOTHER_DAY, time.min))
     }
-    days = {
-        found.start
-        for found in single
-        if elsewhere.get((found.begin, found.stop)) == (found.start.month, found.start.day)
+    named = {
+        (each.start, each.end) for each in found if elsewhere.get((each.begin, each.stop)) == _in_its_year(each)
     }
+    days = {(start, end) for start, end in named if start == end} or named
     return days.pop() if len(days) == 1 else None
+
+
+def _in_its_year(found: TimeRange) -> tuple[int, ...]:
+    return found.start.month, found.start.day, found.end.month, found.end.day
 
 
 @dataclass(frozen=True)

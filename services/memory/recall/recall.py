@@ -6,7 +6,7 @@ nothing removed, or belonging to somebody else, can come up. What is not indexed
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from time import perf_counter
 
 import numpy as np
@@ -33,7 +33,7 @@ from services.search.ranking import Vectors, kind_of
 from services.search.selection import Floor
 from services.text.questions import is_small_talk
 from services.time_reference.local_days import bounds, local_day
-from services.time_reference.parse import named_day
+from services.time_reference.parse import named_days
 from state.prompt import HistoryMessage, TimeReference
 from state.turn import OpenTurn
 
@@ -41,6 +41,8 @@ _EMBEDDING_S = 5.0
 """Seconds that a search outside of a turn waits for the embeddings."""
 _HANGS_S = 20.0
 """Seconds after which a turn goes on without recall: something is broken."""
+_A_DAY = timedelta(hours=25)
+"""As long as a local one may be."""
 _LONG = 1_000
 """Characters of a message whose days are read in a thread."""
 _DEPTH, _DEPTH_OF_A_TURN = 40, 20
@@ -192,7 +194,7 @@ class Recall:
             scope: the owner of the memory, and the part to search.
             now: the day that "yesterday" is counted from.
             timezone: the user's; with it, a day that the query names narrows the search to that day, if there is
-                anything on it.
+                anything on it, and what was said in a longer time that it names comes before the like.
             said: the preceding messages, newest last.
             speaker: who asks, named as in the index; or empty.
             depth: how many units are wanted.
@@ -203,9 +205,9 @@ class Recall:
         found = RecallResult()
         with span("search_memory", _about(scope, query)) as current:
             kept = await (self._sets.at(scope) if scope.as_of else self._sets.of(scope, None))
-            for within in (narrow, scope):
+            for within in (narrow if _is_a_day(narrow) else None, scope):
                 if within is not None and sought and not found.ranking.results:
-                    found = await self._find(within, sought, kept=kept, depth=depth)
+                    found = await self._find(within, sought, kept=kept, then=narrow, depth=depth)
             _note_found(current, found)
         found = found.without(scope.without)
         return replace(found, milliseconds=round((perf_counter() - begun) * 1000, 1))
@@ -231,7 +233,9 @@ class Recall:
             query,
             about_past=about_past,
             kind=kind,
-            then=(then.since, then.until) if then is not None and then.since and then.until else None,
+            then=(then.since, then.until)
+            if then is not None and then.since and then.until and (about_past or _is_a_day(then))
+            else None,
         )
         sought = SearchRequest(
             scope=scope,
@@ -281,13 +285,17 @@ def _note_found(current: Span, found: RecallResult) -> None:
         current.set_attribute(names.DEGRADED, found.degraded)
 
 
+def _is_a_day(scope: Scope | None) -> bool:
+    return bool(scope and scope.since and scope.until and scope.until - scope.since <= _A_DAY)
+
+
 async def _narrowed(scope: Scope, text: str, now: datetime, timezone: str) -> Scope | None:
-    """Return the scope on the day that a question names; None if it names none, or a future one."""
+    """Return the scope in the time that a question names; None if it names none, or a future one."""
     if scope.since or scope.until:
         return None
     today = local_day(now, timezone)
-    day = await beside_the_loop(lambda: named_day(text, today), characters=len(text), most=_LONG)
-    if day is None or day > today:
+    days = await beside_the_loop(lambda: named_days(text, today), characters=len(text), most=_LONG)
+    if days is None or days[0] > today:
         return None
-    since, until = bounds(day, day, timezone)
+    since, until = bounds(*days, timezone)
     return replace(scope, since=since, until=until)

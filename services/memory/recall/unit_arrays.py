@@ -73,7 +73,7 @@ class UnitArrays:
         self.conversations: dict[UUID | None, int] = {}
         self._types: dict[str, int] = {}
         self._vocabulary: dict[str, int] = {}
-        self._names: list[str] = []
+        """Terms in the order of their numbers."""
         self._units = GrowableArray(np.uint64, 2)
         self._episodes = GrowableArray(np.uint64, 2)
         self._terms = GrowableRows(np.int32)
@@ -111,7 +111,7 @@ class UnitArrays:
             self._units, self._episodes, self._terms, self._counts, self._held, self._columns, self._vectors,
             self._scales, self._postings,
         )  # fmt: skip
-        return sum(each.nbytes for each in arrays) + _BYTES_OF_A_TERM * len(self._names)
+        return sum(each.nbytes for each in arrays) + _BYTES_OF_A_TERM * len(self._vocabulary)
 
     def replace(self, episode_ids: Iterable[UUID], units: Sequence[KeptUnit]) -> None:
         """Replace the units of some episodes; episodes without units are removed.
@@ -196,10 +196,12 @@ class UnitArrays:
             return
         begin = len(self._columns)
         counted = [Counter(content.terms) for content in contents]
-        numbers = [self._number(term) for each in counted for term in each]
+        known = self._vocabulary
+        numbers = [known.setdefault(term, len(known)) for each in counted for term in each]
         self._terms.append(numbers, [len(each) for each in counted])
-        self._counts.append([min(count, _MOST_COUNTED) for each in counted for count in each.values()])
-        self._held.append(np.zeros(len(self._names) - len(self._held), dtype=self._held.dtype))
+        counts = [count for each in counted for count in each.values()]
+        self._counts.append(np.minimum(counts, _MOST_COUNTED))
+        self._held.append(np.zeros(len(known) - len(self._held), dtype=self._held.dtype))
         np.add.at(self._held.values, np.array(numbers, dtype=np.intp), 1)
         self._units.append([_halves(unit.unit_id) for unit in units])
         self._episodes.append([_halves(unit.episode_id) for unit in units])
@@ -242,13 +244,6 @@ class UnitArrays:
         self._scales.values[at] = 1.0 / np.linalg.norm(rounded.astype(np.float32), axis=1)
         self._column("embedded")[places] = True
 
-    def _number(self, term: str) -> int:
-        number = self._vocabulary.get(term)
-        if number is None:
-            number = self._vocabulary[term] = len(self._names)
-            self._names.append(term)
-        return number
-
     def _compact(self) -> None:
         """Release the places of removed units, and renumber the terms still in use."""
         kept = self._living.nonzero()[0]
@@ -257,11 +252,11 @@ class UnitArrays:
         used, renumbered = np.unique(self._terms.values, return_inverse=True)
         self._terms.values[:] = renumbered
         self._held.become(self._held.values[used])
-        self._names = [self._names[number] for number in used.tolist()]
-        self._vocabulary = {name: number for number, name in enumerate(self._names)}
+        names = [*self._vocabulary]
+        self._vocabulary = {names[number]: at for at, number in enumerate(used.tolist())}
         for each in (self._units, self._episodes, self._columns, self._vectors, self._scales):
             each.become(each.values[kept])
-        self._postings.make(self._terms, self._counts.values, len(self._names))
+        self._postings.make(self._terms, self._counts.values, len(self._vocabulary))
         self._overview = None
 
 

@@ -114,7 +114,9 @@ class WorkingSet(UnitArrays):
         weights = np.minimum(weights[:, : len(index)], 2) * np.log(1 + (size - held + 0.5) / (held + 0.5))
         scores = np.zeros((len(rows), len(self._columns)))
         if index:
-            places, at, counts = self._postings.of(numbers, self._terms, self._counts.values, len(self._names))
+            places, at, counts = self._postings.of(
+                numbers, self._terms, self._counts.values, len(self._vocabulary)
+            )
             matched = counts * (BM25_K1 + 1)
             matched /= counts + self._dampening[places]
             for score, weight in zip(scores, weights, strict=True):
@@ -186,11 +188,6 @@ class WorkingSet(UnitArrays):
     def said_at(self) -> Values:
         """When each unit was said, in seconds since 1970."""
         return self._column("said_at")
-
-    def said_between(self, places: Places, since: datetime, until: datetime) -> Mask:
-        """Return which of the units at the places were said in a period; `until` is exclusive."""
-        said_at = self._column("said_at")[places]
-        return (said_at >= since.timestamp()) & (said_at < until.timestamp())
 
     def has_elsewhere(self, conversation_id: UUID, before: datetime | None) -> bool:
         """Whether anything of another conversation is embedded, or of this one before that time."""

@@ -20,8 +20,6 @@ from services.text.tokenizer import terms
 _LONG_QUERY = 1_000
 _MANY_UNITS = 20_000
 """Characters and units from which a search runs in a thread, as it would hold up everybody else."""
-_PREFERRED = 2.0
-"""Added to the score of what was said in the time that a message refers to: people err about days."""
 
 
 @dataclass(frozen=True)
@@ -95,17 +93,8 @@ def best_of(units: WorkingSet, sought: SearchRequest) -> tuple[Scored, list[Want
     All that is needed of the set is taken: it may change once somebody else runs.
     """
     mask = units.within(**_part(sought.scope))
-    scored = score(sought.query, sought.vectors, units, mask, sought.heads, sought.kind)
-    if (then := sought.then) is not None and then.since and then.until:
-        inside = mask & units.within(**_part(then))
-        missed = np.setdiff1d(np.flatnonzero(inside), scored.places)
-        if len(missed):  # what was said then is looked at, wherever it stands
-            scored = _together(
-                scored, score(sought.query, sought.vectors, units, inside, sought.heads, sought.kind)
-            )
-        said_then = units.said_between(scored.places, then.since, then.until)
-        scores = scored.scores + np.where(said_then, _PREFERRED, 0.0)
-        scored = _taken(scored, np.argsort(-scores, kind="stable"), scores)
+    then = units.within(**_part(sought.then)) if sought.then else None
+    scored = score(sought.query, sought.vectors, units, mask, sought.heads, sought.kind, then)
     places = scored.places[: sought.depth]
     known = units.overview()
     columns = (known.by_assistant, ~known.states_nothing, known.written, units.said_at)
@@ -177,31 +166,6 @@ def _ranks(values: Values) -> Places:
     found = np.empty(len(values), dtype=np.intp)
     found[np.argsort(-values, kind="stable")] = np.arange(1, len(values) + 1)
     return found
-
-
-def _taken(scored: Scored, at: Places, scores: Values) -> Scored:
-    return Scored(
-        scored.places[at],
-        scores[at],
-        scored.probability[at],
-        scored.features[at],
-        scored.words[at],
-        scored.cosines[at],
-        scored.found,
-    )
-
-
-def _together(one: Scored, other: Scored) -> Scored:
-    more = ~np.isin(other.places, one.places)
-    return Scored(
-        np.concatenate([one.places, other.places[more]]),
-        np.concatenate([one.scores, other.scores[more]]),
-        np.concatenate([one.probability, other.probability[more]]),
-        np.concatenate([one.features, other.features[more]]),
-        np.concatenate([one.words, other.words[more]]),
-        np.concatenate([one.cosines, other.cosines[more]]),
-        one.found,
-    )
 
 
 def _part(scope: Scope) -> dict[str, Any]:

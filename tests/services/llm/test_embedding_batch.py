@@ -1,6 +1,7 @@
 """What several turns seek in the same moment is embedded together."""
 
 import asyncio
+import time
 
 import pytest
 
@@ -35,3 +36,31 @@ async def test_all_hear_of_a_failure() -> None:
     found = await asyncio.gather(batch.of(["bad"]), batch.of(["a"]), return_exceptions=True)
     assert [type(each) for each in found] == [ValueError, ValueError]
     assert await batch.of(["a"]) == [[1.0]]
+
+
+async def test_a_busy_event_loop_embeds_together_what_its_turns_bring_one_after_the_other() -> None:
+    batch = EmbeddingBatch(encode := Lengths())
+
+    async def turn(steps: int) -> None:
+        for _ in range(steps):
+            time.sleep(0.004)  # noqa: ASYNC251 — work of the loop
+            await asyncio.sleep(0)
+        await batch.of(["a"])
+
+    await asyncio.gather(*map(turn, (1, 2, 3)))
+    assert encode.calls == [3]
+
+
+async def test_texts_do_not_wait_for_an_event_loop_that_is_busy_for_long() -> None:
+    batch = EmbeddingBatch(Lengths())
+    others = asyncio.create_task(_busy())
+    begun = time.perf_counter()
+    await batch.of(["a"])
+    assert time.perf_counter() - begun < 0.5
+    others.cancel()
+
+
+async def _busy() -> None:
+    while True:
+        time.sleep(0.004)  # noqa: ASYNC251 — work of the loop
+        await asyncio.sleep(0)

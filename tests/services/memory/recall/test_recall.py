@@ -63,6 +63,20 @@ async def test_a_time_that_is_named_is_preferred_and_hides_nothing(remembering: 
     assert len(rides) == 2
 
 
+async def test_only_a_day_that_is_named_shows_what_is_unlikely(remembering: Services) -> None:
+    asked = await _tell(remembering)
+    day, month = (
+        f"{asked.now.year}年{asked.now.month}月{asked.now.day}日",
+        f"{asked.now.year}年{asked.now.month}月",
+    )
+    on_it, in_it = [
+        (await remembering.memory.recall.for_turn(given(asked, message=f"{when}我去哪里了？"))).floor.then
+        for when in (day, month)
+    ]
+    assert on_it is not None
+    assert in_it is None
+
+
 async def test_where_nothing_is_likely_enough_to_be_shown_nothing_is_read(remembering: Services) -> None:
     asked = given(await _tell(remembering), message="Write a poem about autumn leaves.")
     await remembering.memory.indexing.index_waiting()
