@@ -65,6 +65,16 @@ class Evidence:
         return folded("\n".join([*self.said, *self.known]))
 
     @cached_property
+    def said_terms(self) -> frozenset[str]:
+        """Return the informative words of what the user has said."""
+        return _terms(self.said)
+
+    @cached_property
+    def foreign_terms(self) -> frozenset[str]:
+        """Return the informative words of what only others wrote."""
+        return _terms(self.foreign) - self.said_terms - _terms(self.known)
+
+    @cached_property
     def foreign_text(self) -> str:
         """Return what others wrote, folded."""
         return folded("\n".join(self.foreign))
@@ -100,7 +110,7 @@ def losing_nothing(operation: FilingOperation, evidence: Evidence) -> FilingOper
         return operation
     if _is_about(memory, _terms([operation.text, operation.quote])):
         return operation
-    said = informative_terms(operation.quote) | _terms(evidence.said)
+    said = informative_terms(operation.quote) | evidence.said_terms
     rests = not informative_terms(operation.text).isdisjoint(said)
     if _is_chinese(memory.text) != _is_chinese(operation.text) or any(evidence.foreign) or not rests:
         return operation
@@ -123,7 +133,7 @@ def verdict_on(operation: FilingOperation, evidence: Evidence) -> Verdict:
         return "ask" if operation.text and stands_in(operation.quote, said_by_others) else "drop"
     if operation.kind == "leave_out":
         return "do" if source == operation.message and asks_removal(operation.quote) else "drop"
-    if operation.kind == "end" and memory is not None and not _is_about(memory, _terms(evidence.said)):
+    if operation.kind == "end" and memory is not None and not _is_about(memory, evidence.said_terms):
         return "drop"
     waits = False
     if operation.kind == "remove" and memory is not None:
@@ -132,7 +142,7 @@ def verdict_on(operation: FilingOperation, evidence: Evidence) -> Verdict:
         waits = not _is_about(memory, _terms([operation.text, operation.quote]))
     if any(evidence.foreign):
         # Foreign text may have named the memory, or said what is to be remembered.
-        waits = waits or (memory is not None and informative_terms(memory.text).isdisjoint(_terms(evidence.said)))
+        waits = waits or (memory is not None and informative_terms(memory.text).isdisjoint(evidence.said_terms))
         waits = waits or is_foreign(operation.text, own_text(evidence.messages[source]), evidence)
     return "ask" if waits else "do"
 
@@ -164,7 +174,7 @@ def is_foreign(text: str, said: str, evidence: Evidence) -> bool:
     exact = [each for each in figures if sum(map(str.isdigit, each)) >= _FEWEST_DIGITS or not each[0].isdigit()]
     if any(folded(each) in foreign and folded(each) not in own for each in exact):
         return True
-    alien = (informative_terms(text) - _terms([*evidence.said, *evidence.known])) & _terms(evidence.foreign)
+    alien = informative_terms(text) & evidence.foreign_terms
     if any(_is_foreign_name(each, own, evidence.foreign) for each in _NAME.finditer(text)):
         return True
     if _NEGATION.search(text) and not _NEGATION.search(said) and _NEGATION.search(" ".join(evidence.foreign)):

@@ -5,7 +5,7 @@ Exactly one clear best is meant; where several may be, they are candidates, and 
 
 import asyncio
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
@@ -54,6 +54,10 @@ _MAY_BE_ALIKE = 0.42
 _NAME = re.compile(r"\d+|(?<=[\w,;:] )[A-Z]\w+")
 _VALUE_ID = re.compile(r"v[0-9a-f]{12}")
 
+Embeddings = Mapping[Any, Sequence[float] | NDArray[np.float32]]
+"""Of units, by their ids."""
+EmbeddingsOf = Callable[[Owner, Collection[UUID]], Embeddings]
+
 
 @dataclass(frozen=True)
 class Found:
@@ -68,8 +72,12 @@ class Found:
 class MemoryFinder:
     """Reads what a text may mean, and decides what it means."""
 
-    def __init__(self, database: Database, core: CoreMemory, embedder: Embedder) -> None:
+    def __init__(
+        self, database: Database, core: CoreMemory, embedder: Embedder, embeddings_of: EmbeddingsOf
+    ) -> None:
+        """Take what returns the embeddings of those of an owner's units that are at hand."""
         self._database = database
+        self._embeddings_of = embeddings_of
         self._core = core
         self._embedder = embedder
 
@@ -118,7 +126,7 @@ class MemoryFinder:
         places = sorted(places, key=lambda each: -sought.share_in(words_of(each)))[:_MOST_COMPARED]
         if not places:
             return Found()
-        likeness = await self._likeness([what], places)
+        likeness = await self._likeness([what], places, {})
         if likeness is None:
             return _nearly(places, sought)
         order = np.argsort(-likeness)
@@ -135,15 +143,23 @@ class MemoryFinder:
             order = order[[sought.share_in(words_of(places[int(at)])) > 0 for at in order]]
         return Found((), [places[int(at)] for at in order[:_MOST_CANDIDATES]])
 
-    async def _likeness(self, texts: Sequence[str], places: Sequence[Memory]) -> NDArray[np.float64] | None:
-        """Return the cosine of each memory with the nearest of some texts; None if no encoder answers."""
+    async def _likeness(
+        self, texts: Sequence[str], places: Sequence[Memory], vectors: Embeddings
+    ) -> NDArray[np.float64] | None:
+        """Return the cosine of each memory with the nearest of some texts; None if no encoder answers.
+
+        `vectors` are the embeddings of some of them, by their ids.
+        """
         if self._embedder.by_words_alone is not None:
             return None
+        others = [each for each in places if each.id not in vectors]
         try:
             wanted = await self._embedder.embed_queries(texts)
-            known = np.array(await self._embedder.embed_documents([labelled(each) for each in places]))
+            found = await self._embedder.embed_documents([labelled(each) for each in others])
         except Unavailable:
             return None
+        vectors = {**vectors, **{each.id: vector for each, vector in zip(others, found, strict=True)}}
+        known = np.array([vectors[each.id] for each in places])
         return np.asarray((known @ wanted.T).max(axis=1))
 
     async def by_id(self, owner: Owner, memory_id: str, *, reaches_shared: bool = True) -> Memory | None:
@@ -177,13 +193,19 @@ class MemoryFinder:
 
         By the encoder, or by words without one.
         """
-        sought = Words.of("\n".join(texts))
         values, written = await asyncio.gather(self.values(request.owner), self.written(request.owner))
         known = [*values, *written]
-        known = sorted(known, key=lambda each: -words_of(each).share_in(sought))[:_MOST_COMPARED]
-        if len(known) > limit and (likeness := await self._likeness(texts, known)) is not None:
-            known = [known[int(at)] for at in np.argsort(-likeness)]
-        return known[:limit]
+        if len(known) <= limit:
+            return known
+        indexed = self._embeddings_of(request.owner, {UUID(each.id) for each in written})
+        vectors = {str(unit_id): vector for unit_id, vector in indexed.items()}
+        others = [each for each in known if each.id not in vectors]
+        if len(others) > _MOST_COMPARED:
+            others = _by_words(others, texts)[:_MOST_COMPARED]
+        known = [*others, *(each for each in known if each.id in vectors)]
+        likeness = await self._likeness(texts, known, vectors)
+        nearest = _by_words(known, texts) if likeness is None else [known[int(at)] for at in np.argsort(-likeness)]
+        return nearest[:limit]
 
     async def previous(self, request: ChangeRequest) -> Memory | None:
         """Return the user's last message before the request's."""
@@ -254,6 +276,12 @@ class MemoryFinder:
         matched = [(sum(part in content for part in parts), each) for content, each in lowered]
         matched = sorted((each for each in matched if each[0]), key=lambda each: -each[0])
         return [each for _, each in matched[:most]]
+
+
+def _by_words(known: Sequence[Memory], texts: Sequence[str]) -> list[Memory]:
+    """Return memories in the order of how many words of some texts they have."""
+    sought = Words.of("\n".join(texts))
+    return sorted(known, key=lambda each: -words_of(each).share_in(sought))
 
 
 def _covered(found: Iterable[tuple[str, Sequence[Memory]]]) -> list[tuple[str, Memory]]:

@@ -154,6 +154,7 @@ def is_quoted(quote: str, message: str) -> bool:
     return any(_stands_in(sought, folded(part)) for part in own_parts(message))
 
 
+@text_cache(64)
 def folded(text: str) -> str:
     """Return a text with its case, width, quotation marks, blanks and invisible characters folded."""
     if not text.isascii():

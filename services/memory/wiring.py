@@ -82,7 +82,7 @@ class Memory:
         self.questions = OpenQuestions(database, self.values)
         self.exclusions = Exclusions(database)
         self.foreign_origins = ForeignOrigins(database)
-        finder = MemoryFinder(database, self.core, embedder)
+        finder = MemoryFinder(database, self.core, embedder, self.working_sets.embeddings_of)
         planner = ChangePlanner(self.core, self.values, finder, secrets)
         self.changes = Changes(database, planner, finder, self.hiding)
         pairs = Pairs(database, self.core, self.values, self.archive, self.operations)

@@ -170,7 +170,7 @@ class EmbeddedMilvus(child_process.Engine):
     def _command(self) -> Sequence[str | Path]:
         self._folder.mkdir(parents=True, exist_ok=True)
         where = ("--data-dir", self._folder, "--host", "127.0.0.1", "--port", str(self._port))
-        return [sys.executable, "-m", "milvus_lite", "server", *where]
+        return [sys.executable, "-m", "services.platform.milvus_lite_server", "server", *where]
 
     def _spawn(self) -> None:
         with self._starting:

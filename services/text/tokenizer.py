@@ -137,7 +137,14 @@ def informative_terms(text: str) -> frozenset[str]:
     General words are left out, and of Chinese the pairs that are no words: they exist for finding, and
     most of them straddle two words.
     """
+    return (_remembered_informative if len(text) <= _SHORT else _all_informative)(text)
+
+
+def _all_informative(text: str) -> frozenset[str]:
     return frozenset(_informative(text))
+
+
+_remembered_informative = text_cache(512)(_all_informative)
 
 
 def is_informative(text: str) -> bool:

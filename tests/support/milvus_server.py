@@ -46,7 +46,7 @@ class MilvusServer:
         self.folder.mkdir(parents=True, exist_ok=True)
         where = ["--data-dir", str(self.folder), "--host", "127.0.0.1", "--port", str(self.port)]
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "milvus_lite", "server", *where],
+            [sys.executable, "-m", "services.platform.milvus_lite_server", "server", *where],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )

@@ -5,7 +5,7 @@ The texts stay in PostgreSQL; here a unit has its terms as numbers, its embeddin
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -135,12 +135,8 @@ class UnitArrays:
 
     def embed(self, vectors: Mapping[UUID, Embedding]) -> None:
         """Store the embeddings of units; those of unknown units are ignored."""
-        ids = self._units.values
-        low = np.array([unit_id.int & _LOW for unit_id in vectors], dtype=ids.dtype)
-        near = np.flatnonzero(np.isin(ids[:, 1], low) & self._living)
-        places = {self.unit_id(place): place for place in near.tolist()}
-        if known := places.keys() & vectors.keys():
-            self._embed([places[unit_id] for unit_id in known], [vectors[unit_id] for unit_id in known])
+        if places := self._places_of(vectors):
+            self._embed([*places.values()], [vectors[unit_id] for unit_id in places])
             self._overview = None
 
     def knows(self, unit_id: UUID, text_hash: int) -> bool:
@@ -184,6 +180,12 @@ class UnitArrays:
     def _are(self, kind: int) -> Mask:
         found: Mask = (self._column("kinds") & kind) != 0
         return found
+
+    def _places_of(self, unit_ids: Collection[UUID]) -> dict[UUID, int]:
+        ids = self._units.values
+        low = np.array([unit_id.int & _LOW for unit_id in unit_ids], dtype=ids.dtype)
+        near = np.flatnonzero(np.isin(ids[:, 1], low) & self._living).tolist()
+        return {unit_id: place for place in near if (unit_id := self.unit_id(place)) in unit_ids}
 
     def _places_of_episode(self, episode_id: UUID) -> list[int]:
         ids = self._episodes.values

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -203,6 +203,12 @@ class WorkingSet(UnitArrays):
             self._vectors.values[places].astype(np.float32) * self._scales.values[places][:, np.newaxis]
         )
         return found
+
+    def embeddings_of(self, unit_ids: Collection[UUID]) -> dict[UUID, NDArray[np.float32]]:
+        """Return the embeddings of those of some units that have one here."""
+        embedded = self._column("embedded")
+        places = {unit_id: place for unit_id, place in self._places_of(unit_ids).items() if embedded[place]}
+        return dict(zip(places, self.embeddings(np.array([*places.values()], dtype=np.intp)), strict=True))
 
     def _coherence(self, said: Places, pairs: Places) -> float:
         """How much more alike neighbours are than others, by the newest: the pairs begin at places in `said`."""

@@ -6,7 +6,7 @@ sees whatever any process writes, supersedes, removes or erases."""
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from time import monotonic, perf_counter
@@ -18,6 +18,7 @@ from psycopg.rows import class_row, tuple_row
 
 from services.errors import Unavailable
 from services.memory.as_of import as_of
+from services.memory.blocks import Owner
 from services.memory.episodes import statements as sql
 from services.memory.episodes.episode import IndexedUnit, Scope
 from services.memory.episodes.index import EpisodeIndex
@@ -188,6 +189,11 @@ class WorkingSets:
         self._complete_behind(entry, scope)
         degraded = ["milvus"] if entry.away and entry.units.without_vector() else []
         return Loaded(entry.units, round((perf_counter() - begun) * 1000, 1), degraded)
+
+    def embeddings_of(self, owner: Owner, unit_ids: Collection[UUID]) -> Mapping[UUID, Embedding]:
+        """Return the embeddings of those of some units that the owner's set has, if it is filled."""
+        entry = self._entries.get(_key(owner))
+        return entry.units.embeddings_of(unit_ids) if entry and entry.units else {}
 
     async def at(self, scope: Scope) -> Loaded:
         """Return a set of what was remembered at `scope.as_of`, the newest 20,000 units.
@@ -407,5 +413,5 @@ class WorkingSets:
         self._bytes -= entry.nbytes
 
 
-def _key(scope: Scope) -> Owned:
-    return scope.user_id, scope.expert_id, scope.space_id
+def _key(owner: Owner) -> Owned:
+    return owner.user_id, owner.expert_id, owner.space_id
