@@ -181,15 +181,11 @@ class Embedder:
         found: list[float] = (await self.embed_queries([text]))[0].tolist()
         return found
 
-    async def embed_queries(self, texts: Sequence[str], *, later: Sequence[str] = ()) -> Vector:
-        """Return the vectors (rows) of texts that are sought; raises as `embed_query`.
-
-        The built-in encoder also embeds texts that are wanted `later`, at less cost than by themselves.
-        """
-        found = await self.embed_soon([*texts, *later])
-        if found is None:
-            return np.array(await self._embed_all([self._query + text for text in texts], again=True), np.float32)
-        return np.array(found[: len(texts)], np.float32)
+    async def embed_queries(self, texts: Sequence[str]) -> Vector:
+        """Return the vectors (rows) of texts that are sought; raises as `embed_query`."""
+        soon = await self.embed_soon(texts)
+        asked = [self._query + text for text in texts]
+        return np.array(await self._embed_all(asked, again=True) if soon is None else soon, dtype=np.float32)
 
     async def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
         """Return a vector for each text that is searched.

@@ -265,9 +265,7 @@ class Recall:
             return _NO_VECTORS
         try:
             async with Patience(_EMBEDDING_S if patience_s is None else patience_s):
-                # A turn's message is a unit of memory from the next turn on.
-                later = [query.text] if query.parts and patience_s is not None else []
-                return query.vectors(await self._embedder.embed_queries(query.embedded, later=later))
+                return query.vectors(await self._embedder.embed_queries(query.embedded))
         except (Unavailable, TimeoutError):
             degraded.append("embedding")
             return _NO_VECTORS

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from structlog.testing import capture_logs
 
 from services.errors import ConfigurationError, Unavailable
-from services.llm.builtin_embeddings import BuiltinEncoder, missing
+from services.llm.builtin_embeddings import missing
 from services.llm.embedding_clients import EmbeddingClient, Roles, roles_of
 from services.llm.embeddings import Embedder
 from services.platform.settings import Settings, load_settings
@@ -88,19 +88,6 @@ async def test_without_a_model_the_built_in_encoder_answers_and_nobody_is_asked(
     assert np.dot(pet, other) < 0.3
     assert np.allclose(await embedder.embed_soon(["What is the name of my pet?"]) or [], [pet], atol=1e-5)
     assert model_server.requests == []
-
-
-async def test_what_is_wanted_later_is_embedded_with_what_is_sought(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    embedder = Embedder.of(load_settings(_env_file=None, data_dir=tmp_path))
-    embedder.load()
-    sought, later = ["The lake was cold.", "We swam."], "The lake was cold. We swam."
-    found = await embedder.embed_queries(sought, later=[later])
-    assert found.shape == (2, embedder.dimension)
-    monkeypatch.setattr(BuiltinEncoder._model, "encode", None)  # it is not asked again
-    assert await embedder.embed_soon([later])
-    await embedder.close()
 
 
 async def test_without_the_encoder_vectors_are_empty_and_the_reason_is_said(
