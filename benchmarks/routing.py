@@ -4,12 +4,12 @@
 
 A folder holds `bases.jsonl` (`prefix, name, description, keywords, language` a line), `documents/PREFIX/*.md` and
 `questions.jsonl` (`id, message, expect`: a prefix, or null for a message that needs no base), and may hold
-`sections.jsonl` (`id, document, headings`: where the answer stands). Without one, two sets of our own are played:
-`unseen` and `everyday` (`benchmarks/data/routing`).
+`sections.jsonl` (`id, document, headings`: where the answer stands). Without one, the sets of our own are played:
+`unseen`, `everyday` and `natural` (`benchmarks/data/routing`).
 
 Four figures: *right*, the share of the questions of a base that are routed to it or shown a passage of it;
 *shown*, the share that are shown one; *wrong*, the share that are routed to another base alone; *none to none*.
-The stores are embedded, and the embedder is the lexical one unless the environment names another.
+The stores are embedded, and the encoder is the built-in one unless the environment names another.
 """
 
 import argparse
@@ -139,7 +139,7 @@ async def main(options: argparse.Namespace) -> None:
     """Print the figures."""
     configure_logs("console", "error")
     console = Console()
-    for folder in options.folders or [DATA / "unseen", DATA / "everyday"]:
+    for folder in options.folders or [DATA / name for name in ("unseen", "everyday", "natural")]:
         await _play(console, folder, show_misses=options.misses)
 
 

@@ -9,6 +9,7 @@ which `recall_weights` learns are others, so that it weighs what the heads know 
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from services.llm.builtin_embeddings import NAME, BuiltinEncoder
 
 _ROOT = Path(__file__).parent.parent
 _OWN, _EVERYDAY = _ROOT / "training" / "data", _ROOT / "benchmarks" / "data" / "routing" / "everyday"
-_RIDGES = {"leaves_choice": 3.0, "needs_nothing": 3.0, "asks_documents": 1.0}
+_RIDGES = {"leaves_choice": 3.0, "needs_nothing": 3.0, "asks_documents": 0.3}
 _STEPS = 30
 
 Texts = Sequence[str]
@@ -29,14 +30,14 @@ def main() -> None:
     """Learn the heads and write them."""
     examples = _examples()
     stored: dict[str, Any] = {"encoder": NAME}
-    for name, (wanted, others) in examples.items():
+    for name, (wanted, *others) in examples.items():
         head = learn(wanted, others, _RIDGES[name])
         stored[name] = {"weights": np.round(head[:-1], 3).tolist(), "constant": [round(float(head[-1]), 3)]}
     (_ROOT / "services" / "search" / "heads.json").write_text(json.dumps(stored) + "\n", encoding="utf-8")
 
 
-def _examples() -> Mapping[str, tuple[Texts, Texts]]:
-    """Return for each head the texts of which it is true, and others."""
+def _examples() -> Mapping[str, Sequence[Texts]]:
+    """Return for each head the texts of which it is true, and one or two kinds of others."""
     choices = [*_read(_OWN, "choices_*.jsonl")]
     facts = [*_read(_OWN, "facts_*.jsonl")][::2]
     nothing = [*_lines("ordinary_*.txt"), *_lines("questions_*.txt")]
@@ -55,8 +56,8 @@ def _examples() -> Mapping[str, tuple[Texts, Texts]]:
         ),
         "asks_documents": (
             [text for text, base in routed if base],
+            [text for text, base in routed if not base],
             [
-                *(text for text, base in routed if not base),
                 *nothing,
                 *asked,
                 *(each["told"] for each in facts),
@@ -72,12 +73,16 @@ def _routed() -> Iterator[tuple[str, str | None]]:
     yield from ((each["text"], each["base"]) for each in _read(_OWN, "documents.jsonl"))
 
 
-def learn(wanted: Texts, others: Texts, ridge: float) -> NDArray[np.float64]:
-    """Return the weights and the constant of a logistic regression; both kinds count the same."""
-    rows = np.array(BuiltinEncoder().encode([*wanted, *others]))
+def learn(wanted: Texts, others: Sequence[Texts], ridge: float) -> NDArray[np.float64]:
+    """Return the weights and the constant of a logistic regression.
+
+    The texts of which it is true count as much as all others, of which each kind counts the same.
+    """
+    rows = np.array(BuiltinEncoder().encode([*wanted, *chain.from_iterable(others)]))
     rows = np.column_stack([rows / np.linalg.norm(rows, axis=1, keepdims=True), np.ones(len(rows))])
     is_wanted = np.arange(len(rows)) < len(wanted)
-    share = np.where(is_wanted, len(rows) / len(wanted), len(rows) / len(others)) / 2
+    sizes = [len(wanted), *map(len, others)]
+    share = np.repeat([len(rows) / 2 / size / (len(others) if at else 1) for at, size in enumerate(sizes)], sizes)
     damping = ridge * np.eye(rows.shape[1])
     damping[-1, -1] = 1e-3
     weights = np.zeros(rows.shape[1])

@@ -43,6 +43,7 @@ _MOST = 220
 _TYPICAL = 150
 """Questions of a family that count once each."""
 _SHARE = {"facts": 0.5, "few": 0.5, "long": 0.7}
+"""How much families of our own count."""
 _FAMILIES = {"everyday": "everyday", "others": "everyday", "long_conversations": "long"}
 """Families of sets by the folder that holds their languages."""
 _OF_ONE_USER = {"madial", "long"}
@@ -51,7 +52,6 @@ _ORDINARY_OF_FEW = 4.0
 """Weight of a message that needs nothing in a store of few units: in life most messages do not."""
 _SIZES = (2, 3, 4, 6, 10, 15)
 """Units of stores that hold few."""
-"""How much families of our own count."""
 _WRITTEN = 1.0
 """How much better a written memory stands: no set holds any to learn it from."""
 _LOOKED_AT = 20
@@ -219,12 +219,9 @@ def of_folder(folder: Path, name: str) -> Iterator[Asked]:
     """Observe the questions of a folder, and messages that need nothing on the stores of everyday talk."""
     dataset = load(folder)
     family = _FAMILIES.get(folder.parent.name.split("-")[0]) or re.split(r"[_\-/]", name)[0]
-    stores = {user: working_set(messages) for user, messages in stores_of(dataset).items()}
-    places = {
-        (user, said.id): place
-        for user, messages in stores_of(dataset).items()
-        for place, said in enumerate(messages)
-    }
+    said = stores_of(dataset)
+    stores = {user: working_set(messages) for user, messages in said.items()}
+    places = {(user, each.id): at for user, messages in said.items() for at, each in enumerate(messages)}
     users = list(stores)
     source = name if name.startswith(family) else f"{family}_{name}"
     for number, question in enumerate(dataset.questions):
@@ -279,12 +276,7 @@ def of_own_data(language: str, *, stores: int = 7) -> Iterator[Asked]:
         liked = preferences[number::stores]
         said = [each[key] for each in some for key in ("told", "near")] + [each["told"] for each in liked]
         chance.shuffle(said)
-        units = working_set(
-            [
-                Said(str(place), text, "", "user", str(place), _FIRST_DAY + timedelta(hours=5 * place))
-                for place, text in enumerate(said)
-            ]
-        )
+        units = _remarks(said)
         for each in some:
             yield from _one("facts", units, each["question"], said.index(each["told"]))
         for each in liked:
@@ -307,18 +299,22 @@ def of_few(language: str) -> Iterator[Asked]:
         liked = chance.sample(preferences, max(1, len(some) // 4))
         said = [each["told"] for each in some + liked]
         chance.shuffle(said)
-        units = working_set(
-            [
-                Said(str(place), text, "", "user", str(place), _FIRST_DAY + timedelta(hours=5 * place))
-                for place, text in enumerate(said)
-            ]
-        )
+        units = _remarks(said)
         asked = [(each["question"], each["told"]) for each in some[:4]]
         for message, told in asked + [(each["message"], each["told"]) for each in liked]:
             yield from _one("few", units, message, said.index(told))
         for message in chance.sample(_ordinary(language), 4):
             if found := ask("few", "ordinary", units, message, ()):
                 yield replace(found, weight=_ORDINARY_OF_FEW)
+
+
+def _remarks(texts: Sequence[str]) -> WorkingSet:
+    return working_set(
+        [
+            Said(str(place), text, "", "user", str(place), _FIRST_DAY + timedelta(hours=5 * place))
+            for place, text in enumerate(texts)
+        ]
+    )
 
 
 def _one(source: str, units: WorkingSet, message: str, place: int) -> Iterator[Asked]:

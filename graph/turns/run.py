@@ -1,7 +1,6 @@
 """One running turn: drives it through the graph, logs its events, and ends it in every case."""
 
 import asyncio
-import contextlib
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import ExitStack
@@ -208,10 +207,19 @@ class TurnDriver:
         run.written["degraded"] = each_once(run.degraded, run.written.get("degraded", []))
 
     async def _let_others_begin(self, run: TurnRun) -> None:
-        """Wait before the turn ends, as its reader has the answer, while others wait for their first words."""
-        with contextlib.suppress(TimeoutError):
+        """Wait before the turn ends, as its reader has the answer, while others wait for their first words.
+
+        Who stops it has the whole answer: it ends at once.
+        """
+        try:
             async with asyncio.timeout(_END_WAITS_S):
                 run.place = await self.gate.enter((run.turn.tenant_id, run.turn.input["user_id"]), ends=True)
+        except TimeoutError:
+            pass
+        except asyncio.CancelledError:
+            if run.task is None or run.stopped in {None, "forgotten"}:
+                raise
+            run.task.uncancel()
 
     async def _stopped(self, run: TurnRun) -> None:
         why = run.stopped or "stopping"

@@ -39,8 +39,8 @@ class FairGate:
         self._of_user: dict[Hashable, deque[asyncio.Future[None]]] = {}
         """Those that wait by user; the user who came last is the last."""
         self._oldest_next = True
-        self._ends: deque[tuple[Hashable, asyncio.Future[None]]] = deque()
-        """All that wait to end."""
+        self._ends: dict[asyncio.Future[None], Hashable] = {}
+        """Those that wait to end; the oldest first."""
 
     async def enter(self, user: Hashable, *, ends: bool = False) -> ExitStack:
         """Wait for a place, to begin or to end; it is released when what is returned is closed."""
@@ -52,7 +52,7 @@ class FairGate:
             return place
         let_in: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if ends:
-            self._ends.append((user, let_in))
+            self._ends[let_in] = user
         else:
             self._requests.append((user, let_in))
             self._of_user.setdefault(user, deque()).append(let_in)
@@ -74,9 +74,9 @@ class FairGate:
         while self._of_user or self._ends:
             if begins := bool(self._of_user):
                 user, let_in = self._requests.popleft() if self._oldest_next else self._of_fewest()
-                self._forget(user, let_in)
             else:
-                user, let_in = self._ends.popleft()
+                let_in, user = next(iter(self._ends.items()))
+            self._forget(user, let_in)
             if let_in.done():  # it was let in by the other rule, or its task is cancelled and has not run since
                 continue
             self._oldest_next ^= begins
@@ -91,6 +91,7 @@ class FairGate:
         return user, self._of_user[user][0]
 
     def _forget(self, user: Hashable, let_in: "asyncio.Future[None]") -> None:
+        self._ends.pop(let_in, None)
         waiting = self._of_user.get(user)
         if waiting is None or let_in not in waiting:
             return

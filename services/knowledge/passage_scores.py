@@ -1,5 +1,4 @@
-"""How likely a passage answers a message: by its cosine, the words in common, what the message is like, and a
-keyword's prior."""
+"""How likely a passage answers a message: by its cosine, the words in common, and what the message is like."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -18,25 +17,24 @@ from services.text.tokenizer import is_weak
 class _Weights:
     meaning: float
     words: float
-    head: float
-    kind: float
     constant: float
-    least: float
-    """Probability from which a passage is shown."""
 
 
-# Learned on the messages of several sets of bases, half of which need none.
-_WITH_HEAD = _Weights(meaning=7.47, words=7.78, head=0.37, kind=0.33, constant=-0.42, least=0.29)
-_WITHOUT = _Weights(meaning=14.3, words=9.4, head=0.0, kind=1.0, constant=1.3, least=0.2)
-_WORDS_ALONE, _CONSTANT_ALONE = 17.4, -4.85
+# Learned on the messages of several sets of bases, half of which need none; of each set with a head that was
+# learned without it: it is surer of messages that it knows.
+_WITH_HEAD, _HEAD = _Weights(meaning=13.2, words=12.8, constant=0.48), 1.13
+_WITHOUT = _Weights(meaning=14.3, words=9.4, constant=2.7)
+_WORDS_ALONE, _CONSTANT_ALONE = 17.4, -3.45
 _TELLS, _ORDERS, _IN_GENERAL = -1.0, -4.7, -0.7
 """What it adds that the message asks nothing, and beside that orders work; or that it asks in general."""
 _OF_ONESELF, _TELLS_OF_ONESELF = -0.3, -1.0
 """What it adds that the message speaks of the user's own affairs, and beside that asks nothing."""
-NAMED, KEYWORD = 1.3, 0.95
-"""What it adds that the caller named the base, or the message has a keyword of it."""
-_CLOSE = 0.2
-"""Share of the best one's probability that each further passage must have."""
+NAMED = 1.8
+"""What it adds that the caller named the base."""
+_FLOOR = 0.5
+"""Probability from which the best passage is shown."""
+_CLOSE = 0.06
+"""Share of the best one's odds that each further passage must have."""
 _LENGTH = 0.75
 _OTHERS = 10
 """Passages without any of the words that are supposed beside those found, which may be few."""
@@ -49,9 +47,10 @@ class Candidate:
     """A passage that a search found.
 
     Attributes:
+        terms: Of its text, and the keywords of its base.
         cosine: Of its embedding; None where it was not found by meaning.
         waiting: Whether the index has it not yet.
-        prior: What its base adds: `NAMED`, `KEYWORD` or nothing.
+        prior: What its base adds: `NAMED` or nothing.
     """
 
     chunk_id: UUID
@@ -86,7 +85,7 @@ def probabilities(
     cosines = np.array([least if each.cosine is None else each.cosine for each in candidates])
     meant = weights.meaning * (cosines - (floor or 0.0)) + weights.words * shares * by_words + weights.constant
     kind = _of_kind(query)
-    meant += weights.head * (asks_documents or 0.0) + weights.kind * kind
+    meant += kind if asks_documents is None else _HEAD * asks_documents
     logits = np.where(alone, _WORDS_ALONE * shares + _CONSTANT_ALONE + kind, meant)
     logits = logits + np.array([each.prior for each in candidates])
     found: Values = 1 / (1 + np.exp(-logits))
@@ -99,15 +98,15 @@ def _of_kind(query: Query) -> float:
     return kind + _OF_ONESELF * query.of_oneself + _TELLS_OF_ONESELF * (query.of_oneself and tells)
 
 
-def shown(candidates: Sequence[Candidate], likely: Values, *, with_head: bool) -> list[tuple[UUID, float]]:
-    """Return the passages that are likely enough, best first, with their probabilities."""
-    order = sorted(range(len(candidates)), key=lambda place: -likely[place])
-    least = (_WITH_HEAD if with_head else _WITHOUT).least
-    return [
-        (candidates[place].chunk_id, float(likely[place]))
-        for place in order
-        if likely[place] >= max(least, _CLOSE * likely[order[0]])
-    ]
+def shown(candidates: Sequence[Candidate], likely: Values) -> list[tuple[UUID, float]]:
+    """Return the passages with their probabilities, best first, if the best one is likely enough."""
+    best = float(likely.max(initial=0.0))
+    if best < _FLOOR:
+        return []
+    odds = likely / np.maximum(1 - likely, 1e-9)
+    close = np.flatnonzero(odds >= _CLOSE * odds.max()).tolist()
+    order = sorted(close, key=lambda place: -likely[place])
+    return [(candidates[place].chunk_id, float(likely[place])) for place in order]
 
 
 def _shares(words: Sequence[str], candidates: Sequence[Candidate]) -> Values:

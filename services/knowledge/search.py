@@ -16,7 +16,7 @@ from psycopg.rows import class_row
 from services.errors import DatabaseUnavailable, Unavailable
 from services.knowledge import chunk_sql as sql
 from services.knowledge.index import ChunkIndex
-from services.knowledge.passage_scores import KEYWORD, NAMED, Candidate, probabilities, shown
+from services.knowledge.passage_scores import NAMED, Candidate, probabilities, shown
 from services.llm.embeddings import Embedder
 from services.platform import span_names as names
 from services.platform.milvus import CollectionMissing
@@ -27,7 +27,7 @@ from services.platform.tracing import span
 from services.search.embedding_quality import EmbeddingQuality, measured, probe_texts
 from services.search.queries import Heads, make_query
 from services.text.language import Language, language_of
-from services.text.tokenizer import is_weak, simplified_text, terms
+from services.text.tokenizer import is_weak, terms
 from state.prompt import Passage
 from state.turn import AgentType
 
@@ -193,14 +193,15 @@ class KnowledgeSearch:
         asked.vector = list(vector) if vector else await self._embedded(question, asked)
         floor = await self._floor(language_of([question])) if asked.vector else None
         read, cosines = await self._find(asked)
+        keywords = {
+            base.id: [term for keyword in base.keywords for term in terms(keyword)] for base in bases.values()
+        }
         candidates = [
             Candidate(
                 one.chunk_id,
-                tuple(one.terms.split()),
+                (*one.terms.split(), *keywords[one.base_id]),
                 cosines.get(one.chunk_id),
-                NAMED
-                if named or bases[one.base_id].of_conversation
-                else KEYWORD * _names(bases[one.base_id], question),
+                NAMED if named or bases[one.base_id].of_conversation else 0.0,
             )
             for one in read.values()
             if one.base_id in bases
@@ -213,7 +214,7 @@ class KnowledgeSearch:
             likely = probabilities(
                 words, candidates, floor, sought, asks_documents=asks_documents, by_words=by_words
             )
-            return shown(candidates, likely, with_head=heads is not None)[:limit]
+            return shown(candidates, likely)[:limit]
 
         best = await beside_the_loop(
             ranked, characters=len(question) + sum(len(one.terms) for one in read.values()), most=_LONG
@@ -294,12 +295,6 @@ class KnowledgeSearch:
         values = {"tenant_id": asked.tenant_id, "base_ids": asked.base_ids}
         async with self._database.tenant(asked.tenant_id) as connection:
             return (await connection.execute(sql.NOT_INDEXED, values)).rowcount > 0
-
-
-def _names(base: Answering, question: str) -> bool:
-    """Whether a message has a keyword of a base."""
-    folded = simplified_text(question)
-    return any(keyword and simplified_text(keyword) in folded for keyword in base.keywords)
 
 
 def _passage(one: _Shown, prefix: str, score: float) -> Passage:

@@ -193,7 +193,7 @@ class LeanChatOpenAI(ChatOpenAI):
         extra = payload.pop("extra_body", None) or {}
         body = {**payload, **extra}
         given = {k: v for k, v in body.items() if not isinstance(v, openai.NotGiven | openai.Omit)}
-        content = await asyncio.to_thread(orjson.dumps, given) if _has_parts(given) else orjson.dumps(given)
+        content = await asyncio.to_thread(orjson.dumps, given) if _has_images(given) else orjson.dumps(given)
         if len(content) > _PIECE_BYTES:
             headers["Content-Length"] = str(len(content))
         if self._sender is None:
@@ -213,10 +213,11 @@ async def _in_pieces(content: bytes) -> AsyncGenerator[bytes]:
         yield content[begin : begin + _PIECE_BYTES]
 
 
-def _has_parts(body: Mapping[str, Any]) -> bool:
-    """Whether a message has parts, such as images with megabytes."""
+def _has_images(body: Mapping[str, Any]) -> bool:
+    """Whether a message has images, which may have megabytes."""
     messages = body.get("messages") or body.get("input")
-    return isinstance(messages, list) and any(isinstance(one.get("content"), list) for one in messages)
+    contents = [one.get("content") for one in messages] if isinstance(messages, list) else []
+    return any("image_url" in part for parts in contents if isinstance(parts, list) for part in parts)
 
 
 def _send_back(message: AIMessage, sent: dict[str, Any]) -> None:

@@ -50,6 +50,12 @@ async def test_who_ends_comes_in_once_nobody_waits_to_begin() -> None:
     for _ in range(4):
         await crowd.one_leaves()
     assert crowd.let_in == ["a", "b", "c", "end1", "end3"]
+    await crowd.asks("end4")
+    crowd.tasks["end4"].cancel()
+    await asyncio.sleep(0)
+    await crowd.one_leaves()
+    await crowd.asks("d")
+    assert crowd.let_in[-1] == "d"
 
 
 async def test_everybody_is_let_in_at_last_and_the_places_are_free_again() -> None:
