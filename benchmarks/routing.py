@@ -9,7 +9,7 @@ A folder holds `bases.jsonl` (`prefix, name, description, keywords, language` a 
 
 Four figures: *right*, the share of the questions of a base that are routed to it or shown a passage of it;
 *shown*, the share that are shown one; *wrong*, the share that are routed to another base alone; *none to none*.
-The stores are embedded, and the embedder is the lexical one unless the environment names another.
+The stores are embedded, and the encoder is the built-in one unless the environment names another.
 """
 
 import argparse
