@@ -51,7 +51,7 @@ _AGAIN_S = 5.0
 _TRIES = 3
 _UNUSED_S = 1800.0
 _LOOK_AGAIN_S = 600.0
-_FOLLOWED_S, _BEHIND_S = 0.5, 0.5
+_FOLLOWED_S, _BEHIND_S = 0.5, 1.5
 _LOOKED_AT = 50
 """Number of oldest sets examined at once to make room."""
 

@@ -1,5 +1,6 @@
 """A working set whose units were removed ranks those that are left as a new set of them does."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -48,3 +49,14 @@ def test_places_of_what_is_gone_are_given_up_and_nothing_else_changes() -> None:
     fresh.replace((), every[400:])
     assert (len(units), units.nbytes < before) == (200, True)
     assert _scores(units) == _scores(fresh)
+
+
+def test_embeddings_are_given_of_living_units_that_have_one() -> None:
+    every = [_kept(number) for number in range(3)]
+    units = WorkingSet(DIMENSION)
+    units.replace((), [*every[:2], replace(every[2], vector=None)])
+    units.replace([every[0].episode_id], [])
+    found = units.embeddings_of({unit.unit_id for unit in every} | {UUID(int=5)})
+    assert list(found) == [every[1].unit_id]
+    wanted = np.array(every[1].vector)
+    assert float(found[every[1].unit_id] @ wanted) > 0.999 * float(np.linalg.norm(wanted))
