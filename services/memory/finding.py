@@ -196,7 +196,7 @@ class MemoryFinder:
         values, written = await asyncio.gather(self.values(request.owner), self.written(request.owner))
         known = [*values, *written]
         if len(known) <= limit:
-            return known
+            return _by_words(known, texts)
         indexed = self._embeddings_of(request.owner, {UUID(each.id) for each in written})
         vectors = {str(unit_id): vector for unit_id, vector in indexed.items()}
         others = [each for each in known if each.id not in vectors]
