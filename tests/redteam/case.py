@@ -48,8 +48,8 @@ def load_cases() -> tuple[Case, ...]:
 
 
 def sample() -> list[Case]:
-    """Return one case of each kind, the languages taking turns."""
+    """Return one case of each kind, the second of a language; the languages take turns."""
     by_kind: dict[str, list[Case]] = {}
     for case in load_cases():
         by_kind.setdefault(case.kind, []).append(case)
-    return [cases[(len(cases) // 2) * (place % 2)] for place, cases in enumerate(by_kind.values())]
+    return [cases[1 + (len(cases) // 2) * (place % 2)] for place, cases in enumerate(by_kind.values())]
