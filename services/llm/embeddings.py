@@ -1,13 +1,14 @@
 """Embeddings: of the built-in encoder, an endpoint, or a model on this machine."""
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import structlog
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from opentelemetry.trace import SpanKind
 
 from services.errors import Unavailable
@@ -17,6 +18,7 @@ from services.platform.patience import CircuitBreaker
 from services.platform.settings import Settings
 from services.platform.tracing import Attributes, span
 from services.search.embedding_quality import probe_texts
+from services.search.queries import of_length_1
 from services.usage.ledger import Spent, note_spent
 
 if TYPE_CHECKING:
@@ -37,13 +39,6 @@ _MOMENT_S, _LONGEST_S = 0.001, 0.03
 """Seconds for which texts are collected: of a busy event loop, until its other turns have got as far."""
 _CHARACTERS_AT_ONCE = 600
 """Characters after which the event loop goes on."""
-
-
-def of_length_1(vectors: ArrayLike) -> Vector:
-    """Return vectors (rows) of length 1; one without a direction stays 0."""
-    rows = np.asarray(vectors, dtype=np.float32)
-    found: Vector = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-6)
-    return found
 
 
 class EmbeddingBatch:
@@ -158,6 +153,8 @@ class Embedder:
 
     async def close(self) -> None:
         """Close the connections to the endpoint."""
+        if self._centre is not None:
+            self._centre.cancel()
         if self._client is not None:
             await self._client.close()
 
@@ -165,6 +162,14 @@ class Embedder:
         """Load what it needs; takes half a second once, so not in the event loop."""
         if self._builtin is not None:
             self._builtin.load()
+
+    async def prepare(self) -> None:
+        """Load, or ask for, what the first texts would wait for; a silent endpoint is asked again later."""
+        if self._client is None:
+            await asyncio.to_thread(self.load)
+            return
+        with contextlib.suppress(Unavailable):
+            await self._centre_of(self._client)
 
     async def embed_soon(self, texts: Sequence[str]) -> list[Vector] | None:
         """Return vectors in some milliseconds; None where they take longer, from an endpoint for example."""

@@ -73,7 +73,12 @@ def unpacked(packed: bytes) -> Terms:
     return dict(_PAIR.iter_unpack(packed))
 
 
-if __name__ == "__main__":
+def replace_index() -> None:
+    """Have Milvus Lite, in this process, make indexes by words of this kind."""
     sparse_factory.SparseInvertedIndex = ArrayIndex
     sparse.bytes_to_sparse = unpacked
+
+
+if __name__ == "__main__":
+    replace_index()
     raise SystemExit(main())

@@ -98,6 +98,14 @@ class Query:
         return np.concatenate([message[np.newaxis].astype(np.float32), found])
 
 
+def of_length_1(vectors: ArrayLike) -> NDArray[np.float32]:
+    """Return vectors (rows) of length 1; one without a direction stays 0."""
+    rows = np.asarray(vectors, dtype=np.float32)
+    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    found: NDArray[np.float32] = rows / np.maximum(lengths, 1e-9)[:, np.newaxis]
+    return found
+
+
 def make_query(message: str, recent: Sequence[Utterance] = (), *, speaker: str = "") -> Query | None:
     """Return what to search for; None for a message without a letter.
 
@@ -201,9 +209,7 @@ class Heads:
     def turned(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return embeddings of messages (rows) turned towards those of what bears on them, of length 1."""
         into, out = self.matching
-        found: NDArray[np.float32] = vectors + vectors @ into.T @ out
-        found /= np.maximum(np.sqrt(np.einsum("ij,ij->i", found, found)), 1e-9)[:, np.newaxis]
-        return found
+        return of_length_1(vectors + vectors @ into.T @ out)
 
     def kind_of(self, vector: Sequence[float]) -> MessageKind:
         """Return what the message with this embedding is like."""

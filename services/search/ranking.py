@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from services.search.queries import Heads, MessageKind, Query
+from services.search.queries import Heads, MessageKind, Query, of_length_1
 from services.text.tokenizer import terms
 
 Values = NDArray[np.float64]
@@ -360,24 +360,18 @@ def sought(query: Query, vectors: Sequence[Sequence[float]] | Vectors) -> Vector
 
     A message of several sentences lies amid them; what it asks counts at least half.
     """
-    every = _of_length_1(np.asarray(vectors, dtype=np.float32))
+    every = of_length_1(vectors)
     said = 1 + len(query.recent)
     if not all(query.asking):
         asking = sum(query.asking)
         told = min(1.0, asking / (len(query.asking) - asking))
         every[0] = np.where(query.asking, 1.0, told) @ every[said:]
-        every[:1] = _of_length_1(every[:1])
+        every[:1] = of_length_1(every[:1])
     if not query.recent:
         return every
-    before = _of_length_1(every[1:said].mean(axis=0, keepdims=True))
+    before = of_length_1(every[1:said].mean(axis=0, keepdims=True))
     blended = (1 - query.context_share) * every[:1] + query.context_share * before
-    return np.concatenate([_of_length_1(blended), every[said:]])
-
-
-def _of_length_1(rows: Vectors) -> Vectors:
-    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-    found: Vectors = rows / np.maximum(lengths, 1e-9)[:, np.newaxis]
-    return found
+    return np.concatenate([of_length_1(blended), every[said:]])
 
 
 def _relative(values: Values) -> Values:

@@ -4,10 +4,12 @@ from random import Random
 
 import numpy as np
 import pytest
+from milvus_lite.analyzer import sparse
 from milvus_lite.analyzer.sparse import bytes_to_sparse, sparse_to_bytes
+from milvus_lite.index import sparse_factory
 from milvus_lite.index.sparse_inverted import SparseInvertedIndex
 
-from services.platform.milvus_lite_server import ArrayIndex, unpacked
+from services.platform.milvus_lite_server import ArrayIndex, replace_index, unpacked
 
 _ROWS, _FOUND = 300, 20
 
@@ -48,3 +50,13 @@ def test_rows_are_read_as_they_are_stored() -> None:
     row = {7: 2.0, 2**32 - 1: 1.0}
     assert unpacked(sparse_to_bytes(row)) == bytes_to_sparse(sparse_to_bytes(row)) == row
     assert unpacked(b"") == {}
+
+
+def test_milvus_lite_makes_it_once_it_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, name in ((sparse_factory, "SparseInvertedIndex"), (sparse, "bytes_to_sparse")):
+        monkeypatch.setattr(module, name, getattr(module, name))  # as it was, after this test
+    replace_index()
+    index = sparse_factory.create_sparse_index("BM25", {"bm25_k1": 1.2})
+    assert isinstance(index, ArrayIndex)
+    assert sparse_factory.sparse_index_matches(index, "BM25", {"bm25_k1": 1.2})
+    assert sparse.bytes_to_sparse is unpacked
