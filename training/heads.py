@@ -78,7 +78,7 @@ def learn(wanted: Texts, others: Sequence[Texts], ridge: float) -> NDArray[np.fl
 
     The texts of which it is true count as much as all others, of which each kind counts the same.
     """
-    rows = np.array(BuiltinEncoder().encode([*wanted, *chain.from_iterable(others)]))
+    rows = BuiltinEncoder().encode([*wanted, *chain.from_iterable(others)])
     rows = np.column_stack([rows / np.linalg.norm(rows, axis=1, keepdims=True), np.ones(len(rows))])
     is_wanted = np.arange(len(rows)) < len(wanted)
     sizes = [len(wanted), *map(len, others)]

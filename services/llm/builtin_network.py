@@ -1,0 +1,168 @@
+"""The network of the built-in encoder: from the tokens of texts to their vectors."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_WINDOWS = ((2, 0), (3, 1), (5, 2))
+"""Of each branch of the network: the tokens of a window, and how many of them stand before its own."""
+_BESIDE = 2
+"""Tokens that a window reaches to either side; beyond its text there are none."""
+_TOKENS = 2_048
+"""Tokens of which is kept what the first layers make of them: 27 MB, once as many have been seen."""
+
+_AT_ONCE = 384
+"""Tokens after which a batch is full; more are no faster."""
+
+Vector = NDArray[np.float32]
+Matrix = NDArray[np.float32]
+Places = NDArray[np.intp]
+
+
+class Network:
+    """The package's network, in which the first layers look at a token once, whatever stands beside it.
+
+    These are three fifths of its products, and texts repeat most of their tokens: what they make of those seen
+    last is kept.
+    """
+
+    def __init__(self, backend: Any, tokenize: Callable[..., list[int]]) -> None:
+        """Take the package's weights, and its function that returns the numbers of a text's tokens."""
+        self._weights = backend
+        self._tokenize = partial(tokenize, out_type=int, add_bos=True, add_eos=True)
+        self._width = backend.proj_W.shape[1] // len(_WINDOWS)
+        # The products of a token for each of its places in a window, beside one another
+        self._first = [np.hstack(np.split(matrix, len(matrix) // self._width)) for matrix in backend.w1]
+        del backend.w1
+        self._place_of = np.zeros(len(backend.table) + 1, dtype=np.intp)
+        """Where each token is kept; 0 = nowhere."""
+        self._tokens = np.full(_TOKENS + 1, len(backend.table), dtype=np.intp)
+        """The token at each place; at first none."""
+        self._next = 0
+        rows = sum(1 + length for length, _ in _WINDOWS)
+        self._kept = np.zeros((rows, _TOKENS + 1, self._width), dtype=np.float32)
+        """Of each branch its part of the projection, and a product for every place in the window. The first place
+        is that of no token."""
+        self._alone = Lock()
+
+    def sums(self, sentences: Sequence[str]) -> list[Matrix]:
+        """Return what the tokens of each sentence yield, for `vectors`."""
+        found: list[Matrix] = []
+        some: list[list[int]] = []
+        for sentence in sentences:
+            some.append(self._tokenize(sentence))
+            if sum(map(len, some)) >= _AT_ONCE:
+                found.extend(self._sums(some))
+                some = []
+        found.extend(self._sums(some) if some else ())
+        return found
+
+    def vectors(self, texts: Sequence[Sequence[Matrix]]) -> Matrix:
+        """Return the vectors (rows, of length 1) of texts from the sums of their sentences.
+
+        Of one sentence it is the package's own. Of several it is close to it, as only the tokens beside the end of
+        a sentence see other ones.
+        """
+        sums = np.stack([text[0][0] + text[-1][2] + sum(sentence[1] for sentence in text) for text in texts])
+        weights = self._weights
+        mean = sums[:, :-1] / np.sqrt(sums[:, -1:])
+        once = np.maximum(mean @ weights.p1 + np.maximum(mean @ weights.d0, 0) @ weights.d1, 0)
+        found: Matrix = np.tanh(once @ weights.p3 + np.maximum(once @ weights.d2, 0) @ weights.d3)
+        found /= np.sqrt(np.einsum("ij,ij->i", found, found).clip(weights.eps))[:, np.newaxis]
+        return found
+
+    def _sums(self, texts: Sequence[Sequence[int]]) -> Matrix:
+        """Return for each text the sums over its first token (of its beginning), those within and the last.
+
+        Behind each sum stands the number of these tokens.
+        """
+        tokens: list[int] = []
+        gaps: list[int] = []
+        thirds: list[slice] = []
+        for text in texts:
+            if tokens:
+                gaps += range(len(tokens), len(tokens) + _BESIDE)
+                tokens += [0] * _BESIDE
+            begin, end = len(tokens), len(tokens) + len(text)
+            thirds += [slice(begin, begin + 1), slice(begin + 1, end - 1), slice(end - 1, end)]
+            tokens += text
+        with self._alone:
+            features = self._features(np.array(tokens), np.array(gaps, dtype=np.intp))
+        averages = features.sum(axis=1) / features.shape[1]
+        squares = np.einsum("ij,ij->i", features, features) / features.shape[1]
+        scales = 1 / np.sqrt(squares - averages * averages + self._weights.eps)
+        averages *= scales
+        sums = np.stack([scales[part] @ features[part] - averages[part].sum() for part in thirds])
+        lengths = np.array([[part.stop - part.start] for part in thirds], dtype=np.float32)
+        weights = self._weights
+        projected = (sums * weights.ln_g + lengths * weights.ln_b) @ weights.cnn_W + lengths * weights.cnn_b
+        return np.hstack([projected, lengths]).reshape(len(texts), 3, -1)
+
+    def _features(self, tokens: NDArray[np.int64], between: Places) -> Matrix:
+        """Return for each token its embedding and what its windows yield; `between` texts there are no tokens."""
+        size, width, own = len(tokens), self._width, self._weights.table.shape[1]
+        places = np.zeros(size + 2 * _BESIDE, dtype=np.intp)
+        inside = places[_BESIDE:-_BESIDE]
+        inside[:] = self._places(tokens)
+        inside[between] = 0
+        found = np.empty((size, own + len(_WINDOWS) * width), dtype=np.float32)
+        self._embeddings(tokens, found[:, :own])
+        around = np.zeros((len(places), width), dtype=np.float32)
+        kept = iter(self._kept)
+        for branch, (length, before) in enumerate(_WINDOWS):
+            begin = _BESIDE - before
+            projected = next(kept)
+            once = next(kept)[places[begin : begin + size]]
+            for at in range(begin + 1, begin + length):
+                once += next(kept)[places[at : at + size]]
+            once += self._weights.b1[branch]
+            np.maximum(once, 0, out=once)
+            once += projected[inside]
+            once[between] = 0.0
+            around[_BESIDE:-_BESIDE] = once
+            # Rows that overlap: a library of linear algebra multiplies only a copy of them.
+            strides = around.strides
+            windows = np.ndarray((size, length * width), np.float32, around, begin * strides[0], strides)
+            twice = np.ascontiguousarray(windows) @ self._weights.w2[branch]
+            twice += self._weights.b2[branch]
+            np.maximum(twice, 0, out=twice)
+            np.add(twice, once, out=found[:, own + branch * width : own + (branch + 1) * width])
+        return found
+
+    def _places(self, tokens: NDArray[np.int64]) -> Places:
+        """Return where tokens are kept; new ones take the places of the oldest.
+
+        A text of 600 characters has fewer different ones than there are places.
+        """
+        while len(new := np.unique(tokens[self._place_of[tokens] == 0])):
+            places = 1 + (self._next + np.arange(len(new))) % _TOKENS
+            self._place_of[self._tokens[places]] = 0
+            self._tokens[places], self._place_of[new] = new, places
+            self._next += len(new)
+            self._make(new, places)
+        return self._place_of[tokens]
+
+    def _make(self, tokens: NDArray[np.int64], places: Places) -> None:
+        weights = self._weights
+        embeddings = np.empty((len(tokens), weights.table.shape[1]), dtype=np.float32)
+        self._embeddings(tokens, embeddings)
+        projected: Matrix = embeddings @ weights.proj_W + weights.proj_b
+        projected -= projected.mean(axis=1, keepdims=True)
+        squares = np.einsum("ij,ij->i", projected, projected) / projected.shape[1]
+        projected *= (1 / np.sqrt(squares + weights.eps))[:, np.newaxis]
+        projected = projected * weights.ln_g_all + weights.ln_b_all
+        rows = iter(self._kept)
+        for part, first in zip(np.split(projected, len(_WINDOWS), axis=1), self._first, strict=True):
+            next(rows)[places] = part
+            products = np.ascontiguousarray(part) @ first
+            for product in np.split(products, products.shape[1] // self._width, axis=1):
+                next(rows)[places] = product
+
+    def _embeddings(self, tokens: NDArray[np.int64], out: Matrix) -> None:
+        weights, chunks = self._weights, tokens % len(self._weights.scale)
+        np.multiply(weights.table[tokens], weights.scale[chunks, np.newaxis], out=out)
+        out += weights.lo[chunks, np.newaxis]
