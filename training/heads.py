@@ -1,10 +1,11 @@
 """Learn what messages are like: `python -m training.heads`, before `python -m training.recall_weights`.
 
-Three logistic regressions over embeddings of the built-in encoder: of requests on which a preference bears
-(`training/data/choices_*.jsonl`), of messages that need nothing of memory (`needs_nothing_*.txt`), and of
-questions that documents answer (`documents.jsonl`, `benchmarks/data/routing/everyday`); each against facts,
-questions after them, and other messages. They are written to `services/search/heads.json`. The preferences from
-which `recall_weights` learns are others, so that it weighs what the heads know and not what they have seen.
+Four logistic regressions over embeddings of the built-in encoder: of requests on which a preference bears
+(`training/data/choices_*.jsonl`), of messages that need nothing of memory (`needs_nothing_*.txt`), of questions
+that documents answer (`documents.jsonl`, `benchmarks/data/routing/everyday`), and of what states a preference
+(`likes_*.txt`); each against facts, questions after them, and other messages. They are written to
+`services/search/heads.json`. The preferences from which `recall_weights` learns are others, so that it weighs what
+the heads know and not what they have seen.
 """
 
 import json
@@ -20,7 +21,7 @@ from services.llm.builtin_embeddings import NAME, BuiltinEncoder
 
 _ROOT = Path(__file__).parent.parent
 _OWN, _EVERYDAY = _ROOT / "training" / "data", _ROOT / "benchmarks" / "data" / "routing" / "everyday"
-_RIDGES = {"leaves_choice": 3.0, "needs_nothing": 3.0, "asks_documents": 0.3}
+_RIDGES = {"leaves_choice": 3.0, "needs_nothing": 3.0, "asks_documents": 0.3, "prefers": 0.3}
 _STEPS = 30
 
 Texts = Sequence[str]
@@ -42,17 +43,16 @@ def _examples() -> Mapping[str, Sequence[Texts]]:
     facts = [*_read(_OWN, "facts_*.jsonl")][::2]
     nothing = [*_lines("ordinary_*.txt"), *_lines("questions_*.txt")]
     asked = [each["question"] for each in facts]
+    stated = [*(each["told"] for each in facts), *_lines("remarks_*.txt")]
+    requests = [each["message"] for each in choices]
     routed = [*_routed()]
     return {
-        "leaves_choice": ([each["message"] for each in choices], [*asked, *nothing]),
-        "needs_nothing": (
-            [*_lines("needs_nothing_*.txt")],
-            [
-                *asked,
-                *(each["told"] for each in facts),
-                *(each["message"] for each in choices),
-                *_lines("remarks_*.txt"),
-            ],
+        "leaves_choice": (requests, [*asked, *nothing], [each["text"] for each in _read(_OWN, "documents.jsonl")]),
+        "needs_nothing": ([*_lines("needs_nothing_*.txt")], [*asked, *stated, *requests]),
+        "prefers": (
+            [*_lines("likes_*.txt")],
+            [*stated, *(each["near"] for each in facts)],
+            [*asked, *requests, *nothing, *_lines("needs_nothing_*.txt")],
         ),
         "asks_documents": (
             [text for text, base in routed if base],
@@ -60,8 +60,7 @@ def _examples() -> Mapping[str, Sequence[Texts]]:
             [
                 *nothing,
                 *asked,
-                *(each["told"] for each in facts),
-                *_lines("remarks_*.txt"),
+                *stated,
                 *(each[key] for each in choices[::2] for key in ("told", "message")),
             ],
         ),

@@ -3,7 +3,8 @@
 An encoder puts a message beside what sounds like it, a question beside questions. Somebody who asks where to eat
 does not say that they eat no meat: `matching`, which `training/matching.py` learned, turns a message towards what
 bears on it. Linear heads (`training/heads.py`) tell a message that leaves a choice from others, one that needs
-nothing of memory from one that may, and a question that documents answer from small talk with the same words.
+nothing of memory from one that may, a question that documents answer from small talk with the same words, and of
+what was said what states a preference.
 """
 
 import json
@@ -176,6 +177,11 @@ class Head:
         cosine = float(found @ self.direction) / max(math.sqrt(found @ found), 1e-9)
         return self.scale * cosine + self.constant
 
+    def probabilities(self, cosines: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the probabilities for embeddings with these cosines with the direction."""
+        found: NDArray[np.float64] = 1 / (1 + np.exp(-self.scale * cosines - self.constant))
+        return found
+
 
 class MessageKind(NamedTuple):
     """What a message is like: probabilities; without heads no choice, and even odds that it needs nothing.
@@ -197,6 +203,7 @@ class Heads:
         leaves_choice: A message leaves a choice on which a preference may bear.
         needs_nothing: A message needs nothing of memory.
         asks_documents: A message asks what the documents of an organisation would answer.
+        prefers: What was said states what its author likes, wants or avoids.
         matching: Turns the embedding of a message towards those of what bears on it: two matrices, whose product
             is added.
     """
@@ -204,6 +211,7 @@ class Heads:
     leaves_choice: Head
     needs_nothing: Head
     asks_documents: Head
+    prefers: Head
     matching: NDArray[np.float32]
 
     def turned(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -27,7 +27,9 @@ CANDIDATES = 100
 """Units that the model looks at."""
 _SEEDS = 3
 _AROUND = 0.25
-"""How much a neighbour's match counts when candidates are chosen."""
+"""How much a neighbour's match, or that it is a preference, counts when candidates are chosen."""
+_SURE = 3
+"""The power of the probability that a message leaves a choice with which preferences take the place of visits."""
 _FULL_MATCH = 1.3
 """Part of the highest possible score by words that counts as a full match, inverted."""
 _ECHO = 0.1
@@ -45,7 +47,7 @@ FEATURES = (
     "likeness",  # the same of its cosine with the message
     "association",  # what it shares with the best units beside the message's words, as far as these are sure
     "words_beside",  # the better score by words of its neighbours, as far as they are about the same
-    "visit",  # the best score of what was said within the same hours, where neighbours are about the same
+    "visit",  # the best score of its hours, where neighbours are alike; of choices, that it is a preference
     "answers",  # how well the question matches that it answers
     "by_assistant",  # the assistant said it, and the message is not about what the assistant said
     "asks",  # it asks something, and the message leaves no choice: a preference often stands beside a question
@@ -167,6 +169,9 @@ def score(
     near = _by_meaning(query, vectors, units, mask, heads)
     cosines, average = near.cosines, near.average
     answers = _answers(known, words, full, near)
+    kind = kind or kind_of(vectors, heads)
+    chooses = kind.choice**_SURE
+    prefers = chooses * near.prefers
     if query.asks:  # what only asks the same matches best of all, and answers nothing
         words = np.where(known.states_nothing, _ECHO * words, words)
         cosines = np.where(known.states_nothing, average + _ECHO * (cosines - average), cosines)
@@ -178,7 +183,7 @@ def score(
     total[~mask] = -1.0
     with_none = np.append(relative, 0.0)
     before, after = with_none[known.previous], with_none[known.following]
-    chosen = total + _AROUND * known.coherence * (before + after) + answers
+    chosen = total + _AROUND * (known.coherence * (before + after) + prefers) + answers
     chosen[~mask] = -1.0
     places = _best(chosen, CANDIDATES)
     if then is not None:  # what was said then is looked at, wherever it stands
@@ -189,7 +194,6 @@ def score(
     np.maximum.at(of_visit, known.visit, total)
     seeds = _highest(total, _SEEDS)
     sure = (total[seeds] / max(float(total.max(initial=0.0)), 1e-9)) ** 2
-    kind = kind or kind_of(vectors, heads)
     by_words = np.minimum(words[places] / full * _FULL_MATCH, 1.0)
     by_meaning = (meaning[places] - average) / near.spread / _SPREAD
     like_previous, like_following = units.by_neighbours(places)
@@ -199,7 +203,7 @@ def score(
         "likeness": near.likeness(places),
         "association": (units.by_rare_terms(seeds, asked, places) * sure[:, np.newaxis]).max(axis=0, initial=0.0),
         "words_beside": np.maximum(before[places] * like_previous, after[places] * like_following),
-        "visit": of_visit[known.visit[places]] * math.sqrt(known.coherence),
+        "visit": of_visit[known.visit[places]] * math.sqrt(known.coherence) * (1 - chooses) + prefers[places],
         "answers": answers[places],
         "by_assistant": known.by_assistant[places] & (not query.of_assistant),
         "asks": known.asks[places] * (1 - kind.choice),
@@ -319,6 +323,7 @@ class _Near:
         spread: Of the cosines.
         to_message: The cosine of each with the message.
         usual: Average and spread of these.
+        prefers: The probability that each states what its author likes, wants or avoids; 0 where nothing tells.
     """
 
     cosines: Values
@@ -327,6 +332,7 @@ class _Near:
     spread: float
     to_message: Values
     usual: tuple[float, float]
+    prefers: Values
 
     def likeness(self, places: Places) -> Values:
         """Return how far the cosines of some units with the message are above the average."""
@@ -337,10 +343,14 @@ class _Near:
 def _by_meaning(query: Query, vectors: Vectors, units: Searched, mask: Mask, heads: Heads | None) -> _Near:
     """Compare all units in one pass over their embeddings."""
     if not len(vectors):
-        nothing = np.full(len(mask), np.nan)
-        return _Near(nothing, np.zeros(len(mask), dtype=np.bool_), 0.0, 1.0, nothing, (0.0, 1.0))
+        nothing, none = np.full(len(mask), np.nan), np.zeros(len(mask))
+        return _Near(nothing, none.astype(np.bool_), 0.0, 1.0, nothing, (0.0, 1.0), none)
     every = sought(query, vectors)
-    found = units.by_meaning(np.concatenate([heads.turned(every) if heads else every, every[:1]]))
+    rows = [heads.prefers.direction[np.newaxis], heads.turned(every)] if heads else [every]
+    found = units.by_meaning(np.concatenate([*rows, every[:1]]))
+    prefers = np.zeros(len(mask))
+    if heads:
+        prefers, found = np.nan_to_num(heads.prefers.probabilities(found[0])), found[1:]
     known = mask & ~np.isnan(found[0])
     # A user with few units is supposed to have more that are about other things.
     both = found[[0, -1]] if known.all() else found[[0, -1]].compress(known, axis=1)
@@ -352,7 +362,7 @@ def _by_meaning(query: Query, vectors: Vectors, units: Searched, mask: Mask, hea
     if not all(query.asking):
         told = 1 + np.flatnonzero(~np.array(query.asking))
         found[told] = average + _TOLD * (found[told] - average)
-    return _Near(found[:-1].max(axis=0), known, average, spread, found[-1], (usual, deviation))
+    return _Near(found[:-1].max(axis=0), known, average, spread, found[-1], (usual, deviation), prefers)
 
 
 def sought(query: Query, vectors: Sequence[Sequence[float]] | Vectors) -> Vectors:
