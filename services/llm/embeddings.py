@@ -33,8 +33,6 @@ NONE = "none: words alone"
 _NO_DIMENSIONS = 2
 _BETWEEN = 4
 """Texts that the built-in encoder takes before the event loop goes on; a thread beside a busy loop starves."""
-_OF_TURNS = 128
-"""Texts of a call up to which they come from turns and not from an import."""
 _MOMENT_S, _LONGEST_S = 0.001, 0.03
 """Seconds for which texts are collected: of a busy event loop, until its other turns have got as far."""
 _CHARACTERS_AT_ONCE = 600
@@ -183,26 +181,27 @@ class Embedder:
         Raises:
             Unavailable: the endpoint does not answer, or not with vectors of the configured dimensions.
         """
-        found: list[float] = (await self.embed_queries([text]))[0].tolist()
-        return found
+        return (await self._embed_all([self._query + text]))[0]
 
     async def embed_queries(self, texts: Sequence[str]) -> Vector:
-        """Return the vectors (rows) of texts that are sought; raises as `embed_query`."""
+        """Return the vectors (rows) of what a turn seeks; raises as `embed_query`."""
         soon = await self.embed_soon(texts)
         asked = [self._query + text for text in texts]
         return np.array(await self._embed_all(asked, again=True) if soon is None else soon, dtype=np.float32)
 
-    async def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
+    async def embed_documents(self, texts: Sequence[str], *, again: bool = False) -> list[list[float]]:
         """Return a vector for each text that is searched.
 
-        An endpoint gets up to 64 of them in a call, or as many as it accepts. Of the built-in encoder, what turns
-        have had embedded before it is indexed is used again; it keeps the vectors of a few texts.
+        An endpoint gets up to 64 of them in a call, or as many as it accepts.
+
+        Args:
+            texts: that are embedded.
+            again: whether turns have had most of them embedded before: the built-in encoder keeps what it found.
 
         Raises:
             Unavailable: as `embed_query`.
         """
-        documents = [self._document + text for text in texts]
-        return await self._embed_all(documents, again=len(documents) <= _OF_TURNS)
+        return await self._embed_all([self._document + text for text in texts], again=again)
 
     async def _embed_all(self, texts: list[str], *, again: bool = False) -> list[list[float]]:
         vectors: list[list[float]] = []

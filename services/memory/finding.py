@@ -155,7 +155,7 @@ class MemoryFinder:
         others = [each for each in places if each.id not in vectors]
         try:
             wanted = await self._embedder.embed_queries(texts)
-            found = await self._embedder.embed_documents([labelled(each) for each in others])
+            found = await self._embedder.embed_documents([labelled(each) for each in others], again=True)
         except Unavailable:
             return None
         vectors = {**vectors, **{each.id: vector for each, vector in zip(others, found, strict=True)}}

@@ -32,6 +32,8 @@ INDEX = "index_episodes"
 _EVERY = "* * * * * */5"
 """A cron expression, its last field the seconds."""
 _EPISODES_AT_ONCE = 200
+_OF_TURNS = 128
+"""Texts of a batch up to which they come from turns and not from an import."""
 _OTHERS_S = 0.3
 """Seconds between two shards, so that a waiting removal can run."""
 _FIRST = (datetime(1, 1, 1, tzinfo=UTC), UUID(int=0))
@@ -121,9 +123,8 @@ class EpisodeIndexSync:
             lambda: [indexed_terms(one.text, one.speaker)[:MOST_TERMS] for one in said]
         )
         full = [(unit, words) for unit, words in zip(said, found, strict=True) if words]
-        vectors = await self._embedder.embed_documents(
-            [embedded_text(one.role, one.speaker, one.text) for one, _ in full]
-        )
+        texts = [embedded_text(one.role, one.speaker, one.text) for one, _ in full]
+        vectors = await self._embedder.embed_documents(texts, again=len(texts) <= _OF_TURNS)
         return [
             replace(unit, terms=words, embedding=array("f", vector))
             for (unit, words), vector in zip(full, vectors, strict=True)
