@@ -40,10 +40,10 @@ _CHARACTERS_AT_ONCE = 600
 
 
 class EmbeddingBatch:
-    """Collects texts for a moment: the encoder's twelve megabytes of weights are then read once for all of them.
+    """Collects texts of a moment: the encoder's twelve megabytes of weights are then read once for all of them.
 
-    For one short text alone, reading them takes half of its time. While the event loop is busy, as late timers
-    tell, other turns go on first: most are about to bring texts.
+    For one short text alone, reading them takes half of its time. While the event loop is busy, as late calls and
+    timers tell, other turns go on first: most are about to bring texts. One that is idle embeds at once.
     """
 
     def __init__(self, encode: Callable[[list[str]], Sequence[Any]]) -> None:
@@ -56,18 +56,15 @@ class EmbeddingBatch:
         loop = asyncio.get_running_loop()
         found: list[asyncio.Future[Any]] = [loop.create_future() for _ in texts]
         if not self._waiting:
-            self._collect(loop.time() + _LONGEST_S)
+            loop.call_soon(self._look, loop.time() + 2 * _MOMENT_S, loop.time() + _LONGEST_S)
         self._waiting.extend(zip(texts, found, strict=True))
         return [await found[0]] if len(found) == 1 else await asyncio.gather(*found)
 
-    def _collect(self, until: float) -> None:
-        loop = asyncio.get_running_loop()
-        loop.call_later(_MOMENT_S, self._look, loop.time() + 2 * _MOMENT_S, until)
-
     def _look(self, late: float, until: float) -> None:
+        loop = asyncio.get_running_loop()
         few = sum(len(text) for text, _ in self._waiting) < _CHARACTERS_AT_ONCE
-        if few and late < asyncio.get_running_loop().time() < until:
-            self._collect(until)
+        if few and late < loop.time() < until:
+            loop.call_later(_MOMENT_S, self._look, loop.time() + 2 * _MOMENT_S, until)
         else:
             self._embed_waiting()
 

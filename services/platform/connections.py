@@ -109,7 +109,10 @@ def again_if_contended(
 
 
 class _LimitedConnection(AsyncConnection[TupleRow]):
-    """A connection whose round trips have a limit while it is lent."""
+    """A connection whose round trips have a limit while it is lent.
+
+    The driver would wake ten times a second to look for signals, which the event loop tells by itself.
+    """
 
     round_trip_s: float | None = None
     prepared: PreparedStatements
@@ -117,7 +120,7 @@ class _LimitedConnection(AsyncConnection[TupleRow]):
     async def wait(
         self,
         gen: PQGen[Returned],
-        interval: float = 0.1,
+        interval: float = _STILL_THERE_S,
         timeout: float | None = None,  # noqa: ASYNC109
     ) -> Returned:
         # Not `asyncio.timeout`: a query that is cancelled asks the server to end it, and waits for that.
@@ -236,7 +239,7 @@ class Connections:
     @asynccontextmanager
     async def _direct_connection(self) -> AsyncIterator[Connection]:
         """Connect past the pooler, outside the pool."""
-        async with await AsyncConnection.connect(
+        async with await _LimitedConnection.connect(
             self._direct_url, autocommit=True, connect_timeout=5
         ) as connection:
             yield connection

@@ -179,9 +179,9 @@ def score(
     meaning = np.where(near.known, cosines, average)
     total = 0.5 * relative
     if len(vectors):
-        total += 0.5 * _relative(meaning.clip(min=0))
+        total += 0.5 * _relative(np.maximum(meaning, 0.0))
     total[~mask] = -1.0
-    with_none = np.append(relative, 0.0)
+    with_none = np.concatenate([relative, [0.0]])
     before, after = with_none[known.previous], with_none[known.following]
     chosen = total + _AROUND * (known.coherence * (before + after) + prefers) + answers
     chosen[~mask] = -1.0
@@ -193,7 +193,7 @@ def score(
     of_visit = np.zeros(known.visits)
     np.maximum.at(of_visit, known.visit, total)
     seeds = _highest(total, _SEEDS)
-    sure = (total[seeds] / max(float(total.max(initial=0.0)), 1e-9)) ** 2
+    sure = (total[seeds] / max([1e-9, *total[seeds]])) ** 2
     by_words = np.minimum(words[places] / full * _FULL_MATCH, 1.0)
     by_meaning = (meaning[places] - average) / near.spread / _SPREAD
     like_previous, like_following = units.by_neighbours(places)
@@ -401,7 +401,6 @@ def _highest(values: Values, most: int) -> list[int]:
 
 def _best(values: Values, most: int) -> Places:
     """The places of the highest values, best first; of equal ones the last."""
-    places = np.arange(len(values))
-    if len(values) > most:
-        places = np.flatnonzero(values >= np.partition(values, len(values) - most)[len(values) - most])
-    return places[::-1][np.argsort(-values[places[::-1]], kind="stable")][:most].astype(np.intp)
+    least = np.partition(values, -most)[-most] if len(values) > most else -np.inf
+    places: Places = (values >= least).nonzero()[0][::-1]
+    return places[np.argsort(-values[places], kind="stable")[:most]]

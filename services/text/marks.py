@@ -12,6 +12,8 @@ from functools import lru_cache
 _BROKEN = {"<": "‹", "[": "("}
 _BEGIN = re.compile(r"[<\[＜﹤［〈](?![0-9])")
 """What a mark may begin with, unlike a date; most texts have none of it."""
+_CHANGES = re.compile(r"[^\x00-\x7f\u4e00-\u9fff]")
+"""What may have another plain form, or none."""
 _LOOKS = {"〈": "<", "〉": ">", "▁": "_"}
 _INVISIBLE = frozenset({"Cf", "Cc", "Mn", "Me", "Cn", "Co"})
 _LONGEST = 64
@@ -69,8 +71,9 @@ def _folded(text: str) -> tuple[str, list[int]]:
     near = range(0)
     for begin in [found.start() for found in _BEGIN.finditer(text)]:
         near = range(max(begin, near.stop), min(begin + _LONGEST + 1, len(text)))
-        for place in near:
-            if (plain := _plain(character := text[place])) != character:
+        for found in _CHANGES.finditer(text, near.start, near.stop):
+            place = found.start()
+            if (plain := _plain(found[0])) != found[0]:
                 folded += [text[at:place], plain]
                 places += [*range(at, place), *[place] * len(plain)]
                 at = place + 1

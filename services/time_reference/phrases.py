@@ -6,13 +6,11 @@ clock.
 """
 
 from calendar import monthrange
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from enum import Enum
 
-_ENOUGH = 3
-"""One ahead of the day, one that is running on it, one behind."""
 _CYCLES_TRIED = 30
 """A 31st that is a Friday is at most 13 months away, a 29th of February 8 years."""
 
@@ -170,20 +168,17 @@ class Phrase:
             return None
         return found
 
-    def _all(self, around: date, direction: int) -> list[Span]:
+    def _all(self, around: date, direction: int) -> Iterator[Span]:
+        """One that is ahead of the day, or running on it, and those before; or the other way round."""
         if self.cycle is None:
-            return []
-        spans = []
+            return
         for number in range(-1, _CYCLES_TRIED):
             try:
                 span = self._in(period(self.cycle, around, number * direction))
             except (ValueError, OverflowError):
-                break
+                return
             if span is not None:
-                spans.append(span)
-            if len(spans) == _ENOUGH:
-                break
-        return spans
+                yield span
 
 
 def about(today: date, unit: Unit, sign: int, counts: tuple[int, int] = FEW) -> Phrase:

@@ -78,11 +78,12 @@ class EpisodeIndexSync:
             Unavailable: Milvus, the embedding endpoint or the database does not answer.
         """
         count = 0
+        waiting = await self._database.fetch_without_tenant("SELECT tenants_to_index()", {}, tuple_row)
+        if not waiting:  # mostly so, and the lock takes a connection of its own
+            return count
         async with self._database.only_one(WRITING) as alone:
-            if alone:
-                waiting = await self._database.fetch_without_tenant("SELECT tenants_to_index()", {}, tuple_row)
-                for (tenant_id,) in waiting:
-                    count += await self._index_tenant(tenant_id)
+            for (tenant_id,) in waiting if alone else ():
+                count += await self._index_tenant(tenant_id)
         return count
 
     async def _index_waiting(self) -> None:

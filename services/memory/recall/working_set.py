@@ -23,8 +23,6 @@ _LEAST_PAIRS = 15
 _RARE = 0.1
 _LEAST_RARE = 3
 _MOST_RARE = 40
-_FEW_VECTORS = 7
-"""Up to which a block is multiplied fastest: up to a million products of two numbers."""
 
 
 class WorkingSet(UnitArrays):
@@ -126,9 +124,8 @@ class WorkingSet(UnitArrays):
     def by_meaning(self, vectors: NDArray[np.float32]) -> Values:
         """Return for each vector (row) its cosine with each unit; NaN where a unit has no embedding."""
         found = np.empty((len(vectors), len(self._columns)), dtype=np.float32)
-        step = BLOCK if len(vectors) <= _FEW_VECTORS else BLOCK // 2
-        for begin in range(0, len(self._columns), step):
-            part = slice(begin, begin + step)
+        for begin in range(0, len(self._columns), BLOCK):
+            part = slice(begin, begin + BLOCK)
             found[:, part] = (self._vectors.values[part].astype(np.float32) @ vectors.T).T
         found *= self._scales.values
         np.copyto(found, np.nan, where=~self._column("embedded"))
@@ -140,11 +137,11 @@ class WorkingSet(UnitArrays):
         0 where there is none, one has no embedding, or they have nothing in common.
         """
         known = self.overview()
-        beside = np.stack([known.previous[places], known.following[places]])
-        vectors, scales = self._vectors.values, self._scales.values
-        own, others = vectors[places].astype(np.float32), vectors[beside].astype(np.float32)
-        found = np.einsum("ij,kij->ki", own, others) * (scales[places] * scales[beside])
-        return np.where(beside < 0, 0.0, found.clip(min=0.0)).astype(np.float64)
+        rows = np.array([places, known.previous[places], known.following[places]])
+        vectors, scales = self._vectors.values.take(rows, axis=0).astype(np.float32), self._scales.values[rows]
+        found: NDArray[np.float32] = np.einsum("ij,kij->ki", vectors[0], vectors[1:]) * (scales[0] * scales[1:])
+        found[rows[1:] < 0] = 0.0
+        return found.clip(min=0.0).astype(np.float64)
 
     def overview(self) -> Overview:
         """Return what is known of each unit, and who stands beside whom."""

@@ -35,6 +35,15 @@ def test_greetings_tasks_and_general_questions_are_told_from_what_concerns_the_u
     assert max(told[4:]) < 0.4
 
 
+def test_what_somebody_likes_or_avoids_is_told_from_what_happened() -> None:
+    heads = Heads.of(NAME)
+    assert heads is not None
+    likes = ["I'd rather not eat anything with olives.", "I love walking holidays.", "我不喜欢太甜的点心。"]
+    happened = ["The parcel came this morning.", "My brother lives on the third floor.", "昨天下午去修了自行车。"]
+    told = [heads.prefers.logit(vector) for vector in BuiltinEncoder().encode([*likes, *happened])]
+    assert min(told[:3]) > 0 > max(told[3:])
+
+
 def test_a_message_that_needs_nothing_asks_more_of_what_is_shown() -> None:
     query = make_query("Compose a sonnet about a lighthouse.")
     assert query is not None
