@@ -350,7 +350,7 @@ def _by_meaning(query: Query, vectors: Vectors, units: Searched, mask: Mask, hea
     found = units.by_meaning(np.concatenate([*rows, every[:1]]))
     prefers = np.zeros(len(mask))
     if heads:
-        prefers, found = np.nan_to_num(heads.prefers.probabilities(found[0])), found[1:]
+        prefers, found = np.fmax(heads.prefers.probabilities(found[0]), 0.0), found[1:]
     known = mask & ~np.isnan(found[0])
     # A user with few units is supposed to have more that are about other things.
     both = found[[0, -1]] if known.all() else found[[0, -1]].compress(known, axis=1)
