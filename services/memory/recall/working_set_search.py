@@ -1,6 +1,7 @@
 """Search in a working set; only the best units are read from PostgreSQL."""
 
 import asyncio
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -109,26 +110,25 @@ def ranked(
 
     Where they were not read (None), all of them, without their texts.
     """
-    embedded = ~np.isnan(scored.cosines)
     columns: tuple[NDArray[Any], ...] = (
         scored.scores,
         scored.probability,
         scored.words,
         scored.cosines,
-        embedded,
         _ranks(scored.words),
-        _ranks(np.where(embedded, scored.cosines, -1.0)),
+        _ranks(scored.cosines),
     )
     results: list[Ranked] = []
     for each, *numbers in zip(wanted, *(column[: len(wanted)].tolist() for column in columns), strict=True):
         unit = _unread(each) if stored is None else _unit(stored.get(each.unit_id), each)
         if unit is not None:
-            score, likelihood, words, cosine, is_embedded, by_words, by_meaning = numbers
+            score, likelihood, words, cosine, by_words, by_meaning = numbers
             ranks = {"words": by_words} if words > 0 else {}
-            if is_embedded:
+            if math.isnan(cosine):
+                cosine = None
+            else:
                 ranks["meaning"] = by_meaning
-            place, cosine = len(results) + 1, cosine if is_embedded else None
-            results.append(Ranked(unit, place, score, likelihood, words, cosine, ranks))
+            results.append(Ranked(unit, len(results) + 1, score, likelihood, words, cosine, ranks))
     # Where a time is asked for, what was said then holds.
     ordered = tuple(results) if sought.then else newest_first(results, terms(sought.query.text))
     return SearchResult(Ranking(ordered, scored.found), stored or {})
@@ -163,6 +163,7 @@ def _unread(wanted: Wanted) -> Unit:
 
 
 def _ranks(values: Values) -> Places:
+    """The place of each from 1, the highest first; NaN comes last."""
     found = np.empty(len(values), dtype=np.intp)
     found[np.argsort(-values, kind="stable")] = np.arange(1, len(values) + 1)
     return found
