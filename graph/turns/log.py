@@ -156,7 +156,10 @@ class EventWriter:
             self._unwritten.discard(turn_log)
 
     async def run(self) -> None:
-        """Copy until cancelled: everything every 50 ms, and a turn with 16 events sooner."""
+        """Copy until cancelled: everything every 50 ms, and a turn with 16 events sooner.
+
+        To an in-process Redis, which ends with this process, a turn is copied when it has ended.
+        """
         while True:
             try:
                 await self._wait_for_news()
@@ -174,7 +177,7 @@ class EventWriter:
             await self._flush()
 
     def _note(self, turn_log: TurnLog) -> None:
-        if not self._copies(turn_log):
+        if not self._copies(turn_log) or not (turn_log.ended or self._events.is_shared):
             return
         self._unwritten.add(turn_log)
         self._news.set()

@@ -17,7 +17,7 @@ from redis.exceptions import ClusterError, RedisError, ResponseError, TryAgainEr
 from services.encryption.vault import Vault
 from services.errors import Unavailable
 from services.platform.patience import CircuitBreaker
-from services.platform.redis import RedisClient
+from services.platform.redis import RedisClient, is_own
 from state.events import TurnEvent
 
 log = structlog.get_logger(__name__)
@@ -39,6 +39,11 @@ class EventLog:
         self._redis = redis
         self._breaker = breaker
         self._keep_s = keep_s
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other processes read it; an in-process Redis ends with what it holds."""
+        return not is_own(self._redis)
 
     @property
     def failing(self) -> bool:

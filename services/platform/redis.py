@@ -50,6 +50,11 @@ def connect(url: SecretStr | None) -> RedisClient:
     return client
 
 
+def is_own(client: RedisClient) -> bool:
+    """Return whether a client is that of an in-process Redis, which no other process reads."""
+    return type(client).__module__.startswith("fakeredis")
+
+
 async def close(client: RedisClient) -> None:
     """Close the connections of a client, and those to its Sentinels."""
     await client.aclose()

@@ -12,12 +12,16 @@ from uuid import UUID
 
 import pytest
 
+from graph.turns.log import EventWriter
 from graph.turns.runner import TurnRunner
 from services.bootstrap import Services
+from services.conversations.event_log import EventLog
 from services.conversations.turn import StoredTurn, TurnRequest
 from services.engines import Engines
 from services.errors import NotFound
 from services.identity.tenants import DEFAULT_TENANT
+from services.platform import redis
+from services.platform.patience import CircuitBreaker
 from services.platform.settings import Settings, load_settings
 from state.events import TurnEvent
 from state.turn import TurnInput
@@ -275,3 +279,21 @@ def own_redis(redis_port: int) -> Iterator["subprocess.Popen[bytes]"]:
     process.send_signal(signal.SIGCONT)
     process.terminate()
     process.wait(60)
+
+
+async def test_an_in_process_redis_gets_a_turn_when_it_has_ended() -> None:
+    client = redis.connect(None)
+    events = EventLog(client, CircuitBreaker("Redis"), keep_s=60)
+    writer = EventWriter(events)
+    writing = asyncio.create_task(writer.run())
+    turn_log = writer.log_for(some_uuid(1))
+    turn_log.append("token", "Hello")
+    await asyncio.sleep(0.2)
+    assert await events.read(some_uuid(1), 0) == [], "nobody else reads it, and this process has its log"
+    turn_log.append("done", {"answer": "Hello"})
+    async with asyncio.timeout(60):
+        while writer.find(some_uuid(1)) is not None:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    assert await events.read(some_uuid(1), 0) == list(turn_log.events_after(0))
+    writing.cancel()
+    await redis.close(client)
