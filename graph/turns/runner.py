@@ -107,6 +107,8 @@ class TurnRunner:
         self._opening += 1
         place = ExitStack()
         try:
+            if self._driver.gate.is_full:
+                self._services.memory.recall.expect(request.input["message"])
             place = await self._driver.gate.enter((request.tenant_id, request.input["user_id"]))
             turn = await self._open(request)
             if isinstance(turn, UUID):

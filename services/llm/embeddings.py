@@ -19,6 +19,7 @@ from services.platform.settings import Settings
 from services.platform.tracing import Attributes, span
 from services.search.embedding_quality import probe_texts
 from services.search.queries import of_length_1
+from services.text.caches import drop_with_texts
 from services.usage.ledger import Spent, note_spent
 
 if TYPE_CHECKING:
@@ -50,6 +51,12 @@ class EmbeddingBatch:
         """Take what makes a vector of each text."""
         self._encode = encode
         self._waiting: deque[tuple[str, asyncio.Future[Any]]] = deque()
+        self._expected: deque[str] = deque()
+        drop_with_texts(self._expected.clear)
+
+    def expect(self, texts: Sequence[str]) -> None:
+        """Take texts of which vectors will be wanted soon: they fill up the next batch, whose results are kept."""
+        self._expected.extend(texts)
 
     async def of(self, texts: Sequence[str]) -> list[Any]:
         """Return a vector for each text; raises what the encoder raises."""
@@ -80,13 +87,17 @@ class EmbeddingBatch:
             asyncio.get_running_loop().call_soon(self._embed_waiting)
         if not taken:
             return
+        texts = [text for text, _ in taken]
+        while self._expected and characters < _CHARACTERS_AT_ONCE:
+            texts.append(text := self._expected.popleft())
+            characters += len(text)
         try:
-            vectors = self._encode([text for text, _ in taken])
+            vectors = self._encode(texts)
         except Exception as error:
             for _, found in taken:
                 found.set_exception(error)
             return
-        for (_, found), vector in zip(taken, vectors, strict=True):
+        for (_, found), vector in zip(taken, vectors, strict=False):
             found.set_result(vector)
 
 
@@ -171,6 +182,11 @@ class Embedder:
         if self._together is None or self._builtin is None or not self._builtin.loaded:
             return None
         return await self._together.of(texts)
+
+    def expect(self, texts: Sequence[str]) -> None:
+        """Take what turns that wait to begin will seek; the built-in encoder embeds it together with others."""
+        if self._together is not None:
+            self._together.expect(texts)
 
     async def embed_query(self, text: str) -> list[float]:
         """Return the vector of a text that is sought.

@@ -53,6 +53,11 @@ class Found(Generic[Result]):
             self._kept.clear()
 
 
+def drop_with_texts(clear: Callable[[], None]) -> None:
+    """Have something else dropped, too, that holds texts."""
+    _CLEAR.append(clear)
+
+
 def drop_texts() -> None:
     """Drop everything that is kept: a text in it may be one that a user has just had forgotten."""
     for clear in _CLEAR:

@@ -103,6 +103,12 @@ class Recall:
         self._embedder = embedder
         self._budget_s = budget_s
 
+    def expect(self, message: str) -> None:
+        """Prepare for a turn that waits to begin."""
+        query = None if is_small_talk(message) else make_query(message)
+        if query is not None:
+            self._embedder.expect(query.embedded)
+
     async def load(self, turn: OpenTurn) -> Loaded | None:
         """Load the user's working set for `for_turn`, while the conversation is read; None = there is none yet."""
         if is_small_talk(turn.message):

@@ -6,6 +6,7 @@ import time
 import pytest
 
 from services.llm.embeddings import EmbeddingBatch
+from services.text.caches import drop_texts
 
 pytestmark = [pytest.mark.unit, pytest.mark.anyio]
 
@@ -29,6 +30,17 @@ async def test_texts_of_one_moment_are_embedded_together_and_each_gets_its_own()
     assert found == [[[float(number)], [1.0]] for number in (100, 200, 300, 400)]
     assert encode.calls == [5, 3]
     assert await batch.of(["abc"]) == [[3.0]]
+
+
+async def test_a_batch_is_filled_up_with_texts_that_are_expected() -> None:
+    batch = EmbeddingBatch(encode := Lengths())
+    batch.expect(["b" * 400, "c" * 300, "d"])
+    assert await batch.of(["a"]) == [[1.0]]
+    assert await batch.of(["a" * 500]) == [[500.0]]
+    batch.expect(["e"])
+    drop_texts()
+    assert await batch.of(["a"]) == [[1.0]]
+    assert encode.calls == [3, 2, 1]
 
 
 async def test_all_hear_of_a_failure() -> None:
