@@ -36,6 +36,8 @@ _BETWEEN = 4
 """Texts that the built-in encoder takes before the event loop goes on; a thread beside a busy loop starves."""
 _MOMENT_S, _LONGEST_S = 0.001, 0.03
 """Seconds for which texts are collected: of a busy event loop, until its other turns have got as far."""
+_EXPECTED = 600
+"""Texts that are expected at most, as they may never be wanted."""
 _CHARACTERS_AT_ONCE = 600
 """Characters after which the event loop goes on."""
 
@@ -51,7 +53,7 @@ class EmbeddingBatch:
         """Take what makes a vector of each text."""
         self._encode = encode
         self._waiting: deque[tuple[str, asyncio.Future[Any]]] = deque()
-        self._expected: deque[str] = deque()
+        self._expected: deque[str] = deque(maxlen=_EXPECTED)
         drop_with_texts(self._expected.clear)
 
     def expect(self, texts: Sequence[str]) -> None:
