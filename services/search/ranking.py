@@ -29,7 +29,7 @@ _SEEDS = 3
 _AROUND = 0.25
 """How much a neighbour's match, or that it is a preference, counts when candidates are chosen."""
 _SURE = 3
-"""The power of the probability that a message leaves a choice with which preferences take the place of visits."""
+"""Preferences take the place of visits as far as a message leaves a choice: its probability to this power."""
 _FULL_MATCH = 1.3
 """Part of the highest possible score by words that counts as a full match, inverted."""
 _ECHO = 0.1

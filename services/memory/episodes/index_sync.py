@@ -79,7 +79,7 @@ class EpisodeIndexSync:
         """
         count = 0
         waiting = await self._database.fetch_without_tenant("SELECT tenants_to_index()", {}, tuple_row)
-        if not waiting:  # mostly so, and the lock takes a connection of its own
+        if not waiting:  # the usual case; the lock would take a connection of its own
             return count
         async with self._database.only_one(WRITING) as alone:
             for (tenant_id,) in waiting if alone else ():

@@ -104,7 +104,7 @@ class Recall:
         self._budget_s = budget_s
 
     def expect(self, message: str) -> None:
-        """Prepare for a turn that waits to begin."""
+        """Have a message embedded whose turn waits to begin, as soon as something else is."""
         query = None if is_small_talk(message) else make_query(message)
         if query is not None:
             self._embedder.expect(query.embedded)

@@ -14,7 +14,7 @@ TEXTS = [
     "",
     " ",
     "a",
-    "我的狗叫布鲁诺，今年三岁，你还记得它爱吃什么吗？",
+    "我的狗叫布鲁诺，今年三岁。你还记得它爱吃什么吗？",
     "Bruno 今年 3 岁，weighs 12.5 kg…  and\tsleeps\n\na lot!",
     "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
     "▁ ▁▁x ▁",
