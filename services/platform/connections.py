@@ -262,6 +262,9 @@ class Connections:
         """
         task = asyncio.current_task()
         before = task.cancelling() if task else 0
+        # The one used last, whose process has its plans and what it read in the processor's cache; by itself the
+        # pool lends the one unused for longest, so that single turns would go through all of them.
+        self.pool._pool.rotate()
         connection = await self.pool.getconn()
         if task and task.cancelling() > before:
             await self.pool.putconn(connection)

@@ -93,6 +93,16 @@ async def test_a_cancellation_that_comes_together_with_a_connection_is_not_lost(
         await database.pool.putconn(connection)
 
 
+async def test_who_comes_alone_gets_the_connection_used_last(database: Database) -> None:
+    async def process() -> int:
+        async with database.tenant(DEFAULT_TENANT) as connection:
+            return connection.info.backend_pid
+
+    together = await asyncio.gather(*(process() for _ in range(4)))
+    assert len(set(together)) > 1
+    assert len({await process() for _ in range(6)}) == 1
+
+
 async def test_connections_that_the_server_closed_are_replaced(
     database: Database, postgres: EmbeddedPostgres
 ) -> None:
