@@ -212,8 +212,12 @@ _SHORT, _KEPT = 500, 2_000
 """Characters of texts of which it is kept, and their number: turns recall the same ones."""
 
 
+_CLAUSE = re.compile(r"[,，;；:：]|\s[-–—]+\s|——")
+_FIRST_PERSON = frozenset(["i", "i'm", "i've", "i'd", "i'll", "we", "we're", "we've", "we'll", *_OWN])
+
+
 def states_something(text: str) -> bool:
-    """Whether a sentence of a message states something."""
+    """Whether a message states something, if only before it asks ("I leave on Friday, can you …")."""
     return (_kept if len(text) <= _SHORT else _states_something)(text)
 
 
@@ -221,15 +225,25 @@ def _states_something(text: str) -> bool:
     language = language_of([text])
     for sentence in sentences(text[:_MOST_CHARACTERS], SEMICOLONS):
         said = sentence.text.strip()
-        if not said or is_small_talk(said) or sentence.asks:
+        if not said or is_small_talk(said):
             continue
-        if not sentence.mark and asks(said, language):  # with a full stop, 我不知道怎么走 tells something
+        # With a full stop, 我不知道怎么走 tells something.
+        if sentence.asks or (not sentence.mark and asks(said, language)):
+            if any(_tells_of_oneself(clause, language) for clause in _CLAUSE.split(said)[:-1]):
+                return True
             continue
         folded = simplified_text(said).replace("’", "'")
         ordered = _PLAIN_ORDER.match(folded) and not is_about_oneself(said, language)
         if not ordered and not asks_to_be_told(folded):
             return True
     return False
+
+
+def _tells_of_oneself(clause: str, language: Language) -> bool:
+    folded = simplified_text(clause.strip())
+    if asks(clause, language) or _PLAIN_ORDER.match(folded) or asks_to_be_told(folded):
+        return False
+    return "我" in clause if language == "zh" else not _FIRST_PERSON.isdisjoint(english_words(clause))
 
 
 _kept = text_cache(_KEPT)(_states_something)

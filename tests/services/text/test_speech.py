@@ -16,6 +16,10 @@ from services.text.questions import states_something
         "作为独生女，我常回家。",
         "我知道接下来该怎么走了。",
         "Change of plan, the wedding is at the library.",
+        "I leave for Oslo on Friday, can you help me pack?",
+        "I've finished the first sprint - what should come next?",
+        "我打算下周去杭州玩三天，你能推荐一些景点吗？",
+        "我对花生过敏，有什么零食推荐",
     ],
 )
 def test_a_sentence_that_states_something_is_enough(text: str) -> None:
@@ -33,6 +37,10 @@ def test_a_sentence_that_states_something_is_enough(text: str) -> None:
         "告诉我我的狗叫什么。",
         "我妈妈呢",
         "…",
+        "Hmm, so how do I set up alerts?",
+        "In Python, how do I sort a list?",
+        "帮我查一下，明天天气怎么样？",
+        "你好，你叫什么名字？",
     ],
 )
 def test_questions_orders_and_courtesies_state_nothing(text: str) -> None:
