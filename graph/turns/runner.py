@@ -23,6 +23,7 @@ from graph.turns.run import CompiledTurnGraph, Stop, TurnDriver, TurnRun
 from graph.turns.turn_queue import TurnQueue, turn_signals
 from services.bootstrap import Services
 from services.context.request_budget import within
+from services.context.wiring import features_on
 from services.conversations.resent_history import BranchReason
 from services.conversations.turn import StopReason, StoredTurn, TurnRequest, TurnStatus, saving
 from services.conversations.turn_values import KEY, KEY_OF_ANOTHER_MESSAGE, other_space
@@ -60,6 +61,7 @@ class TurnRunner:
         self._running: dict[UUID, TurnRun] = {}
         self._unstored: dict[UUID, TurnRun] = {}
         """Temporary turns, until shortly after their end."""
+        self._recalls = "recall" in features_on(services.settings)
         self._opening = 0
         """Turns that are about to be stored."""
         self._tasks: list[asyncio.Task[None]] = []
@@ -107,7 +109,7 @@ class TurnRunner:
         self._opening += 1
         place = ExitStack()
         try:
-            if self._driver.gate.is_full:
+            if self._recalls:
                 self._services.memory.recall.expect(request.input["message"])
             place = await self._driver.gate.enter((request.tenant_id, request.input["user_id"]))
             turn = await self._open(request)

@@ -57,8 +57,13 @@ class EmbeddingBatch:
         drop_with_texts(self._expected.clear)
 
     def expect(self, texts: Sequence[str]) -> None:
-        """Take texts of which vectors will be wanted soon: they fill up the next batch, whose results are kept."""
+        """Take texts of which vectors will be wanted soon, and keep these.
+
+        An event loop that is idle embeds them; while it is busy, they fill up the next batch.
+        """
         self._expected.extend(texts)
+        loop = asyncio.get_running_loop()
+        loop.call_soon(self._embed_expected, loop.time() + 2 * _MOMENT_S)
 
     async def of(self, texts: Sequence[str]) -> list[Any]:
         """Return a vector for each text; raises what the encoder raises."""
@@ -77,6 +82,10 @@ class EmbeddingBatch:
         else:
             self._embed_waiting()
 
+    def _embed_expected(self, late: float) -> None:
+        if not self._waiting and asyncio.get_running_loop().time() < late:
+            self._embed_waiting()
+
     def _embed_waiting(self) -> None:
         taken: list[tuple[str, asyncio.Future[Any]]] = []
         characters = 0
@@ -87,12 +96,12 @@ class EmbeddingBatch:
                 characters += len(text)
         if self._waiting:
             asyncio.get_running_loop().call_soon(self._embed_waiting)
-        if not taken:
-            return
         texts = [text for text, _ in taken]
         while self._expected and characters < _CHARACTERS_AT_ONCE:
             texts.append(text := self._expected.popleft())
             characters += len(text)
+        if not texts:
+            return
         try:
             vectors = self._encode(texts)
         except Exception as error:
@@ -187,7 +196,7 @@ class Embedder:
 
     def expect(self, texts: Sequence[str]) -> None:
         """Take what turns that wait to begin will seek; the built-in encoder embeds it together with others."""
-        if self._together is not None:
+        if self._together is not None and self._builtin is not None and self._builtin.loaded:
             self._together.expect(texts)
 
     async def embed_query(self, text: str) -> list[float]:

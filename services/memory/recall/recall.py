@@ -104,7 +104,12 @@ class Recall:
         self._budget_s = budget_s
 
     def expect(self, message: str) -> None:
-        """Have a message embedded whose turn waits to begin, as soon as something else is."""
+        """Have a message embedded while its turn waits to begin and is opened, or together with other messages."""
+        loop = asyncio.get_running_loop()
+        # In the step after next the statement that opens the turn has been sent.
+        loop.call_soon(loop.call_soon, self._expect, message)
+
+    def _expect(self, message: str) -> None:
         query = None if is_small_talk(message) else make_query(message)
         if query is not None:
             self._embedder.expect(query.embedded)

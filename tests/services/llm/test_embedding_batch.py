@@ -43,6 +43,21 @@ async def test_a_batch_is_filled_up_with_texts_that_are_expected() -> None:
     assert encode.calls == [3, 2, 1]
 
 
+async def test_an_idle_event_loop_embeds_what_is_expected_and_a_busy_one_goes_on() -> None:
+    batch = EmbeddingBatch(encode := Lengths())
+    batch.expect(["a", "b"])
+    await asyncio.sleep(0.01)
+    batch.expect(["bad"])
+    await asyncio.sleep(0.01)
+    assert encode.calls == [2, 1]
+    batch.expect(["c"])
+    time.sleep(0.004)  # noqa: ASYNC251 — work of the loop
+    await asyncio.sleep(0.01)
+    assert encode.calls == [2, 1]
+    assert await batch.of(["a"]) == [[1.0]]
+    assert encode.calls == [2, 1, 2]
+
+
 async def test_all_hear_of_a_failure() -> None:
     batch = EmbeddingBatch(Lengths())
     found = await asyncio.gather(batch.of(["bad"]), batch.of(["a"]), return_exceptions=True)
