@@ -1,8 +1,9 @@
 """Compare recall with its parts on a folder of sets: `python -m training.scorecard FOLDER ... [--json FILE]`.
 
-For each set: the share of the evidence among the first ten messages (recall) and in what a prompt would show, and how
-much of what is shown is evidence. Beside it BM25, the encoder alone and reciprocal rank fusion, with 95 % bootstrap
-intervals. Sets are folders with `conversations.jsonl` and `questions.jsonl`, or folders of such folders.
+For each set: the share of the evidence among the first ten messages (recall) and in what a prompt would show,
+and how much of what is shown is evidence. Beside it BM25, the encoder alone and reciprocal rank fusion, with
+95 % bootstrap intervals. Sets are folders with `conversations.jsonl` and `questions.jsonl`, or folders of
+such folders.
 """
 
 import argparse
