@@ -109,8 +109,9 @@ class TurnRunner:
         self._opening += 1
         place = ExitStack()
         try:
-            if self._recalls:
-                self._services.memory.recall.expect(request.input["message"])
+            alone = self._turns_here == 1
+            if self._recalls and (alone or self._driver.gate.is_full):
+                self._services.memory.recall.expect(request.input["message"], alone=alone)
             place = await self._driver.gate.enter((request.tenant_id, request.input["user_id"]))
             turn = await self._open(request)
             if isinstance(turn, UUID):

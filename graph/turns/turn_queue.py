@@ -42,6 +42,11 @@ class FairGate:
         self._ends: dict[asyncio.Future[None], Hashable] = {}
         """Those that wait to end; the oldest first."""
 
+    @property
+    def is_full(self) -> bool:
+        """Whether who enters has to wait."""
+        return not self._free
+
     async def enter(self, user: Hashable, *, ends: bool = False) -> ExitStack:
         """Wait for a place, to begin or to end; it is released when what is returned is closed."""
         place = ExitStack()

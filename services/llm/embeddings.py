@@ -56,14 +56,15 @@ class EmbeddingBatch:
         self._expected: deque[str] = deque(maxlen=_EXPECTED)
         drop_with_texts(self._expected.clear)
 
-    def expect(self, texts: Sequence[str]) -> None:
-        """Take texts of which vectors will be wanted soon, and keep these.
+    def expect(self, texts: Sequence[str], *, soon: bool = False) -> None:
+        """Take texts of which vectors will be wanted: they fill up the next batch, whose results are kept.
 
-        An event loop that is idle embeds them; while it is busy, they fill up the next batch.
+        An event loop that is idle embeds them `soon`.
         """
         self._expected.extend(texts)
-        loop = asyncio.get_running_loop()
-        loop.call_soon(self._embed_expected, loop.time() + 2 * _MOMENT_S)
+        if soon:
+            loop = asyncio.get_running_loop()
+            loop.call_soon(self._embed_expected, loop.time() + 2 * _MOMENT_S)
 
     async def of(self, texts: Sequence[str]) -> list[Any]:
         """Return a vector for each text; raises what the encoder raises."""
@@ -194,10 +195,10 @@ class Embedder:
             return None
         return await self._together.of(texts)
 
-    def expect(self, texts: Sequence[str]) -> None:
-        """Take what turns that wait to begin will seek; the built-in encoder embeds it together with others."""
+    def expect(self, texts: Sequence[str], *, soon: bool = False) -> None:
+        """Take what turns that are about to begin will seek; the built-in encoder embeds it with others, or soon."""
         if self._together is not None and self._builtin is not None and self._builtin.loaded:
-            self._together.expect(texts)
+            self._together.expect(texts, soon=soon)
 
     async def embed_query(self, text: str) -> list[float]:
         """Return the vector of a text that is sought.

@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
 from time import perf_counter
 
 import numpy as np
@@ -103,16 +104,18 @@ class Recall:
         self._embedder = embedder
         self._budget_s = budget_s
 
-    def expect(self, message: str) -> None:
-        """Have a message embedded while its turn waits to begin and is opened, or together with other messages."""
+    def expect(self, message: str, *, alone: bool = False) -> None:
+        """Have a message embedded before its turn has begun: with others, or, if it comes alone, as it is opened."""
         loop = asyncio.get_running_loop()
-        # In the step after next the statement that opens the turn has been sent.
-        loop.call_soon(loop.call_soon, self._expect, message)
+        if alone:  # in the step after next the statement that opens the turn has been sent
+            loop.call_soon(loop.call_soon, partial(self._expect, message, alone=True))
+        else:
+            self._expect(message, alone=False)
 
-    def _expect(self, message: str) -> None:
+    def _expect(self, message: str, *, alone: bool) -> None:
         query = None if is_small_talk(message) else make_query(message)
         if query is not None:
-            self._embedder.expect(query.embedded)
+            self._embedder.expect(query.embedded, soon=alone)
 
     async def load(self, turn: OpenTurn) -> Loaded | None:
         """Load the user's working set for `for_turn`, while the conversation is read; None = there is none yet."""

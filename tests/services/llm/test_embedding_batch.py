@@ -45,12 +45,12 @@ async def test_a_batch_is_filled_up_with_texts_that_are_expected() -> None:
 
 async def test_an_idle_event_loop_embeds_what_is_expected_and_a_busy_one_goes_on() -> None:
     batch = EmbeddingBatch(encode := Lengths())
-    batch.expect(["a", "b"])
+    batch.expect(["a", "b"], soon=True)
     await asyncio.sleep(0.01)
-    batch.expect(["bad"])
+    batch.expect(["bad"], soon=True)
     await asyncio.sleep(0.01)
     assert encode.calls == [2, 1]
-    batch.expect(["c"])
+    batch.expect(["c"], soon=True)
     time.sleep(0.004)  # noqa: ASYNC251 — work of the loop
     await asyncio.sleep(0.01)
     assert encode.calls == [2, 1]
