@@ -196,7 +196,7 @@ class Embedder:
         return await self._together.of(texts)
 
     def expect(self, texts: Sequence[str], *, soon: bool = False) -> None:
-        """Take what turns that are about to begin will seek; the built-in encoder embeds it with others, or soon."""
+        """Take what beginning turns will seek; the built-in encoder embeds it with others, or soon."""
         if self._together is not None and self._builtin is not None and self._builtin.loaded:
             self._together.expect(texts, soon=soon)
 

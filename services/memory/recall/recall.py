@@ -105,7 +105,7 @@ class Recall:
         self._budget_s = budget_s
 
     def expect(self, message: str, *, alone: bool = False) -> None:
-        """Have a message embedded before its turn has begun: with others, or, if it comes alone, as it is opened."""
+        """Have a message embedded before its turn has begun: with others or, if alone, as it is opened."""
         loop = asyncio.get_running_loop()
         if alone:  # in the step after next the statement that opens the turn has been sent
             loop.call_soon(loop.call_soon, partial(self._expect, message, alone=True))
