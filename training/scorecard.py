@@ -1,8 +1,9 @@
 """Compare recall with its parts on a folder of sets: `python -m training.scorecard FOLDER ... [--json FILE]`.
 
-For each set: the share of the evidence among the first ten messages (recall), and in what a prompt would show.
-Beside it BM25, the encoder alone and reciprocal rank fusion, with 95 % bootstrap intervals. Sets are folders with
-`conversations.jsonl` and `questions.jsonl`, or folders of such folders.
+For each set: the share of the evidence among the first ten messages (recall) and in what a prompt would show,
+and how much of what is shown is evidence. Beside it BM25, the encoder alone and reciprocal rank fusion, with
+95 % bootstrap intervals. Sets are folders with `conversations.jsonl` and `questions.jsonl`, or folders of
+such folders.
 """
 
 import argparse
@@ -32,8 +33,8 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     found = {}
-    print("| set | n | recall@10 | BM25 | encoder | rank fusion | shown |")  # noqa: T201
-    print("| --- | --- | --- | --- | --- | --- | --- |")  # noqa: T201
+    print("| set | n | recall@10 | BM25 | encoder | rank fusion | shown | of it evidence |")  # noqa: T201
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")  # noqa: T201
     for folder in _sets(given.folders):
         figures = _figures(folder)
         if not figures:
@@ -60,8 +61,11 @@ def _figures(folder: Path) -> Mapping[str, list[float]]:
         evidence = {places[question.user, each] for each in question.evidence if (question.user, each) in places}
         if not evidence:
             continue
-        for name, shown in _answers(question, units[question.user]).items():
-            figures.setdefault(name, []).append(len(evidence & set(shown)) / len(evidence))
+        found = _answers(question, units[question.user])
+        for name, places_found in found.items():
+            figures.setdefault(name, []).append(len(evidence & set(places_found)) / len(evidence))
+        if shown := found.get("shown"):
+            figures.setdefault("of it evidence", []).append(len(evidence & set(shown)) / len(shown))
     return figures
 
 
