@@ -55,7 +55,7 @@ class _Encoder(Embeddings):
         self._embedder = embedder
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        return asyncio.run(self._embedder.embed_documents(texts))
+        return [each.tolist() for each in asyncio.run(self._embedder.embed_documents(texts))]
 
     def embed_query(self, text: str) -> list[float]:
         return asyncio.run(self._embedder.embed_query(text))

@@ -171,4 +171,4 @@ def readable(value: Any, language: Language) -> str:
         pairs = (f"{readable(key, language)}: {readable(each, language)}" for key, each in sorted(value.items()))
         return ", ".join(pairs)
     text = " ".join((value if isinstance(value, str) else json.dumps(value)).split())
-    return inert("".join(filter(str.isprintable, text)))
+    return inert(text if text.isprintable() else "".join(filter(str.isprintable, text)))

@@ -96,7 +96,7 @@ class ChunkIndexSync:
                 "document_id": str(chunk["document_id"]),
                 "version": chunk["version"],
                 "terms": chunk["terms"],
-                "embedding": [float(value) for value in vector],
+                "embedding": vector.tolist(),
             }
             for chunk, vector in zip(chunks, vectors, strict=True)
         ]

@@ -42,7 +42,9 @@ class Network:
         """Where each token is kept; 0 = nowhere."""
         self._tokens = np.full(_TOKENS + 1, len(backend.table), dtype=np.intp)
         """The token at each place; at first none."""
-        self._next = 0
+        self._used = np.zeros(_TOKENS + 1, dtype=np.intp)
+        """In which batch the token at each place was used last."""
+        self._batches = 0
         rows = sum(1 + length for length, _ in _WINDOWS)
         self._kept = np.zeros((rows, _TOKENS + 1, self._width), dtype=np.float32)
         """Of each branch its part of the projection, and a product for every place in the window. The first place
@@ -134,17 +136,20 @@ class Network:
         return found
 
     def _places(self, tokens: NDArray[np.int64]) -> Places:
-        """Return where tokens are kept; new ones take the places of the oldest.
+        """Return where tokens are kept; new ones take the places of those used longest ago.
 
-        A text of 600 characters has fewer different ones than there are places.
+        A batch has fewer different ones than there are places.
         """
-        while len(new := np.unique(tokens[self._place_of[tokens] == 0])):
-            places = 1 + (self._next + np.arange(len(new))) % _TOKENS
+        self._batches += 1
+        found = self._place_of[tokens]
+        self._used[found] = self._batches
+        if len(new := np.unique(tokens[found == 0])):
+            places = 1 + np.argsort(self._used[1:], kind="stable")[: len(new)]
             self._place_of[self._tokens[places]] = 0
-            self._tokens[places], self._place_of[new] = new, places
-            self._next += len(new)
+            self._tokens[places], self._place_of[new], self._used[places] = new, places, self._batches
             self._make(new, places)
-        return self._place_of[tokens]
+            found = self._place_of[tokens]
+        return found
 
     def _make(self, tokens: NDArray[np.int64], places: Places) -> None:
         weights = self._weights

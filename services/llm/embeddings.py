@@ -206,7 +206,8 @@ class Embedder:
         Raises:
             Unavailable: the endpoint does not answer, or not with vectors of the configured dimensions.
         """
-        return (await self._embed_all([self._query + text]))[0]
+        vector: list[float] = (await self._embed_all([self._query + text]))[0].tolist()
+        return vector
 
     async def embed_queries(self, texts: Sequence[str]) -> Vector:
         """Return the vectors (rows) of what a turn seeks; raises as `embed_query`."""
@@ -214,7 +215,7 @@ class Embedder:
         asked = [self._query + text for text in texts]
         return np.array(await self._embed_all(asked, again=True) if soon is None else soon, dtype=np.float32)
 
-    async def embed_documents(self, texts: Sequence[str], *, again: bool = False) -> list[list[float]]:
+    async def embed_documents(self, texts: Sequence[str], *, again: bool = False) -> list[Vector]:
         """Return a vector for each text that is searched.
 
         An endpoint gets up to 64 of them in a call, or as many as it accepts.
@@ -228,22 +229,22 @@ class Embedder:
         """
         return await self._embed_all([self._document + text for text in texts], again=again)
 
-    async def _embed_all(self, texts: list[str], *, again: bool = False) -> list[list[float]]:
-        vectors: list[list[float]] = []
+    async def _embed_all(self, texts: list[str], *, again: bool = False) -> list[Vector]:
+        vectors: list[Vector] = []
         if self._client is not None and texts:
             centre = await self._centre_of(self._client)
             while some := texts[len(vectors) : len(vectors) + self._client.at_once]:
-                vectors += of_length_1(of_length_1(await self._embed(self._client, some)) - centre).tolist()
+                vectors += list(of_length_1(of_length_1(await self._embed(self._client, some)) - centre))
             return vectors
         if self._builtin is None:
-            return [[0.0] * self.dimension for _ in texts]
+            return list(np.zeros((len(texts), self.dimension), dtype=np.float32))
         if not self._builtin.loaded:
             await asyncio.to_thread(self._builtin.load)
         encode = self._builtin.encode_again if again else self._builtin.encode
         for begin in range(0, len(texts), _BETWEEN):
             if begin:
                 await asyncio.sleep(0)
-            vectors += [each.tolist() for each in encode(texts[begin : begin + _BETWEEN])]
+            vectors += list(encode(texts[begin : begin + _BETWEEN]))
         return vectors
 
     async def _centre_of(self, client: "EmbeddingClient") -> Vector:

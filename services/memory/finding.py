@@ -159,7 +159,7 @@ class MemoryFinder:
         except Unavailable:
             return None
         vectors = {**vectors, **{each.id: vector for each, vector in zip(others, found, strict=True)}}
-        known = np.array([vectors[each.id] for each in places])
+        known = np.array([vectors[each.id] for each in places], dtype=np.float64)
         return np.asarray((known @ wanted.T).max(axis=1))
 
     async def by_id(self, owner: Owner, memory_id: str, *, reaches_shared: bool = True) -> Memory | None:

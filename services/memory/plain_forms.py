@@ -54,13 +54,12 @@ def plain_forms(message: str) -> list[PlainForm]:
     parts = sentences(text)
     if len(parts) > _MOST_SENTENCES:
         return []
-    is_own = not foreign_text(message)
     found = []
     for at in dict.fromkeys((0, len(parts) - 1)):
         others = [each.text for number, each in enumerate(parts) if number != at]
         quoted = any(character in _QUOTES for character in text[: parts[at].start])
         form = None if quoted else _form_of(parts[at], others)
-        if form is not None and (is_own or form.kind in _LEAVES_OUT):
+        if form is not None and (form.kind in _LEAVES_OUT or not foreign_text(message)):
             found.append(form)
     return found
 

@@ -13,7 +13,7 @@ from uuid import UUID
 
 import numpy as np
 from langgraph.store.base import get_text_at_path, tokenize_path
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from services.errors import InvalidInput
 from services.text.tokenizer import terms
@@ -104,7 +104,7 @@ def texts_of(value: dict[str, Any], paths: Sequence[str] | None) -> list[str]:
     return [text[:LONGEST_TEXT] for text in found if text.strip()][:_MOST_TEXTS]
 
 
-def packed(vectors: Sequence[Sequence[float]]) -> str:
+def packed(vectors: Sequence[ArrayLike]) -> str:
     """Return the vectors of an item as they are stored."""
     return base64.b64encode(np.asarray(vectors, _STORED).tobytes()).decode()
 

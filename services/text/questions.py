@@ -215,6 +215,9 @@ _SHORT, _KEPT = 500, 2_000
 _CLAUSE = re.compile(r"[,，;；:：]|\s[-–—]+\s|——")
 _FIRST_PERSON = frozenset(["i", "i'm", "i've", "i'd", "i'll", "we", "we're", "we've", "we'll", *_OWN])
 
+_TELLING = 5
+"""Characters of a Chinese clause that says something of its own."""
+
 
 def states_something(text: str) -> bool:
     """Whether a message states something, if only before it asks ("I leave on Friday, can you …")."""
@@ -229,7 +232,7 @@ def _states_something(text: str) -> bool:
             continue
         # With a full stop, 我不知道怎么走 tells something.
         if sentence.asks or (not sentence.mark and asks(said, language)):
-            if any(_tells_of_oneself(clause, language) for clause in _CLAUSE.split(said)[:-1]):
+            if any(_tells_something(clause.strip(), language) for clause in _CLAUSE.split(said)[:-1]):
                 return True
             continue
         folded = simplified_text(said).replace("’", "'")
@@ -239,11 +242,12 @@ def _states_something(text: str) -> bool:
     return False
 
 
-def _tells_of_oneself(clause: str, language: Language) -> bool:
-    folded = simplified_text(clause.strip())
+def _tells_something(clause: str, language: Language) -> bool:
+    """Whether a clause before a question tells of its author; in Chinese who does it goes without saying."""
+    folded = simplified_text(clause)
     if asks(clause, language) or _PLAIN_ORDER.match(folded) or asks_to_be_told(folded):
         return False
-    return "我" in clause if language == "zh" else not _FIRST_PERSON.isdisjoint(english_words(clause))
+    return len(clause) >= _TELLING if language == "zh" else not _FIRST_PERSON.isdisjoint(english_words(clause))
 
 
 _kept = text_cache(_KEPT)(_states_something)

@@ -126,7 +126,7 @@ class EpisodeIndexSync:
         texts = [embedded_text(one.role, one.speaker, one.text) for one, _ in full]
         vectors = await self._embedder.embed_documents(texts, again=len(texts) <= _OF_TURNS)
         return [
-            replace(unit, terms=words, embedding=array("f", vector))
+            replace(unit, terms=words, embedding=array("f", vector.tobytes()))
             for (unit, words), vector in zip(full, vectors, strict=True)
         ]
 

@@ -233,7 +233,7 @@ class PairFinder:
     async def _measured_floor(self) -> float:
         """The cosine that one of a hundred pairs of unrelated sentences reaches, in the worse language."""
         if self._floor is None:
-            found = measured(await self._embedder.embed_documents(probe_texts()))
+            found = measured(np.asarray(await self._embedder.embed_documents(probe_texts())))
             self._floor = max(ALIKE, *(quality.cosine_floor for quality in found.values()))
         return self._floor
 

@@ -20,6 +20,7 @@ from services.text.questions import states_something
         "I've finished the first sprint - what should come next?",
         "我打算下周去杭州玩三天，你能推荐一些景点吗？",
         "我对花生过敏，有什么零食推荐",
+        "下周去杭州玩三天，有什么推荐？",
     ],
 )
 def test_a_sentence_that_states_something_is_enough(text: str) -> None:
