@@ -232,7 +232,7 @@ def reply_to(prompt: OfflinePrompt) -> str:
         return texts["tool"].format(quotes=_quoted([*prompt.days[:_QUOTES], *prompt.results], texts))
     question = simplified(prompt.question.strip())
     asked = asks(question, language) or asks_to_be_told(question.lower())
-    quotes = _closest(prompt.question, prompt.sentences, language) if asked else []
+    quotes = _closest(prompt.question, prompt.sentences) if asked else []
     if prompt.changes:
         also = [texts["related"].format(quotes=_quoted(quotes, texts))] if quotes else []
         return " ".join([texts["changed"].format(changes=" ".join(prompt.changes)), *also])
@@ -246,9 +246,9 @@ def reply_to(prompt: OfflinePrompt) -> str:
     return texts["quote"].format(quotes=_quoted(quotes, texts)) if quotes else texts["nothing"]
 
 
-def _closest(question: str, sentences: Sequence[str], language: Language) -> list[str]:
+def _closest(question: str, sentences: Sequence[str]) -> list[str]:
     """The sentences that share the rarest words with a question."""
-    told = [sentence for sentence in sentences if not asks(sentence, language)]
+    told = [sentence for sentence in sentences if states_something(sentence)]
     seen = Counter(word for sentence in told for word in set(terms(sentence)))
     wanted = set(terms(question))
 

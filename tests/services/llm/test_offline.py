@@ -27,6 +27,11 @@ def ask(*messages: BaseMessage | str) -> AIMessage:
         (["My dog is called Rex. I live in Leeds."], "What is my dog called?", "“My dog is called Rex.”"),
         (["我家的猫叫小花。我住在杭州。"], "我的猫叫什么名字？", "「我家的猫叫小花。」"),
         (["我的邮箱是abc@example"], "邮箱是多少", "「我的邮箱是abc@example」"),
+        (
+            ["I leave on Friday, can you help me pack?"],
+            "When do I leave?",
+            "“I leave on Friday, can you help me pack?”",
+        ),
     ],
 )
 def test_question_is_answered_with_what_the_user_said(history: list[str], question: str, quote: str) -> None:
