@@ -216,7 +216,7 @@ _CLAUSE = re.compile(r"[,，;；:：]|\s[-–—]+\s|——")
 _FIRST_PERSON = frozenset(["i", "i'm", "i've", "i'd", "i'll", "we", "we're", "we've", "we'll", *_OWN])
 
 _TELLING = 5
-"""Characters of a Chinese clause that says something of its own."""
+"""Characters of a Chinese clause, and words of an English one, that say something whoever they are about."""
 
 
 def states_something(text: str) -> bool:
@@ -243,11 +243,14 @@ def _states_something(text: str) -> bool:
 
 
 def _tells_something(clause: str, language: Language) -> bool:
-    """Whether a clause before a question tells of its author; in Chinese who does it goes without saying."""
+    """Whether a clause before a question tells something; a short English one does if it is about its author."""
     folded = simplified_text(clause)
     if asks(clause, language) or _PLAIN_ORDER.match(folded) or asks_to_be_told(folded):
         return False
-    return len(clause) >= _TELLING if language == "zh" else not _FIRST_PERSON.isdisjoint(english_words(clause))
+    if language == "zh":
+        return len(clause) >= _TELLING
+    words = english_words(clause)
+    return len(words) >= _TELLING or not _FIRST_PERSON.isdisjoint(words)
 
 
 _kept = text_cache(_KEPT)(_states_something)

@@ -18,6 +18,7 @@ from services.text.questions import states_something
         "Change of plan, the wedding is at the library.",
         "I leave for Oslo on Friday, can you help me pack?",
         "I've finished the first sprint - what should come next?",
+        "The kids start school on Monday, what should I pack?",
         "我打算下周去杭州玩三天，你能推荐一些景点吗？",
         "我对花生过敏，有什么零食推荐",
         "下周去杭州玩三天，有什么推荐？",
