@@ -214,9 +214,8 @@ _SHORT, _KEPT = 500, 2_000
 
 _CLAUSE = re.compile(r"[,，;；:：]|\s[-–—]+\s|——")
 _FIRST_PERSON = frozenset(["i", "i'm", "i've", "i'd", "i'll", "we", "we're", "we've", "we'll", *_OWN])
-
-_TELLING = 5
-"""Characters of a Chinese clause, and words of an English one, that say something whoever they are about."""
+_LEAST = 5
+"""Chinese characters, or English words, of the shortest clause that tells something about anybody."""
 
 
 def states_something(text: str) -> bool:
@@ -230,8 +229,7 @@ def _states_something(text: str) -> bool:
         said = sentence.text.strip()
         if not said or is_small_talk(said):
             continue
-        # With a full stop, 我不知道怎么走 tells something.
-        if sentence.asks or (not sentence.mark and asks(said, language)):
+        if sentence.asks or (not sentence.mark and asks(said, language)):  # 我不知道怎么走。 tells something
             if any(_tells_something(clause.strip(), language) for clause in _CLAUSE.split(said)[:-1]):
                 return True
             continue
@@ -243,14 +241,14 @@ def _states_something(text: str) -> bool:
 
 
 def _tells_something(clause: str, language: Language) -> bool:
-    """Whether a clause before a question tells something; a short English one does if it is about its author."""
+    """Whether a clause before a question tells something; an English one in the first person may be short."""
     folded = simplified_text(clause)
     if asks(clause, language) or _PLAIN_ORDER.match(folded) or asks_to_be_told(folded):
         return False
     if language == "zh":
-        return len(clause) >= _TELLING
+        return len(clause) >= _LEAST
     words = english_words(clause)
-    return len(words) >= _TELLING or not _FIRST_PERSON.isdisjoint(words)
+    return len(words) >= _LEAST or not _FIRST_PERSON.isdisjoint(words)
 
 
 _kept = text_cache(_KEPT)(_states_something)
