@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.util import find_spec
@@ -16,6 +17,7 @@ import structlog
 from services.llm.builtin_network import Matrix, Network, Vector
 from services.text.caches import Found, text_cache
 from services.text.language import SEMICOLONS, language_of, sentences
+from services.text.tokenizer import simplified
 
 NAME = "builtin: universal sentence encoder, multilingual 3"
 DIMENSIONS = 512
@@ -23,6 +25,7 @@ _KEPT, _KEPT_SENTENCES = 2_000, 1_000
 """Texts and sentences of which two kilobytes are kept."""
 MOST_CHARACTERS = 600
 """Characters of a text that are embedded; what a text is about stands at its beginning."""
+_KANA = re.compile(r"[\u3040-\u30ff]")
 _SPACE = "\u2581"
 """Before each word, where its text is cut into tokens."""
 _WORDS, _LONGEST_WORD = 8_192, 20
@@ -80,6 +83,11 @@ def _parts(text: str) -> list[str]:
     return [said for each in sentences(text, SEMICOLONS) if (said := each.text.strip())] or [text]
 
 
+def _folded(text: str) -> str:
+    """Return traditional Chinese in simplified characters, which the encoder knows better; Japanese as it is."""
+    return text if _KANA.search(text) else simplified(text)
+
+
 def _words_cut(viterbi: Callable[[str], list[int]]) -> Callable[[str], list[int]]:
     """Return the same cutting of a text into tokens, none of which reaches from one word into the next."""
     kept = text_cache(_WORDS)(lambda word: tuple(viterbi(word)))
@@ -118,7 +126,9 @@ class BuiltinEncoder:
                 tokenizer, weights = package._tokenizer, package._model
                 self._share(weights)
                 tokenizer._viterbi = _words_cut(tokenizer._viterbi)
-                BuiltinEncoder._network = Network(weights, tokenizer.encode)
+                BuiltinEncoder._network = Network(
+                    weights, lambda text, **how: tokenizer.encode(_folded(text), **how)
+                )
             return BuiltinEncoder._network
 
     def encode(self, texts: Sequence[str]) -> Matrix:

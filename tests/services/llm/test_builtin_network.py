@@ -41,6 +41,16 @@ def test_vectors_are_those_of_the_package(package: USE, again: int) -> None:
     assert np.allclose(np.linalg.norm(alone, axis=1), 1.0, atol=1e-5)
 
 
+def test_traditional_chinese_has_the_vectors_of_simplified_chinese(package: USE) -> None:
+    traditional, simplified = "我的貓會開門，鄰居說這隻貓很聰明。", "我的猫会开门，邻居说这只猫很聪明。"
+    encoder = BuiltinEncoder()
+    drop_texts()
+
+    assert np.dot(package.encode(traditional), package.encode(simplified)) < 0.95
+    assert np.dot(encoder.encode([traditional])[0], package.encode(simplified)) > 0.99
+    assert np.dot(encoder.encode_again([traditional])[0], package.encode(simplified)) > 0.99
+
+
 def test_a_chinese_text_of_several_sentences_is_made_of_them(package: USE) -> None:
     text = "我的狗叫布鲁诺，今年三岁。它最爱吃胡萝卜；不过不吃鸡肉！你还记得它爱在哪里睡觉吗？"
     drop_texts()
