@@ -22,7 +22,8 @@ from services.search.ranking import kind_of, score
 from services.search.selection import Floor
 from services.search.units import Mask, Values
 from services.text.tokenizer import terms
-from training.recall_weights import encode, said_then, stores_of, working_set
+from training.asked_messages import said_then
+from training.stores import encode, stores_of, working_set
 
 _FIRST, _DEPTH, _SHOWN, _RRF = 10, 20, 8, 60
 _NAMES_TIME, _FEW = ", a time named", 10
