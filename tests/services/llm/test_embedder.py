@@ -147,6 +147,7 @@ async def test_own_key_goes_before_that_of_the_language_model(
         ("BAAI/bge-small-en-v1.5", "Represent this sentence", ""),
         ("bge-m3", "", ""),
         ("Qwen3-Embedding-0.6B", "Instruct: ", ""),
+        ("snowflake-arctic-embed2", "query: ", ""),
         ("text-embedding-3-small", "", ""),
     ],
 )
