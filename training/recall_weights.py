@@ -24,8 +24,10 @@ from services.evaluation.evaluation import figure
 from services.llm.builtin_embeddings import NAME, BuiltinEncoder
 from services.memory.recall.unit_arrays import ASKS, BY_ASSISTANT, STATES_NOTHING, KeptUnit, UnitContent
 from services.memory.recall.working_set import WorkingSet
+from services.search.legs import sought
 from services.search.queries import Heads, MessageKind, Query, Utterance, make_query
-from services.search.ranking import FEATURES, SHOWN, Mask, Values, Vectors, kind_of, score, shown_features, sought
+from services.search.ranking import FEATURES, SHOWN, kind_of, score, shown_features
+from services.search.units import Mask, Values, Vectors
 from services.text.language import language_of
 from services.text.questions import asks, states_something
 from services.text.tokenizer import indexed_text, terms

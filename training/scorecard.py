@@ -18,8 +18,9 @@ from services.evaluation.dataset import Question, load
 from services.llm.builtin_embeddings import NAME
 from services.memory.recall.working_set import WorkingSet
 from services.search.queries import Heads, make_query
-from services.search.ranking import Mask, Values, kind_of, score
+from services.search.ranking import kind_of, score
 from services.search.selection import Floor
+from services.search.units import Mask, Values
 from services.text.tokenizer import terms
 from training.recall_weights import encode, said_then, stores_of, working_set
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from services.search.collection import BM25_K1
 from services.search.queries import Query
-from services.search.ranking import Values
+from services.search.units import Values
 from services.text.tokenizer import is_weak
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from services.search.ranking import Places
+from services.search.units import Places
 
 _SPARE = 0.25
 

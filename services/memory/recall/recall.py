@@ -30,8 +30,9 @@ from services.platform.patience import Patience, beside_the_loop
 from services.platform.tracing import TRACING, Attributes, mark_failed, span
 from services.search.hits import Ranking
 from services.search.queries import Heads, Query, Utterance, make_query
-from services.search.ranking import Vectors, kind_of
+from services.search.ranking import kind_of
 from services.search.selection import Floor
+from services.search.units import Vectors
 from services.text.questions import is_small_talk
 from services.time_reference.local_days import bounds, local_day
 from services.time_reference.parse import named_days

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from services.memory.recall.arrays import GrowableArray, GrowableRows, Postings
-from services.search.ranking import Mask, Overview, Places
+from services.search.units import Mask, Overview, Places
 
 Embedding = Sequence[float] | NDArray[np.float32]
 

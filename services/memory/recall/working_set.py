@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from services.memory.recall.unit_arrays import ASKS, BLOCK, BY_ASSISTANT, STATES_NOTHING, WRITTEN, UnitArrays
 from services.search.collection import BM25_B, BM25_K1
-from services.search.ranking import Mask, Overview, Places, Values
+from services.search.units import Mask, Overview, Places, Values
 
 _VISIT_S = 3 * 3600
 """A longer pause between two messages begins another visit."""

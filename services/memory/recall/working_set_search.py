@@ -14,8 +14,9 @@ from services.memory.episodes.episode import EpisodeStore, Scope, StoredUnit
 from services.memory.recall.working_set import WorkingSet
 from services.search.hits import Ranked, Ranking, Unit
 from services.search.queries import Heads, MessageKind, Query
-from services.search.ranking import Places, Scored, Values, Vectors, score
+from services.search.ranking import Scored, score
 from services.search.selection import newest_first
+from services.search.units import Places, Values, Vectors
 from services.text.tokenizer import terms
 
 _LONG_QUERY = 1_000

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from services.search.legs import sought
 from services.search.queries import Utterance, make_query
-from services.search.ranking import sought
 
 SAID = (Utterance("user", "My sister Alma plays the violin."), Utterance("assistant", "Lovely!"))
 
