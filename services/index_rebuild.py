@@ -59,7 +59,7 @@ class IndexRebuild:
     @property
     def is_due(self) -> bool:
         """Whether the last look found an index of another model or an older version."""
-        return self._memory.index.vectors.is_outdated or self._knowledge.index.is_outdated
+        return bool(self._memory.index.vectors.outdated or self._knowledge.index.outdated)
 
     async def look(self) -> bool:
         """Look at the indexes; return whether they need to be rebuilt.
@@ -96,16 +96,18 @@ class IndexRebuild:
                 await asyncio.sleep(_LOOK_FOR_OTHERS_S if self.is_due else _LOOK_AGAIN_S)
 
     async def rebuild(
-        self, on_episodes: Callable[[int], None], on_passages: Callable[[int], None]
+        self, on_episodes: Callable[[int], None], on_passages: Callable[[int], None], *, everything: bool = True
     ) -> tuple[int, int]:
         """Rebuild both indexes; return the numbers of episodes and passages, which are told as they grow.
+
+        Unless it is `everything`, only what the last look found outdated.
 
         Raises:
             Unavailable: a store or the embedding endpoint does not answer; the old indexes are still in use.
         """
         counts = (
-            await self._memory.indexing.rebuild(on_episodes),
-            await self._knowledge.indexing.rebuild(on_passages),
+            await self._memory.indexing.rebuild(on_episodes, everything=everything),
+            await self._knowledge.indexing.rebuild(on_passages, everything=everything),
         )
         self._memory.working_sets.clear()
         return counts
@@ -135,11 +137,15 @@ class IndexRebuild:
         self.progress = progress = Progress(total=sum(await self.count()))
 
         def advance(more: int) -> None:
+            tenths = 10 * progress.done // (progress.total or 1)
             progress.done += more
+            progress.total = max(progress.total, progress.done)  # more was said meanwhile
+            if 10 * progress.done // progress.total > tenths:
+                log.info("the indexes are being rebuilt", done=progress.done, of=progress.total)
 
         log.warning("rebuilding the indexes; until then recall goes by words", items=progress.total)
         try:
-            episodes, passages = await self.rebuild(advance, advance)
+            episodes, passages = await self.rebuild(advance, advance, everything=False)
             await self.look()
         finally:
             self.progress = None

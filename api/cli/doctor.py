@@ -27,7 +27,7 @@ _ADVICE = {
     "redis": "Turns answer without it. See ANAMNESIS_REDIS_URL.",
     "worker": "Start one: anamnesis worker, or ANAMNESIS_WORKER=inline.",
     "llm": "Ask it: anamnesis doctor --ask",
-    "embeddings": "Ask it: anamnesis doctor --ask",
+    "embeddings": "The built-in encoder: install anamnesis-agent again. Another one: anamnesis doctor --ask",
 }
 _TRIED = ("streams", "tools", "json_schema", "messages")
 _MODEL_COLUMNS = {

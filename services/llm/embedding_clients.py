@@ -132,7 +132,7 @@ _FAMILIES: tuple[tuple[str, Roles], ...] = (
     ),
     (r"jina-embeddings-v4", Roles("Query: ", "Passage: ")),
     (r"jina-embeddings-v5", Roles("Query: ", "Document: ")),
-    (r"arctic-embed.*v2", Roles("query: ")),
+    (r"arctic-embed(?:2|.*v2)", Roles("query: ")),
 )  # fmt: skip
 
 

@@ -126,7 +126,7 @@ class MemoryFinder:
         places = sorted(places, key=lambda each: -sought.share_in(words_of(each)))[:_MOST_COMPARED]
         if not places:
             return Found()
-        likeness = await self._likeness([what], places, {})
+        likeness = await self.likeness([what], places, {})
         if likeness is None:
             return _nearly(places, sought)
         order = np.argsort(-likeness)
@@ -143,7 +143,7 @@ class MemoryFinder:
             order = order[[sought.share_in(words_of(places[int(at)])) > 0 for at in order]]
         return Found((), [places[int(at)] for at in order[:_MOST_CANDIDATES]])
 
-    async def _likeness(
+    async def likeness(
         self, texts: Sequence[str], places: Sequence[Memory], vectors: Embeddings
     ) -> NDArray[np.float64] | None:
         """Return the cosine of each memory with the nearest of some texts; None if no encoder answers.
@@ -203,7 +203,7 @@ class MemoryFinder:
         if len(others) > _MOST_COMPARED:
             others = _by_words(others, texts)[:_MOST_COMPARED]
         known = [*others, *(each for each in known if each.id in vectors)]
-        likeness = await self._likeness(texts, known, vectors)
+        likeness = await self.likeness(texts, known, vectors)
         nearest = _by_words(known, texts) if likeness is None else [known[int(at)] for at in np.argsort(-likeness)]
         return nearest[:limit]
 

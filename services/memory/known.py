@@ -9,17 +9,22 @@ from datetime import datetime
 from typing import Literal, LiteralString
 from uuid import UUID
 
+import numpy as np
 from psycopg.rows import dict_row, tuple_row
 
 from services.identity.tenants import user_id_of
 from services.memory.blocks import Owner
 from services.memory.core_values import CoreValue, CoreValues
 from services.memory.episodes.episode import Source, sources_of
+from services.memory.finding import MemoryFinder
+from services.memory.model import Memory
 from services.platform.postgres import Database
 from services.text.tokenizer import informative_terms, terms
 
 _TEXT_FIELDS = frozenset({"preferences", "facts", "wishes", "notes", "plans", "people", "habits", "dates"})
 """Lists of core memory whose items say what they are without the name of the field."""
+_ALIKE = 0.3
+"""Cosine from which a value bears on a query that shares no word with it, such as one in another language."""
 
 # A written memory that another one replaced is told with that one.
 _WRITTEN: LiteralString = """
@@ -62,9 +67,10 @@ class Statement:
 class KnownMemories:
     """Lists what is known of users."""
 
-    def __init__(self, database: Database, values: CoreValues) -> None:
+    def __init__(self, database: Database, values: CoreValues, finder: MemoryFinder) -> None:
         self._database = database
         self._values = values
+        self._finder = finder
 
     async def list(
         self, tenant_id: UUID, user: str, *, after: tuple[datetime, str] | None = None, limit: int
@@ -91,7 +97,7 @@ class KnownMemories:
         return [statement for statement, _ in page]
 
     async def bearing_on(self, owner: Owner, query: str) -> Sequence[Statement]:
-        """Return the values of an owner that share words with a query, those with most of them first."""
+        """Return the values of an owner that share words with a query, most first, or are near it in meaning."""
         read = await self._values.read(owner.tenant_id, owner.user_id)
         known = [
             replace(_of_value(each, read, {}), text=_sentence(each.field, each.text))
@@ -99,8 +105,11 @@ class KnownMemories:
             if each.holds and each.expert_id == owner.expert_id and each.space_id in (None, owner.space_id)
         ]
         asked = informative_terms(query)
-        shared = [(len(asked & set(terms(each.text))), each) for each in known]
-        return [each for count, each in sorted(shared, key=lambda pair: -pair[0]) if count]
+        score = np.array([len(asked & set(terms(each.text))) for each in known], dtype=np.float64)
+        places = [Memory("written", each.id, each.text) for each in known]
+        if known and (alike := await self._finder.likeness([query], places, {})) is not None:
+            score += np.where(alike >= _ALIKE, alike, 0)
+        return [known[int(at)] for at in np.argsort(-score, kind="stable") if score[at] > 0]
 
 
 def _sentence(name: str, item: str) -> str:

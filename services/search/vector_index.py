@@ -70,8 +70,8 @@ class VectorIndex:
         )
         self._current: set[str] = set()
         """Names behind which is a collection of this embedding model."""
-        self.is_outdated = False
-        """Whether the last check found a collection of another model or an older version."""
+        self.outdated: set[str] = set()
+        """Names behind which the last check found a collection of another model or an older version."""
 
     @property
     def made_with(self) -> str:
@@ -87,7 +87,11 @@ class VectorIndex:
         async with self.milvus.use() as client, asyncio.timeout(_CHECK_S):
             names = [name for name in await client.list_collections() if self._physical.fullmatch(name)]
             found = [(await client.describe_collection(name)).get("properties") or {} for name in names]
-        self.is_outdated = any(is_of_older_version(each) or not self._is_of_model(each) for each in found)
+        self.outdated = {
+            name.rpartition("_")[0]
+            for name, each in zip(names, found, strict=True)
+            if is_of_older_version(each) or not self._is_of_model(each)
+        }
 
     async def is_of_model(self, name: str) -> bool:
         """Whether a collection holds embeddings of this model; of another one only its words are searched.

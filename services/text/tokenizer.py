@@ -127,7 +127,7 @@ def _terms(text: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-# A turn tokenizes a message several times: to search, rank, match concepts and show it.
+# A turn tokenizes a message several times: to search, rank and show it.
 _remembered_terms = text_cache(512)(_terms)
 
 

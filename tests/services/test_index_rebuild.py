@@ -5,11 +5,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from services.bootstrap import Services, open_services
 from services.engines import Engines
 from services.health import check_dependencies
 from services.memory.episodes.episode import Scope
+from services.memory.episodes.index import shard_of
 from services.platform.settings import Settings
 from state.turn import OpenTurn
 from tests.support.jobs import until
@@ -88,3 +90,42 @@ async def test_while_the_endpoint_fails_what_is_there_stays_in_use(
         assert await _hits(changed, turn, "Bruno the dog")
         rebuilding.cancel()
         await asyncio.wait({rebuilding})
+
+
+async def test_what_was_rebuilt_before_a_failure_is_not_rebuilt_again(
+    services: Services, settings: Settings, engines: Engines, model_server: ModelServer
+) -> None:
+    said: dict[int, list[str]] = {}
+    while len(said) < 2:
+        user = f"u-{len(said)}-{sum(map(len, said.values()))}"
+        text = f"My dog is Bruno, says {user}"
+        turn = await exchange(services.turns, text, "A good dog", user_id=user, session_id=user)
+        said.setdefault(shard_of(turn.user_id), []).append(text)
+    last_user = said[max(said)][-1].rpartition(" ")[-1]
+    for n in range(20):
+        text = f"My cat number {n} is Flora"
+        await exchange(services.turns, text, "A good cat", user_id=last_user, session_id="more")
+    await services.memory.indexing.index_waiting()
+    async with open_services(_another(settings, model_server), engines) as changed:
+        await changed.embedder.prepare()
+        model_server.embeddings = EmbeddingsScript(status=503, from_texts=30)
+        rebuilding = asyncio.create_task(changed.index_rebuild.keep_current())
+
+        async def failed() -> bool:
+            return changed.index_rebuild.is_due and changed.embedder.failing
+
+        await until(failed)
+        rebuilding.cancel()
+        await asyncio.wait({rebuilding})
+        model_server.embeddings = EmbeddingsScript()
+        model_server.requests.clear()
+        with capture_logs() as logged:
+            await changed.index_rebuild.keep_current()
+        assert not changed.index_rebuild.is_due
+        asked = {text for request in model_server.requests for text in request.body["input"]}
+        assert {f"My cat number {n} is Flora" for n in range(20)} <= asked
+        assert not asked & set(said[min(said)])
+        told = [(each["done"], each["of"]) for each in logged if each["event"] == "the indexes are being rebuilt"]
+        total = 20 + sum(map(len, said.values()))
+        assert told
+        assert told[-1] == (total, total)

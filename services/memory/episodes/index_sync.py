@@ -20,7 +20,7 @@ from services.jobs.tasks import RunningJob
 from services.llm.embeddings import Embedder
 from services.memory.episodes import statements as sql
 from services.memory.episodes.episode import FORGET, IndexedUnit
-from services.memory.episodes.index import EpisodeIndex
+from services.memory.episodes.index import EpisodeIndex, collection_name
 from services.platform.metrics import UNITS_INDEXED
 from services.platform.postgres import Database
 from services.search.collection import MOST_TERMS, indexed_terms
@@ -157,24 +157,23 @@ class EpisodeIndexSync:
         ):
             await self._index.forget(user_id, episode_ids)
 
-    async def count(self) -> int:
-        """Count the episodes of all tenants."""
+    async def count(self, shard: int = 0, shards: int = 1) -> int:
+        """Count the episodes of all tenants, or of a shard."""
         count = 0
         for tenant_id in await self._database.tenants():
-            rows = await self._database.fetch(
-                tenant_id, "SELECT count(*) FROM episodes WHERE tenant_id = %(id)s", {"id": tenant_id}, tuple_row
-            )
-            count += rows[0][0]
+            values = {"tenant_id": tenant_id, "shard": shard, "shards": shards}
+            count += (await self._database.fetch(tenant_id, sql.COUNT, values, tuple_row))[0][0]
         return count
 
-    async def rebuild(self, on_progress: Callable[[int], None]) -> int:
-        """Rebuild the whole index from PostgreSQL, shard by shard, while it is in use; return how many episodes.
+    async def rebuild(self, on_progress: Callable[[int], None], *, everything: bool = True) -> int:
+        """Rebuild the index from PostgreSQL, shard by shard, while it is in use; return how many episodes.
 
         Each shard is filled beside the current one and replaces it when it is complete. An interrupted rebuild can
         simply be repeated.
 
         Args:
             on_progress: called with the number of further episodes indexed.
+            everything: False = only the shards that the index's last check found outdated.
 
         Raises:
             Unavailable: Milvus, the embedding endpoint or the database does not answer.
@@ -182,7 +181,10 @@ class EpisodeIndexSync:
         count = 0
         shards = await self._index.shards()
         for shard in range(shards):
-            count += await self._rebuild_shard(shard, shards, on_progress)
+            if everything or collection_name(shard, shards) in self._index.vectors.outdated:
+                count += await self._rebuild_shard(shard, shards, on_progress)
+            else:
+                on_progress(await self.count(shard, shards))
         return count
 
     async def _rebuild_shard(self, shard: int, shards: int, on_progress: Callable[[int], None]) -> int:

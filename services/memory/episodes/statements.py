@@ -143,6 +143,11 @@ RETURNING e.id
 """
 
 # As `shard_of`: the id as a number, modulo the count, which divides 256.
+COUNT = """
+SELECT count(*) FROM episodes
+WHERE tenant_id = %(tenant_id)s AND get_byte(uuid_send(user_id), 15) %% %(shards)s = %(shard)s
+"""
+
 USERS_OF_SHARD = """
 SELECT id FROM users
 WHERE tenant_id = %(tenant_id)s AND get_byte(uuid_send(id), 15) %% %(shards)s = %(shard)s

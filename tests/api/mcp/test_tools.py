@@ -92,6 +92,21 @@ async def test_recall_finds_what_was_said_in_conversations(assistant: Client, se
     assert "Lisbon" in day["said"][0]["text"]
 
 
+@pytest.mark.parametrize(
+    ("kept", "query"),
+    [
+        ("My dentist is in Rotterdam, near the harbour.", "我的牙医在哪里？"),
+        ("我对花生过敏。", "What am I allergic to?"),
+        ("My dentist is in Rotterdam, near the harbour.", "Where do I get my teeth looked after?"),
+    ],
+)
+async def test_recall_finds_what_was_remembered_in_other_words(assistant: Client, kept: str, query: str) -> None:
+    for text in (kept, "Ada plays cello on Thursdays.", "我喜欢靠窗的座位。"):
+        await told(assistant, "remember", text=text)
+    found = await told(assistant, "recall", query=query)
+    assert [memory["text"] for memory in found["memories"]] == [kept.rstrip(".。")]
+
+
 async def test_a_correction_replaces_at_once_and_says_what_it_replaced(
     assistant: Client, services: Services
 ) -> None:

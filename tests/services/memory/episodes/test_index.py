@@ -164,9 +164,9 @@ async def test_an_index_of_another_model_is_searched_by_words_alone_and_not_writ
         assert (await other.rows(user, [kept.unit_id], within_s=5.0))[kept.unit_id][1] is None
         with pytest.raises(Unavailable, match=f"being rebuilt for the embedding model {model}"):
             await other.upsert([row(user, "tea")])
-        assert not other.vectors.is_outdated
+        assert not other.vectors.outdated
         await other.vectors.check()
-        assert other.vectors.is_outdated
+        assert other.vectors.outdated
     await milvus.close()
 
 
@@ -174,13 +174,13 @@ async def test_an_index_of_an_older_version_is_noticed_until_it_is_rebuilt(store
     old = row(user, "tea")
     await store.index.upsert([old])
     await store.index.vectors.check()
-    assert not store.index.vectors.is_outdated
+    assert not store.index.vectors.outdated
     name = NAME.format(shard=shard_of(user.user_id))
     await store.milvus.in_thread(lambda client: client.alter_collection_properties(name, {VERSION: "1"}))
     await store.index.vectors.check()
-    assert store.index.vectors.is_outdated
+    assert store.index.vectors.outdated
     fresh = await store.index.begin_again(shard_of(user.user_id))
     await fresh.add([as_entity(old)])
     await fresh.put_in_place()
     await store.index.vectors.check()
-    assert not store.index.vectors.is_outdated
+    assert not store.index.vectors.outdated
