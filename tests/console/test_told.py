@@ -26,3 +26,9 @@ async def test_errors_and_background_work_are_told_in_chinese(browser: Browser, 
         await seen.open("health")
         await expect(seen.page.locator("main")).to_contain_text("个等待，")
         assert "waiting" not in await seen.page.locator("main").inner_text()
+        rebuilt = {"state": "ok", "latency_ms": None, "name": "milvus"}
+        rebuilt["detail"] = "embedded; its indexes are being rebuilt: 321 of 1677 done"
+        answer = {"state": "ok", "dependencies": [rebuilt]}
+        await seen.page.route("**/readyz", lambda route: route.fulfill(json=answer))
+        await seen.page.reload()
+        await expect(seen.page.locator("main")).to_contain_text("内置；正在重建索引：已完成 321，共 1677")

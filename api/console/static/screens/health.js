@@ -13,9 +13,11 @@ async function readiness() {
   return response.json()
 }
 
-/** What is said of a part; of the background work with its counts. */
+/** What is said of a part; of the background work and of indexes that are rebuilt with its counts. */
 function detailOf(text) {
   const [, state, waiting, failed] = /^([^:]+): (\d+) waiting.*, (\d+) failed$/.exec(text) ?? []
+  const [, where, done, total] = /^(.+); .+ (\d+) of (\d+) done$/.exec(text) ?? []
+  if (where) return t('detail.rebuilding', { where: word('detail', where), done, total })
   return state ? t('detail.jobs', { state: word('detail', state), waiting, failed }) : word('detail', text)
 }
 
