@@ -140,7 +140,7 @@ def is_about_oneself(message: str, language: Language) -> bool:
     """Whether a message speaks of the user's own affairs ("my", "did I", 我的), beyond wanting something done."""
     folded = message.lower()
     if language == "zh":
-        return "我" in _REQUESTS_OF_ONE.sub("", folded)
+        return "我" in _REQUESTS_OF_ONE.sub("", simplified(folded))
     return not _OWN.isdisjoint(english_words(folded)) or bool(_OF_ONE.search(folded))
 
 

@@ -36,6 +36,7 @@ def test_a_sentence_that_states_something_is_enough(text: str) -> None:
         "Thanks!",
         "好的",
         "帮我写一首诗",
+        "幫我寫一首詩",
         "告诉我我的狗叫什么。",
         "我妈妈呢",
         "…",
