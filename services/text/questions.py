@@ -133,7 +133,7 @@ def asks(message: str, language: Language) -> bool:
 
 def refers_back(message: str, language: Language) -> bool:
     """Whether the message may refer to something named before."""
-    return has_cue(message, REFERS_BACK[language], language)
+    return has_cue(simplified(message), REFERS_BACK[language], language)
 
 
 def is_about_oneself(message: str, language: Language) -> bool:
@@ -160,7 +160,7 @@ def is_small_talk(message: str) -> bool:
         return False
     language = language_of([message])
     if language == "zh":
-        return all(_is_all_pleasantries(run) for run in _runs(message))
+        return all(_is_all_pleasantries(run) for run in _runs(simplified(message)))
     return all(word in PLEASANTRIES["en"] for word in english_words(message))
 
 

@@ -35,6 +35,8 @@ def test_a_sentence_that_states_something_is_enough(text: str) -> None:
         "Write a poem.",
         "Thanks!",
         "好的",
+        "谢谢",
+        "謝謝",
         "帮我写一首诗",
         "幫我寫一首詩",
         "告诉我我的狗叫什么。",
