@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from services.search.hits import Excluded, Ranked, Ranking, Unit
@@ -141,7 +141,7 @@ def select(
     *,
     floor: Floor,
     shown: Collection[str],
-    count_tokens: Callable[[str], int],
+    count_tokens: Callable[[Recalled], int],
     max_items: int = 8,
     max_tokens: int = 600,
     depth: int = 20,
@@ -150,6 +150,7 @@ def select(
 
     Left out, each with its reason, are units whose message is among those `shown` (ids), what repeats a better
     unit, what the user only asked or ordered, what is not likely, and the messages of a memory that is shown.
+    `count_tokens` counts an episode as it is shown.
     """
     excluded: list[Excluded] = []
     fit: list[Ranked] = []
@@ -199,10 +200,12 @@ def _gathered(results: Sequence[Ranked]) -> tuple[Recalled, ...]:
     )
 
 
-def _fitting(recalled: Recalled, most: int, count_tokens: Callable[[str], int]) -> tuple[tuple[Ranked, ...], int]:
+def _fitting(
+    recalled: Recalled, most: int, count_tokens: Callable[[Recalled], int]
+) -> tuple[tuple[Ranked, ...], int]:
     """The units of an episode that fit in, all or the best, and their tokens."""
     for units in (recalled.units, (recalled.best,)):
-        tokens = sum(count_tokens(ranked.unit.text) for ranked in units)
+        tokens = count_tokens(replace(recalled, units=units))
         if tokens <= most:
             return units, tokens
     return (), 0

@@ -133,14 +133,14 @@ def asks(message: str, language: Language) -> bool:
 
 def refers_back(message: str, language: Language) -> bool:
     """Whether the message may refer to something named before."""
-    return has_cue(message, REFERS_BACK[language], language)
+    return has_cue(simplified(message), REFERS_BACK[language], language)
 
 
 def is_about_oneself(message: str, language: Language) -> bool:
     """Whether a message speaks of the user's own affairs ("my", "did I", 我的), beyond wanting something done."""
     folded = message.lower()
     if language == "zh":
-        return "我" in _REQUESTS_OF_ONE.sub("", folded)
+        return "我" in _REQUESTS_OF_ONE.sub("", simplified(folded))
     return not _OWN.isdisjoint(english_words(folded)) or bool(_OF_ONE.search(folded))
 
 
@@ -160,7 +160,7 @@ def is_small_talk(message: str) -> bool:
         return False
     language = language_of([message])
     if language == "zh":
-        return all(_is_all_pleasantries(run) for run in _runs(message))
+        return all(_is_all_pleasantries(run) for run in _runs(simplified(message)))
     return all(word in PLEASANTRIES["en"] for word in english_words(message))
 
 

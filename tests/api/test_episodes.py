@@ -8,6 +8,8 @@ import httpx
 import pytest
 
 from services.bootstrap import Services
+from tests.support.talking import say
+from tests.support.transfer import LINES, message, ndjson
 from tests.support.turns import exchange
 
 pytestmark = [pytest.mark.anyio, pytest.mark.indexed, pytest.mark.untraced]
@@ -134,3 +136,18 @@ async def test_a_turn_is_not_rewritten_and_the_error_says_what_to_do(
     assert "nothing to change" in (await client.patch(f"{EPISODES}/{item['id']}", json={})).json()["detail"]
     assert (await client.patch(f"{EPISODES}/{uuid4()}", json={"importance": 1})).status_code == 404
     assert (await client.get(f"{EPISODES}/{uuid4()}")).status_code == 404
+
+
+async def test_questions_beside_answers_count_for_what_a_prompt_may_show(client: httpx.AsyncClient) -> None:
+    asked = f"Which climbing hall do you recommend on a rainy day, {'far from the noise of the city, ' * 3}please?"
+    answered = "For a rainy day I recommend the climbing hall number {}, {}where it is dry."
+    lines = [
+        message(number + 2 * at, session_id=f"s-{at}", content=content)
+        for at in range(8)
+        for number, content in ((1, asked), (2, answered.format(at, "with its high walls and long ropes, " * 8)))
+    ]
+    await client.post("/api/v1/import", content=ndjson(*lines), headers=LINES)
+    answer = await say(client, "Which climbing hall did you recommend for a rainy day?", "s-now", debug=True)
+    section, shown = answer["context_report"]["tokens"]["recall"], answer["context_report"]["recall"]["shown"]
+    heading_and_dates = 30 + 10 * len(shown)
+    assert 300 < section <= 600 + heading_and_dates

@@ -109,21 +109,22 @@ class RecallSource(Source[RecallResult]):
             else ranked  # it will not be shown
             for ranked in usable
         ]
+        language = language_of([found.query.text])
+
+        def shown(recalled: Recalled) -> RecalledEpisode:
+            return _shown(recalled, found, language, draft.turn.timezone, not_here | not_now)
+
         selection = select(
             Ranking(tuple(short)),
             floor=floor,
             shown=draft.shown_messages,
-            count_tokens=tokens.count,
+            count_tokens=lambda recalled: tokens.count(shown(recalled)["text"]),
             max_items=(limits and limits["items"]) or self._max_items,
             max_tokens=(limits and limits["tokens"]) or self._max_tokens,
             depth=_DEPTH,
         )
         RECALLED.inc(sum(len(recalled.units) for recalled in selection.recalled))
-        language = language_of([found.query.text])
-        episodes = [
-            _shown(recalled, found, language, draft.turn.timezone, not_here | not_now)
-            for recalled in selection.recalled
-        ]
+        episodes = [shown(recalled) for recalled in selection.recalled]
         reasons = excluded | {excluded.unit_id: excluded.reason for excluded in selection.excluded}
         return (recall_section(episodes, _report(found, best, reasons), draft.language),)
 

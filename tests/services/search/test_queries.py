@@ -13,7 +13,9 @@ def test_a_question_stands_for_itself() -> None:
     assert (query.texts, query.asks, query.of_oneself) == ((query.text,), True, True)
 
 
-@pytest.mark.parametrize("message", ["She practises every evening.", "那她呢？", "And when?"])
+@pytest.mark.parametrize(
+    "message", ["She practises every evening.", "那她呢？", "那個鋼琴老師貴嗎？", "And when?"]
+)
 def test_a_message_that_goes_on_or_leaves_its_subject_open_is_sought_with_what_was_said(message: str) -> None:
     query = make_query(message, SAID)
     assert query is not None

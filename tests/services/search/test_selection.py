@@ -46,7 +46,7 @@ def chosen(*found: Ranked, floor: Floor | None = None, **limits: int) -> tuple[l
         Ranking(found),
         floor=floor or _floor("It rains in Porto today."),
         shown={"m-shown"},
-        count_tokens=lambda text: len(text.split()),
+        count_tokens=lambda one: sum(len(ranked.unit.text.split()) for ranked in one.units),
         **limits,
     )
     return ids(selection.recalled), {each.unit_id: each.reason for each in selection.excluded}
