@@ -1,6 +1,6 @@
 """How far an embedding can be trusted with a language: measured once, with sentences of our own."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -74,7 +74,6 @@ _UNDERSTOOD = 0.75
 _SENSELESS = 0.05
 # A cosine counts as relevance if at most one in this many unrelated pairs reaches it.
 _CHANCE = 0.01
-_BELIEVED = 0.5
 # Even an embedding that understands nothing finds words that are written a little differently.
 _LEAST = 0.1
 
@@ -83,37 +82,28 @@ _LEAST = 0.1
 class EmbeddingQuality:
     """Result of the probe for one language.
 
-    `quality` (0..1) is the weight of the dense leg; `reciprocal_rank` the mean it comes from. From
-    `cosine_floor` on two texts are about the same, with this embedding.
+    Attributes:
+        quality: How far it understands the language, 0 to 1.
+        cosine_floor: From which on two texts are about the same.
     """
 
     quality: float
-    reciprocal_rank: float
     cosine_floor: float
 
 
 def probe_texts() -> list[str]:
-    """The texts whose vectors `measure` takes, in this order."""
+    """The texts whose vectors `measured` takes, in this order."""
     return [text for language in sorted(PROBES) for probe in PROBES[language] for text in probe]
 
 
-def measure(embed: Callable[[list[str]], Vectors]) -> dict[Language, EmbeddingQuality]:
-    """Embed the probe and say what the embedding is good for, by language.
+def measured(vectors: Vectors) -> dict[Language, EmbeddingQuality]:
+    """Say what an embedding is good for by language, from the vectors of `probe_texts`.
 
     For each sentence its paraphrase is sought among all paraphrases and misleading sentences of the
     language. A constant or otherwise senseless embedding has quality 0.
 
     Raises:
         ValueError: The vectors are not one for each text, or are not finite.
-    """
-    return measured(embed(probe_texts()))
-
-
-def measured(vectors: Vectors) -> dict[Language, EmbeddingQuality]:
-    """As `measure`, with the vectors of `probe_texts` at hand (embedding may be asynchronous).
-
-    Raises:
-        ValueError: As `measure`.
     """
     table = np.asarray(vectors, dtype=np.float64)
     if table.ndim != 2 or len(table) != len(probe_texts()) or not np.isfinite(table).all():  # noqa: PLR2004
@@ -129,17 +119,6 @@ def measured(vectors: Vectors) -> dict[Language, EmbeddingQuality]:
     return found
 
 
-def weights(found: Mapping[Language, EmbeddingQuality]) -> dict[Language, float]:
-    """The qualities alone, as the ranking takes them."""
-    return {language: quality.quality for language, quality in found.items()}
-
-
-def cosine_floor(found: Mapping[Language, EmbeddingQuality], language: Language) -> float | None:
-    """Cosine from which a text is relevant; more than 1 where the embedding cannot be trusted."""
-    quality = found.get(language)
-    return quality.cosine_floor if quality and quality.quality >= _BELIEVED else None
-
-
 def _of_language(table: NDArray[np.float64]) -> EmbeddingQuality:
     said, same, other = table[0::3], table[1::3], table[2::3]
     similar = said @ np.concatenate([same, other]).T
@@ -151,6 +130,5 @@ def _of_language(table: NDArray[np.float64]) -> EmbeddingQuality:
     quality = (reciprocal - _BY_WORDS_ALONE) / (_UNDERSTOOD - _BY_WORDS_ALONE)
     return EmbeddingQuality(
         quality=min(1.0, max(_LEAST if reciprocal > _SENSELESS else 0.0, quality)),
-        reciprocal_rank=reciprocal,
         cosine_floor=float(np.quantile(unrelated, 1 - _CHANCE)),
     )

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from services.search.embedding_quality import cosine_floor, measure, measured, probe_texts, weights
+from services.search.embedding_quality import measured, probe_texts
 from tests.support.lexical_embeddings import LexicalEmbeddings
 
 
@@ -14,19 +14,20 @@ def _understanding(texts: list[str], share: float = 1.0) -> np.ndarray[tuple[int
 
 
 def test_an_embedding_that_understands_both_languages_is_trusted_with_both() -> None:
-    assert weights(measure(_understanding)) == {"en": 1.0, "zh": 1.0}
+    found = measured(_understanding(probe_texts()))
+    assert {language: each.quality for language, each in found.items()} == {"en": 1.0, "zh": 1.0}
 
 
 def test_one_that_understands_english_alone_is_trusted_with_english_alone() -> None:
     found = measured(_understanding(probe_texts(), share=0.5))
     assert found["en"].quality == 1.0
     assert found["zh"].quality == 0.1
-    assert cosine_floor(found, "zh") is None
-    assert 0.0 < (cosine_floor(found, "en") or 0) < 0.5
+    assert 0.0 < found["en"].cosine_floor < 0.5
 
 
 def test_words_in_common_are_not_taken_for_understanding() -> None:
-    assert all(quality < 0.2 for quality in weights(measure(LexicalEmbeddings().embed_documents)).values())
+    found = measured(LexicalEmbeddings().embed_documents(probe_texts()))
+    assert all(each.quality < 0.2 for each in found.values())
 
 
 @pytest.mark.parametrize("vectors", [[], [[1.0, 2.0]], np.full((len(probe_texts()), 4), np.nan)])
