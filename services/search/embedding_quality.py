@@ -59,13 +59,8 @@ def measured(vectors: Vectors) -> dict[Language, EmbeddingQuality]:
         raise ValueError("An embedding has to give one finite vector for each text.")
     lengths = np.linalg.norm(table, axis=1, keepdims=True)
     table = table / np.where(lengths > 0, lengths, 1.0)
-    found: dict[Language, EmbeddingQuality] = {}
-    start = 0
-    for language in sorted(PROBES):
-        end = start + 3 * len(PROBES[language])
-        found[language] = _of_language(table[start:end])
-        start = end
-    return found
+    ends = np.cumsum([3 * len(PROBES[language]) for language in sorted(PROBES)])
+    return dict(zip(sorted(PROBES), map(_of_language, np.split(table, ends[:-1])), strict=True))
 
 
 def _of_language(table: NDArray[np.float64]) -> EmbeddingQuality:

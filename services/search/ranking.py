@@ -101,86 +101,70 @@ def score(
     """
     vectors = np.asarray(vectors, dtype=np.float32)
     kind = kind or kind_of(vectors, heads)
-    asked, known = terms(query.text), units.overview()
+    asked = terms(query.text)
     words, near = by_words(query, asked, units, mask), by_meaning(query, vectors, units, mask, heads)
-    answers = _answers(known, words, near)
-    if query.asks:
-        words, near = words.without_echo(known.states_nothing), near.without_echo(known.states_nothing)
-    matches = _Matches(query, asked, kind, known, words, near, answers)
-    total = 0.5 * matches.relative
-    if len(vectors):
-        total += 0.5 * relative(np.maximum(matches.meaning, 0.0))
-    total[~mask] = -1.0
-    places = matches.candidates(total, mask, then)
-    features = matches.features(units, total, places, then)
+    matches = _Matches(query, kind, units.overview(), words, near, mask)
+    places = matches.candidates(then)
+    features = matches.features(units, asked, places, then)
     found = int(mask.sum())
     scores, probability = weighed(query, features, found, kind, with_meaning=len(vectors) > 0)
     order = np.argsort(-scores, kind="stable")
     places = places[order]
-    return Scored(
-        places,
-        scores[order],
-        probability[order],
-        features[order],
-        matches.relative[places],
-        near.cosines[places],
-        found,
-    )
+    by_word, cosines = matches.relative[places], matches.near.cosines[places]
+    return Scored(places, scores[order], probability[order], features[order], by_word, cosines, found)
 
 
 class _Matches:
     """How all units match a message, and what of it stands beside each."""
 
     def __init__(
-        self,
-        query: Query,
-        asked: Sequence[str],
-        kind: MessageKind,
-        known: Overview,
-        words: ByWords,
-        near: ByMeaning,
-        answers: Values,
+        self, query: Query, kind: MessageKind, known: Overview, words: ByWords, near: ByMeaning, mask: Mask
     ) -> None:
-        self._query, self._asked, self._kind, self._known = query, asked, kind, known
-        self._words, self._near, self._answers = words, near, answers
-        self.relative, self.meaning = relative(words.scores), near.supposed
+        self._query, self._kind, self._known, self._mask = query, kind, known, mask
+        self._answers = _answers(known, words, near)
+        if query.asks:
+            words, near = words.without_echo(known.states_nothing), near.without_echo(known.states_nothing)
+        self._words, self.near = words, near
+        self.relative, self._meaning = relative(words.scores), near.supposed
+        self._total = 0.5 * self.relative + 0.5 * relative(np.maximum(self._meaning, 0.0))
+        self._total[~mask] = -1.0
         with_none = np.concatenate([self.relative, [0.0]])
         self._before, self._after = with_none[known.previous], with_none[known.following]
         self._chooses = kind.choice**_SURE
         self._prefers = self._chooses * near.prefers
 
-    def candidates(self, total: Values, mask: Mask, then: Mask | None) -> Places:
-        """Return the best units, by their own match (`total`) and what stands beside them."""
+    def candidates(self, then: Mask | None) -> Places:
+        """Return the best units, by their own match and what stands beside them."""
         beside = self._known.coherence * (self._before + self._after)
-        chosen = total + _AROUND * (beside + self._prefers) + self._answers
-        chosen[~mask] = -1.0
+        chosen = self._total + _AROUND * (beside + self._prefers) + self._answers
+        chosen[~self._mask] = -1.0
         places = _best(chosen, CANDIDATES)
         if then is not None:  # what was said then is looked at, wherever it stands
             more = _best(np.where(then, chosen, -1.0), CANDIDATES)
             places = np.concatenate([places, np.setdiff1d(more[then[more]], places)])
-        return places[mask[places]]
+        return places[self._mask[places]]
 
-    def features(self, units: Searched, total: Values, places: Places, then: Mask | None) -> Values:
+    def features(self, units: Searched, asked: Sequence[str], places: Places, then: Mask | None) -> Values:
         """Return `FEATURES` (columns) of units at some places."""
-        known, kind = self._known, self._kind
+        known, total = self._known, self._total
         of_visit = np.zeros(known.visits)
         np.maximum.at(of_visit, known.visit, total)
         seeds = _highest(total, _SEEDS)
         sure = (total[seeds] / max([1e-9, *total[seeds]])) ** 2
-        shared = units.by_rare_terms(seeds, self._asked, places) * sure[:, np.newaxis]
-        words, meaning = self._words.shares(places), self._near.standing(self.meaning[places])
+        shared = units.by_rare_terms(seeds, asked, places) * sure[:, np.newaxis]
+        words, meaning = self._words.shares(places), self.near.standing(self._meaning[places])
         like_previous, like_following = units.by_neighbours(places)
         columns = {
             "words": words,
             "meaning": meaning,
-            "likeness": self._near.likeness(places),
+            "likeness": self.near.likeness(places),
             "association": shared.max(axis=0, initial=0.0),
             "words_beside": np.maximum(self._before[places] * like_previous, self._after[places] * like_following),
             "visit": of_visit[known.visit[places]] * math.sqrt(known.coherence) * (1 - self._chooses)
             + self._prefers[places],
             "answers": self._answers[places],
             "by_assistant": known.by_assistant[places] & (not self._query.of_assistant),
-            "asks": known.asks[places] * (1 - kind.choice),
+            "asks": known.asks[places] * (1 - self._kind.choice),
             "words_over_meaning": ((words + self.relative[places]) / 2 - meaning)
             * np.sqrt((like_previous + like_following) / 2),
             "written": known.written[places],
