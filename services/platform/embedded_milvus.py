@@ -99,6 +99,7 @@ class EmbeddedMilvus(child_process.Engine):
         )
         self._large_bytes, self._unused_s = large_bytes, unused_s
         self.standby = Standby(data_dir.resolve())
+        self._needed_before = self._last_need()  # not the time: the clock of files is some milliseconds behind
         self._folder = data_dir.resolve() / "milvus"
         self._environment = {**_FRUGAL, **os.environ}
         self._since = time.time()
@@ -145,7 +146,7 @@ class EmbeddedMilvus(child_process.Engine):
         """
         if self._reserved is None:
             return
-        while self._process is None and self._last_need() <= self._since:  # noqa: ASYNC110 — others touch a file
+        while self._process is None and self._last_need() == self._needed_before:  # noqa: ASYNC110 — others touch a file
             await asyncio.sleep(_LOOK_S)
         log.info("Milvus is needed and is started")
         await self._wait_logged()
