@@ -28,6 +28,10 @@ class ForgetRequest(StrictModel):
     model_config = ConfigDict(json_schema_extra={"examples": [{"what": "that I have diabetes"}]})
 
     what: Text = Field(description="Its description, in the user's words.")
+    all: bool = Field(False, description="Whether what stands in one sentence with it may go, too.")
+    keep: Text | None = Field(
+        None, description="Of what stands in one sentence with it: what is to stay, in words that stand there."
+    )
     expert: Id = Field("default", description="Name of the expert who remembers it.")
     dry_run: bool = Field(False, description="Change nothing, and say what would be removed.")
     space: SpaceName | None = Field(None, description="Forget it in this space as well.")
@@ -54,19 +58,19 @@ class Forgotten(MemoryChange):
 async def forget(user: WrittenUser, body: ForgetRequest) -> Any:
     """Remove what a text describes, or an episode's id names, from core memory and recall.
 
-    Messages stay in their conversation.
+    Messages stay in their conversation. Where what is named stands in one sentence with something else, nothing is
+    changed: `also_said` names the sentences, for `keep` or `all` in a second call.
     """
     changes = user.services.memory.changes
     request = ChangeRequest.outside_of_turns(await user.owner(body.expert, body.space), Trigger("user"))
     if not body.dry_run:
-        return {**await changes.forget(request, body.what), "affected": None}
-    planned = await changes.planner.plan_named(request, body.what)
+        change = await changes.forget(request, body.what, takes_all=body.all, keep=body.keep or "")
+        return {**change, "affected": None}
+    planned = await changes.planner.plan_named(request, body.what, takes_all=body.all, keep=body.keep or "")
     affected = Affected(
-        messages=len(planned["messages"]),
-        memories=len(planned["episodes"]),
-        core_memory_items=len(planned["items"]),
+        messages=len(planned.messages), memories=len(planned.episodes), core_memory_items=len(planned.items)
     )
-    return {**planned["change"], "operation_id": None, "affected": affected}
+    return {**planned.change, "operation_id": None, "affected": affected}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ from services.context.sources.recall import RecallSource
 from services.errors import Unavailable
 from services.llm.chat_models import ChatModels
 from services.llm.token_estimates import TokenEstimators
-from services.memory.changes import Changes
+from services.memory.changes.changes import Changes
 from services.memory.model import ChangeRequest
 from services.platform.patience import Patience, beside_the_loop
 from services.summaries.topics import TopicArchive
@@ -63,7 +63,7 @@ async def history(
     update = _update(draft)
     if planned:
         update["memory_plan"] = planned
-        update["memory_changes"] = [each["change"] for each in planned]
+        update["memory_changes"] = [each.change for each in planned]
     days = update.get("asked_days")
     if days and draft.reference:
         nothing_said = days["known"] and not days["summaries"] and not days["said"]
@@ -80,7 +80,7 @@ async def history(
 
 async def planned_forms(forms: Sequence[PlainForm], turn: OpenTurn, changes: Changes) -> list[PlannedChange]:
     """Return what plain forms of the message change in memory; most messages have none, and nothing is read."""
-    return await changes.planner.plan_forms(change_request(turn), forms, turn.message) if forms else []
+    return await changes.planner.plan_forms(change_request(turn), forms) if forms else []
 
 
 def change_request(turn: OpenTurn) -> ChangeRequest:

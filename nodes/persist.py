@@ -13,9 +13,9 @@ from nodes.history import change_request, planned_forms
 from services.conversations.turn import TurnOutcome, TurnStatus
 from services.conversations.turns import Turns
 from services.memory.blocks import Owner
-from services.memory.changes import Changes
+from services.memory.changes.changes import Changes
+from services.memory.changes.own_turn import of_own_turn
 from services.memory.episodes.episode import Scope
-from services.memory.plans import repetition
 from services.memory.recall.working_sets import WorkingSets
 from services.platform.patience import beside_the_loop
 from services.tools.actor import MEMORY_TOOLS, foreign_origin, reads_days, reads_note
@@ -72,7 +72,7 @@ async def persist(
     if working_sets is not None:
         working_sets.follow(Scope.of(Owner.of_turn(turn)))
     return {
-        "memory_changes": [*made, *(each["change"] for each in planned)],
+        "memory_changes": [*made, *(each.change for each in planned if each.is_told)],
         "timings": {"total_ms": total_ms},
     }
 
@@ -111,28 +111,24 @@ async def changes_of_turn(
 
     `answer` is what there is of it.
     """
-    made = await changes.made(change_request(turn)) if _called(state) & MEMORY_TOOLS else []
+    found = await changes.made(change_request(turn)) if _called(state) & MEMORY_TOOLS else []
     planned = list(state.get("memory_plan", []))
     if not planned:
         planned = await planned_forms(_forms_left(state), turn, changes)
-    if any(each["own"] != "keep" and each["change"]["operation_id"] for each in planned):
-        return made, planned  # the answer is left out already
     history, language = state.get("history", []), state.get("prompt_language", "en")
-    removed = [text for change in made if change["kind"] == "forget" for text in change["items"]]
     said = [each["content"] for each in history if each["role"] == "user" and each.get("off_record")]
-    planned += repetition(turn, answer, removed, language, off_record=False)
-    return made, [*planned, *repetition(turn, answer, said, language, off_record=True)]
+    return [change for change, _ in found], of_own_turn(turn, answer, planned, found, said, language)
 
 
 def _forms_left(state: ConversationState) -> list[PlainForm]:
     """Return the plain forms that the model has left to the service: without a memory tool, all of them.
 
-    No tool leaves a message out, so that such a form is always carried out.
+    To leave a message out is cheap and shown: unless the model did it, such a form is always carried out.
     """
-    forms = state.get("plain_forms", [])
-    if _called(state).isdisjoint(MEMORY_TOOLS):
+    forms, called = state.get("plain_forms", []), _called(state)
+    if called.isdisjoint(MEMORY_TOOLS):
         return forms
-    return [each for each in forms if each.kind in {"leave_out", "off_record"}]
+    return [each for each in forms if each.kind in {"leave_out", "off_record"} and "leave_out" not in called]
 
 
 def _called(state: ConversationState) -> set[str]:

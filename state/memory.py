@@ -1,7 +1,8 @@
 """Changes of memory that a user asks for in a turn: planned while the prompt loads, committed when it ends."""
 
-from dataclasses import dataclass
-from typing import Any, Literal, NotRequired
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NotRequired, Self
 
 from typing_extensions import TypedDict
 
@@ -37,6 +38,8 @@ class PlainForm:
     rest: str
     """The message without the sentence that is the order."""
     language: Literal["zh", "en"]
+    order: str = ""
+    """The sentence that is the order."""
 
 
 class Candidate(TypedDict):
@@ -59,17 +62,7 @@ class MemoryChange(TypedDict):
     candidates: NotRequired[list[Candidate]]
     """If nothing was changed because several memories may be meant: those."""
     also_said: NotRequired[list[str]]
-    """What else the removed messages said, which went with them because it cannot stand alone."""
-
-
-class PlannedMessage(TypedDict):
-    """What memory will keep of a message."""
-
-    message_id: str
-    memory_text: str | None
-    """The text that replaces its content; None = nothing."""
-    off_record: NotRequired[bool]
-    """Whether its conversation goes on showing it."""
+    """If nothing was changed because what was named stands in a sentence with something else: such sentences."""
 
 
 @dataclass(frozen=True)
@@ -87,23 +80,105 @@ class ItemChange:
     old: str | None = None
 
 
-class PlannedChange(TypedDict):
-    """Everything that one command changes."""
+@dataclass(frozen=True)
+class PlannedChange:
+    """Everything that one command changes; nothing if its `change` has no `operation_id`."""
 
     change: MemoryChange
-    target: str
+    target: str = ""
     """What the user named, for the log."""
-    messages: list[PlannedMessage]
-    episodes: list[str]
-    """Ids of the written memories to retract."""
-    items: list[ItemChange]
-    written: list[str]
-    """Memories to write because core memory has no room for them."""
-    own: Literal["keep", "leave out", "off the record"]
-    """Whether the turn is remembered as usual; or not; or not, but still shown in its conversation."""
-    own_text: str | None
-    """What memory keeps of the message if the turn is left out."""
-    removed: str
-    """Words that were removed: sentences of answers that share an informative one are left out, too."""
-    reaches_shared: bool
+    messages: Mapping[str, str | None] = field(default_factory=dict)
+    """What memory will keep of messages, by their ids; None = nothing."""
+    off_record: bool = False
+    """Whether their conversation goes on showing these messages."""
+    closes: Sequence[str] = ()
+    """Ids of messages whose statement holds no more; they stay as they are."""
+    episodes: Sequence[str] = ()
+    """Ids of written memories that go."""
+    items: Sequence[ItemChange] = ()
+    written: Sequence[str] = ()
+    """Memories to write, because core memory has no room for them or they matter only for their subject."""
+    own: Literal["keep", "cut", "off the record"] = "keep"
+    """What memory keeps of the turn itself: all of it; what does not say what was removed; or nothing."""
+    order: str = ""
+    """The sentence of the message that is the order, which a turn that is cut does not keep."""
+    removed: Sequence[str] = ()
+    """Texts that went: clauses of the turn that say them go, too."""
+    reaches_shared: bool = False
     """Whether, in a space, the items are also removed from what all spaces share."""
+    is_told: bool = True
+    """Whether the caller is told of it; False = it belongs to another change."""
+
+    @property
+    def changes(self) -> bool:
+        """Whether there is anything to carry out."""
+        return self.change["operation_id"] is not None
+
+    @property
+    def only_adds(self) -> bool:
+        """Whether it adds one value or writes memories, and changes nothing else."""
+        removes = self.messages or self.episodes or self.closes or any(each.action != "add" for each in self.items)
+        return self.changes and self.own == "keep" and not removes and len(self.items) <= 1
+
+    def of_order(self, order: str) -> Self:
+        """Return the plan as its own message orders it: the turn keeps neither the order nor what was removed."""
+        return replace(self, own="cut", order=order) if self.changes else self
+
+    def with_written(self, text: str) -> Self:
+        """Return the plan that writes a text as a memory instead of adding values."""
+        return replace(self, items=[each for each in self.items if each.action != "add"], written=[text])
+
+    @classmethod
+    def nothing(cls, change: MemoryChange, target: str) -> Self:
+        """Return the plan that changes nothing: nothing is meant, or it is not clear what."""
+        return cls(MemoryChange(**{**change, "operation_id": None}), target)
+
+    @classmethod
+    def keeping(cls, change: MemoryChange, *, items: Sequence[ItemChange], written: Sequence[str]) -> Self:
+        """Return the plan that keeps a statement."""
+        return cls(change, change["items"][0], items=items, written=written)
+
+    @classmethod
+    def replacing(
+        cls,
+        change: MemoryChange,
+        target: str,
+        *,
+        items: Sequence[ItemChange],
+        episodes: Sequence[str],
+        written: Sequence[str],
+        closes: Sequence[str],
+    ) -> Self:
+        """Return the plan that closes statements and puts another in their place; no message changes."""
+        return cls(change, target, items=items, episodes=episodes, written=written, closes=closes)
+
+    @classmethod
+    def forgetting(
+        cls,
+        change: MemoryChange,
+        target: str = "",
+        *,
+        messages: Mapping[str, str | None],
+        items: Sequence[ItemChange] = (),
+        episodes: Sequence[str] = (),
+        written: Sequence[str] = (),
+        removed: Sequence[str] = (),
+    ) -> Self:
+        """Return the plan by which statements go with the words that say them."""
+        gone = {"messages": messages, "items": items, "episodes": episodes, "written": written}
+        return cls(change, target, **gone, removed=removed, reaches_shared=True)  # type: ignore[arg-type]
+
+    @classmethod
+    def leaving_out(
+        cls,
+        change: MemoryChange,
+        *,
+        messages: Mapping[str, str | None] | None = None,
+        items: Sequence[ItemChange] = (),
+        episodes: Sequence[str] = (),
+        is_told: bool = True,
+    ) -> Self:
+        """Return the plan by which messages are not remembered; None = the turn itself is not."""
+        own: Literal["keep", "off the record"] = "off the record" if messages is None else "keep"
+        gone = {"messages": messages or {}, "items": items, "episodes": episodes}
+        return cls(change, off_record=True, own=own, is_told=is_told, **gone)  # type: ignore[arg-type]

@@ -8,9 +8,14 @@ from typing import LiteralString
 from psycopg.rows import class_row, tuple_row
 
 from services.context import epochs
-from services.context.epochs import BEGINNING, Moment, StoredConversation
+from services.context.epochs import BEGINNING, NO_CHANGES, Moment, StoredConversation
 from services.context.source import PromptDraft, Source
-from services.context.sources.core_memory import CoreMemorySource, changes_since, last_talk, memory_text
+from services.context.sources.core_memory import (
+    CoreMemorySource,
+    changes_since,
+    last_talk,
+    memory_text,
+)
 from services.context.sources.history import (
     MOST_IMAGE_CHARACTERS,
     PARTS_THAT_FIT,
@@ -123,7 +128,7 @@ class Conversation(Source[StoredConversation]):
         topics = _that_fit(fetched.topics or [], draft.budget, tokens)
         shown = epochs.messages_after(history, before["history_from"] if before else None, late)
         size = sum(size_of_stored(message, tokens) for message in shown)
-        core_reason, changes = changes_since(before, core) if before and core is not None else (None, {})
+        core_reason, changes = changes_since(before, core) if before and core is not None else (None, NO_CHANGES)
         moment = Moment(
             strategy=policy["strategy"],
             now=turn.now,
@@ -136,7 +141,7 @@ class Conversation(Source[StoredConversation]):
         reason = fetched.ended_by or epochs.reason_to_begin(before, summary, topics, moment, self._idle)
         epoch = before
         if reason or epoch is None:
-            epoch, changes = epochs.begin(before, reason or "first turn", summary, topics, moment), {}
+            epoch, changes = epochs.begin(before, reason or "first turn", summary, topics, moment), NO_CHANGES
             shown = epochs.messages_after(history, epoch["history_from"], late)
         draft.language = language_of_conversation(shown, turn)
         if "persona_card" not in draft.features:

@@ -5,7 +5,7 @@ messages after its covered point, so that it only grows at its end.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, LiteralString
 from uuid import UUID
@@ -39,6 +39,21 @@ LEFT JOIN context_epochs e ON e.conversation_id = c.id
 LEFT JOIN conversation_summaries s ON s.conversation_id = c.id
 WHERE c.id = %(conversation_id)s AND c.tenant_id = %(tenant_id)s
 """  # noqa: S608 — our own text only
+
+
+@dataclass(frozen=True)
+class CoreMemoryChanges:
+    """What has changed in core memory since an epoch began."""
+
+    added: dict[str, dict[str, Any]] = field(default_factory=dict)
+    closed: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """What the epoch's beginning shows and does not hold any more."""
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.closed)
+
+
+NO_CHANGES = CoreMemoryChanges()
 
 
 @dataclass(frozen=True)

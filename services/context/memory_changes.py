@@ -14,13 +14,15 @@ from services.context.source import PromptDraft, Source, inert
 from services.context.sources.core_memory import CoreMemorySource
 from services.context.sources.days import DaysSource
 from services.context.sources.recall import RecallSource
+from services.memory.changes.wording import note_for_model
 from services.memory.episodes.episode import StoredUnit
 from services.memory.items import apply_changes
 from services.memory.open_questions import OpenQuestion, OpenQuestions
-from services.memory.plans import note_for_model
 from services.memory.recall.recall import RecallResult
-from services.memory.remainders import sentences_without
+from services.memory.what_stays import what_stays
+from services.memory.words import says
 from services.summaries.past_days import DaysResult
+from services.summaries.prompts import SaidMessage
 from services.text.language import Language
 from state.memory import ItemChange, MemoryChange
 from state.prompt import CoreMemoryBlock, CoreMemorySections, Feature, HistoryMessage
@@ -63,31 +65,37 @@ class MemoryChangesSource(Source[None]):
 
     def revise(self, draft: PromptDraft) -> None:
         """Remove what is forgotten from the conversation, core memory, recall and days."""
-        planned, data = draft.memory_plan, draft.data
-        texts = {each["message_id"]: each["memory_text"] for change in planned for each in change["messages"]}
-        episodes = {each for change in planned for each in change["episodes"]}
-        items = [each for change in planned for each in change["items"]]
-        removed = " ".join(change["removed"] for change in planned)
+        planned, data = [each for each in draft.memory_plan if each.changes], draft.data
+        texts = {key: text for change in planned for key, text in change.messages.items()}
+        episodes = {each for change in planned for each in change.episodes}
+        items = [each for change in planned for each in change.items]
         if not (texts or episodes or items):
             return
-        data[Conversation] = _conversation(data[Conversation], texts)
+        # What is off the record stays in its conversation.
+        hidden = {
+            key: text for change in planned if not change.off_record for key, text in change.messages.items()
+        }
+        removes = any(change.removed for change in planned)
+        data[Conversation] = _conversation(data[Conversation], hidden, removes=removes)
         if data.get(CoreMemorySource):
             data[CoreMemorySource] = _core_memory(data[CoreMemorySource], items)
         if data.get(RecallSource):
             data[RecallSource] = _recalled(data[RecallSource], texts, episodes)
         if data.get(DaysSource):
+            removed = [text for change in planned for text in change.removed]
             data[DaysSource] = _days(data[DaysSource], texts, removed)
 
     def select(self, draft: PromptDraft) -> Sequence[Section]:
         """Return what the turn does to memory, so that the model can confirm it."""
         changes = [
-            MemoryChange(**{**each["change"], "summary": inert(each["change"]["summary"])})
-            for each in draft.memory_plan
+            MemoryChange(**{**each.change, "summary": inert(each.change["summary"])}) for each in draft.memory_plan
         ]
         return (Section("memory_changes", note_for_model(changes, draft.language)),)
 
 
-def _conversation(fetched: StoredConversation, texts: Mapping[str, str | None]) -> StoredConversation:
+def _conversation(
+    fetched: StoredConversation, texts: Mapping[str, str | None], *, removes: bool
+) -> StoredConversation:
     shown = {message["message_id"] for message in fetched.history}
     history: list[HistoryMessage] = []
     for message in fetched.history:
@@ -104,6 +112,8 @@ def _conversation(fetched: StoredConversation, texts: Mapping[str, str | None]) 
             summary=None if texts.keys() - shown else fetched.summary,
             topics=[] if texts.keys() - shown else fetched.topics,
         )
+    elif removes:
+        fetched = replace(fetched, ended_by="memory retracted")  # its beginning may show what goes
     return replace(fetched, history=history)
 
 
@@ -135,9 +145,19 @@ def _unit_left(unit: StoredUnit, texts: Mapping[str, str | None]) -> StoredUnit:
     return unit
 
 
-def _days(found: DaysResult, texts: Mapping[str, str | None], removed: str) -> DaysResult:
-    days = [day for day in found.days if not removed or sentences_without(day.text, removed) == day.text.strip()]
-    return replace(found, days=days, said=[each for each in found.said if str(each.id) not in texts])
+def _days(found: DaysResult, texts: Mapping[str, str | None], removed: Sequence[str]) -> DaysResult:
+    """Return days without what goes: their summaries in the clauses that stay, and what was said likewise."""
+    days = []
+    for day in found.days:
+        text = what_stays(day.text, lambda clause: any(says(clause, each) for each in removed)).text
+        if text or not day.text:
+            days.append(replace(day, text=text, said=_said(day.said, texts)))
+    return replace(found, days=days, said=_said(found.said, texts))
+
+
+def _said(messages: Sequence[SaidMessage], texts: Mapping[str, str | None]) -> list[SaidMessage]:
+    kept = ((each, texts.get(str(each.id), each.content)) for each in messages)
+    return [replace(each, content=text) for each, text in kept if text is not None]
 
 
 class OpenQuestionSource(Source[OpenQuestion]):

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
 
-from services.context.epochs import StoredConversation
+from services.context.epochs import NO_CHANGES, CoreMemoryChanges, StoredConversation
 from services.llm.request_form import TAGS
 from services.llm.token_estimates import TokenEstimator
 from services.memory.blocks import Owner
@@ -68,7 +68,7 @@ class PromptDraft:
     """Tokens allowed for the prompt, not counting the user's message."""
     language: Language = "en"
     """Language of everything the service writes into the prompt: that of the oldest message shown."""
-    core_memory_changes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    core_memory_changes: CoreMemoryChanges = NO_CHANGES
     """What was added to core memory since the epoch began."""
     filled: float = 0.0
     """Share of the budget that the prompt takes where topics can be archived; otherwise 0. At 1, they must be

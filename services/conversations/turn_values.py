@@ -158,7 +158,7 @@ def outcome_values(outcome: TurnOutcome, content: str, kept: str) -> dict[str, A
         "context_report": words_in_json(outcome.context_report, clear=_CLEAR_IN_REPORTS),
         "prompt": words_json(outcome.prompt),
         "error": _jsonb(outcome.error),
-        "memory_changes": WordsJson([*outcome.made, *(each["change"] for each in outcome.memory)]),
+        "memory_changes": WordsJson([*outcome.made, *(each.change for each in outcome.memory if each.is_told)]),
         "messages": 2 if content and completed else 1,
         **_epoch_values(outcome.epoch),
     }

@@ -277,9 +277,8 @@ class Turns(TurnRecords):
             if self._hiding:
                 trigger = Trigger("user", turn.user_message_id, turn.conversation_id, turn.turn_id, turn.expert_id)
                 for planned in outcome.memory:
-                    await self._hiding.commit(
-                        connection, Owner.of_turn(turn), planned, trigger, turn=turn, answer=content
-                    )
+                    owner = Owner.of_turn(turn)
+                    await self._hiding.commit(connection, owner, planned, trigger, but=turn.conversation_id)
             if outcome.asked:
                 await OpenQuestions.note_asked(connection, tenant_id, outcome.asked, turn_id)
             if outcome.status == "completed":

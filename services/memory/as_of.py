@@ -15,6 +15,7 @@ episodes AS NOT MATERIALIZED (
            held.content, held.importance, e.origin, held.source_message_ids, e.created_at, e.learned_at,
            e.last_recalled_at, e.recall_count, e.pinned_at, held.indexed_at, held.retracted_at, held.held_at,
            e.changed_in, e.made_by,
+           CASE WHEN e.valid_until <= %(as_of)s THEN e.valid_until END AS valid_until,
            (SELECT id FROM episodes WHERE id = held.superseded_by) AS superseded_by,
            (SELECT id FROM core_memory_blocks WHERE id = held.superseded_in) AS superseded_in, held.archived_by
     FROM episodes e LEFT JOIN LATERAL (

@@ -107,7 +107,8 @@ class CoreMemory:
             old = changing.content
             new = merge_patch(old or {}, patch)
             if old is None or not _equal(old, new):
-                await changing.write(new, "core_memory_update", trigger)
+                # What is taken away must not stay in the beginning of a prompt.
+                await changing.write(new, "core_memory_update", trigger, whole=_removes(patch))
         return changing.block
 
     async def change_items(
@@ -168,7 +169,7 @@ class CoreMemory:
         content = changing.content or {}
         left, is_whole = taken_back(content, old or {}, new or {})
         if not _equal(content, left):
-            await changing.write(left, "core_memory_change", trigger)
+            await changing.write(left, "core_memory_change", trigger, whole=True)
         return is_whole
 
     async def locked_content(self, connection: Connection, owner: Owner, section: str) -> dict[str, Any]:
@@ -281,6 +282,11 @@ def _why_not(changing: SectionChange, added: AddedItem) -> InvalidInput | None:
     except InvalidInput as error:
         return error
     return None
+
+
+def _removes(patch: Mapping[str, Any]) -> bool:
+    """Return whether a patch takes a field away."""
+    return any(each is None or (isinstance(each, dict) and _removes(each)) for each in patch.values())
 
 
 def _equal(one: dict[str, Any], other: dict[str, Any]) -> bool:

@@ -23,14 +23,14 @@ from services.jobs.tasks import RunningJob
 from services.llm.chat_models import ChatModels
 from services.llm.structured_output import ask_for
 from services.memory.blocks import Owner
+from services.memory.changes.planner import ChangePlanner
 from services.memory.filing_checks import FilingEvidence, checked
 from services.memory.filing_prompt import Answer, Batch, FilingOperation, Said, filing_of_answer, filing_prompt
 from services.memory.filing_store import FILE_MEMORY, FilingStore, WaitingTurns, request_of
 from services.memory.model import Memory
-from services.memory.planner import ChangePlanner
 from services.memory.proposals import Proposals
 from services.memory.quotes import own_text
-from services.memory.removal.hiding import Hiding, only_adds
+from services.memory.removal.hiding import Hiding
 from services.platform.authorship import authoring
 from services.platform.connections import Connection
 from services.platform.metrics import MEMORY_FILING_OPERATIONS, MEMORY_FILINGS
@@ -208,7 +208,7 @@ class Filing:
             last_change, proposals_wait = await self._store.state(owner, connection)
             if last_change != batch.last_change:
                 return None
-            for adds, group in groupby(zip(decided.done, planned, strict=True), lambda each: only_adds(each[1])):
+            for adds, group in groupby(zip(decided.done, planned, strict=True), lambda each: each[1].only_adds):
                 carry_out = self._add if adds else self._carry_out
                 changes += await carry_out(connection, owner, list(group))
             if proposals_wait:
@@ -232,7 +232,7 @@ class Filing:
         """Carry out plans one by one; whatever is wrong with one, the others go on."""
         changes = 0
         for (operation, message), plan in planned:
-            if plan["change"]["operation_id"] is None:
+            if not plan.changes:
                 continue
             try:
                 async with connection.transaction():

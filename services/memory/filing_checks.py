@@ -18,8 +18,8 @@ from services.memory.filing_store import request_of
 from services.memory.finding import MemoryFinder
 from services.memory.model import Memory
 from services.memory.quotes import asks_removal, folded, foreign_text, is_quoted, own_text
-from services.memory.remainders import stated
 from services.memory.trust import ForeignOrigins
+from services.memory.words import stated
 from services.text.tokenizer import informative_terms
 
 Verdict = Literal["do", "ask", "drop"]

@@ -26,7 +26,8 @@ from services.memory.core_values import digest_of_value
 from services.memory.items import values_of
 from services.memory.model import ChangeRequest, Memory
 from services.memory.quotes import folded
-from services.memory.remainders import Words, clauses_of, labelled, patterns_of, speaks_of_another, words_of
+from services.memory.what_stays import clauses_of
+from services.memory.words import Words, labelled, patterns_of, speaks_of_another, words_of
 from services.platform.patience import beside_the_loop
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
@@ -102,10 +103,8 @@ class MemoryFinder:
         values = await self.values(request.owner, reaches_shared=reaches_shared)
         most = None if everything else _MOST_MENTIONS
         stored = await self._stored(request, what, most, reaches_shared=reaches_shared)
-        places = [*values, *_places(stored)]
-        covering = [
-            each for each in places if sought.covered_by(words_of(each)) and not speaks_of_another(what, each)
-        ]
+        places = _places([*values, *stored])
+        covering = [each for each in places if _has_all(each, sought) and not speaks_of_another(what, each)]
         if everything:
             return Found(covering)
         if verbatim := [Words.of(each.text) for each in covering if folded(what) in folded(each.text)]:
@@ -214,6 +213,16 @@ class MemoryFinder:
         found = await self._database.fetch(request.owner.tenant_id, sql.PREVIOUS, asked, class_row(Memory))
         return found[0] if found else None
 
+    async def quoted(self, request: ChangeRequest, quote: str) -> Memory | None:
+        """Return the user's newest message before the request's that has a quote; None = there is none."""
+        sought = folded(quote)
+        if not sought:
+            return None
+        patterns = patterns_of(quote)
+        found = await self._mentions(request, patterns, "user", _MOST_MENTIONS, reaches_shared=True)
+        said = sorted((each for each in found if each.kind == "said"), key=attrgetter("at", "id"), reverse=True)
+        return next((each for each in said if sought in folded(each.text)), None)
+
     async def messages(self, owner: Owner, ids: Sequence[UUID]) -> list[Memory]:
         """Return messages of the owner as memory keeps them, oldest first."""
         asked = {**vars(owner), "message_ids": list(ids)}
@@ -313,17 +322,27 @@ def _values_of(block: Block) -> Iterable[Memory]:
         yield Memory("value", memory_id, text, block.updated_at, section=block.section, field=field)
 
 
-def _places(stored: Iterable[Memory]) -> list[Memory]:
-    """Return written memories, and each clause of what was said that is no question."""
+def _places(known: Iterable[Memory]) -> list[Memory]:
+    """Return each clause of what is known and was said, but for questions."""
     found = []
-    for each in stored:
-        if each.kind == "written":
-            found.append(each)
-            continue
+    for each in known:
         for sentence in sentences(each.text):
-            if not sentence.asks:
-                found += [replace(each, text=clause.text) for clause in clauses_of(sentence)]
+            if sentence.asks and each.kind == "said":
+                continue
+            subject = ""
+            for clause in clauses_of(sentence):
+                subject = clause.text if clause.stands else subject
+                about = "" if clause.stands else subject
+                found.append(replace(each, text=clause.text, within=each.text, subject=about))
     return found
+
+
+def _has_all(memory: Memory, sought: Words) -> bool:
+    """Return whether a clause has all of some words, with those of its subject where it stands before it."""
+    own = words_of(memory)
+    if sought.covered_by(own) or not memory.subject or not sought.share_in(own):
+        return sought.covered_by(own)
+    return sought.covered_by(words_of(replace(memory, text=f"{memory.subject} {memory.text}")))
 
 
 def _decided(covering: Sequence[Memory], sought: Words) -> Found:

@@ -32,6 +32,10 @@ class Memory:
     """The message that it stands in, or was filed from."""
     role: Literal["user", "assistant"] = "user"
     """Who said it."""
+    within: str = ""
+    """The whole text, of which `text` is a clause; empty = it is whole."""
+    subject: str = ""
+    """Of a clause without a subject of its own: the clause before it that has it."""
 
 
 @dataclass(frozen=True)

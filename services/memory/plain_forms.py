@@ -78,7 +78,13 @@ def _form_of(sentence: Sentence, others: Sequence[str]) -> PlainForm | None:
         if start and (own[start] in ",，" or not _can_be_meant(what, kind, forms, folded[:start])):
             continue
         what = own if kind == "standing" else what
-        return PlainForm(kind=kind, what=what, rest="".join(others).strip(), language=forms.language)
+        return PlainForm(
+            kind=kind,
+            what=what,
+            rest="".join(others).strip(),
+            language=forms.language,
+            order=sentence.text.strip(),
+        )
     return None
 
 

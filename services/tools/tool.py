@@ -12,9 +12,10 @@ from typing import Any
 from langchain_core.tools import ArgsSchema, BaseTool, ToolException, tool
 
 from services.memory.archive import Archive
-from services.memory.changes import Changes
+from services.memory.changes.changes import Changes
 from services.memory.core import CoreMemory
 from services.memory.proposals import Proposals
+from services.memory.removal.undo import Undo
 from services.platform.outgoing import OutgoingHttp
 from services.text.tokenizer import simplified
 from state.prompt import Feature
@@ -147,6 +148,8 @@ class ToolServices:
     """None = memory is switched off."""
     proposals: Proposals | None = None
     """None = changes never wait for the user."""
+    undo: Undo | None = None
+    """None = nothing that was left out of memory comes back."""
     archive: Archive | None = None
     """None = episodes are switched off."""
     http: OutgoingHttp | None = None

@@ -25,6 +25,7 @@ class Tools:
             core_memory=memory.core if settings.memory_core else None,
             changes=memory.changes if settings.memory_core or settings.memory_episodes else None,
             proposals=memory.proposals,
+            undo=memory.undo,
             archive=memory.archive if settings.memory_episodes else None,
             http=http,
             weather_url=settings.weather_url,

@@ -7,74 +7,18 @@ import httpx
 import pytest
 
 from tests.support.model_server import ModelServer, Received, Reply, ToolCall
+from tests.support.talk import KNOWN, USER, Talk
 
 pytestmark = pytest.mark.anyio
 
-USER = "/api/v1/users/u-1"
-KNOWN = {"allergies": ["peanuts"], "bank": "Northbank", "花粉": ["对花生过敏"]}
 IMAGE = "data:image/png;base64," + base64.b64encode(b"\x89PNG").decode()
-
-
-class Talk:
-    """A user of whom some things are known, and a model that can be told which tools to call."""
-
-    def __init__(self, client: httpx.AsyncClient, model_server: ModelServer) -> None:
-        self.http = client
-        self.model = model_server
-
-    async def begin(self) -> None:
-        """Let the user be known."""
-        await self.say("Hello.")
-        put = await self.http.put(f"{USER}/core-memory/human", json={"content": KNOWN})
-        assert put.status_code == 200, put.text
-
-    async def say(self, message: str, session: str = "s-1", **more: Any) -> dict[str, Any]:
-        """Say something to the service itself."""
-        body = {"user_id": "u-1", "session_id": session, "message": message, **more}
-        answer = await self.http.post("/api/v1/chat", json=body)
-        assert answer.status_code == 200, answer.text
-        found: dict[str, Any] = answer.json()
-        return found
-
-    async def say_as_client(self, *contents: str) -> None:
-        """Say something through the compatible interface, behind earlier messages of the user."""
-        messages = [{"role": "user", "content": each} for each in contents]
-        body = {"model": "default", "messages": messages, "user": "u-1"}
-        answer = await self.http.post("/v1/chat/completions", json=body)
-        assert answer.status_code == 200, answer.text
-
-    def calls(self, *calls: tuple[str, dict[str, Any]]) -> None:
-        """Have the model call these tools in its next turn, and then answer."""
-        asked = [ToolCall(name, arguments, f"call_{at}") for at, (name, arguments) in enumerate(calls)]
-        self.model.script(Reply(tool_calls=asked), Reply(["All right."]))
-
-    @property
-    def result(self) -> str:
-        """What the tools told the model last."""
-        items = self.model.requests[-1].body["input"]
-        return "\n".join(str(each["output"]) for each in items if each.get("type") == "function_call_output")
-
-    async def core(self) -> dict[str, Any]:
-        """What is known."""
-        (section,) = (await self.http.get(f"{USER}/core-memory")).json()["items"]
-        content: dict[str, Any] = section["content"]
-        return content
-
-    async def waiting(self) -> list[str]:
-        """What waits for the user."""
-        return [each["text"] for each in (await self.http.get(f"{USER}/memory-proposals")).json()["items"]]
-
-    async def found(self, query: str) -> str:
-        """What a search finds."""
-        answer = await self.http.post(f"{USER}/episodes/search", json={"query": query})
-        return " ".join(item["content"] for item in answer.json()["items"])
 
 
 @pytest.fixture
 async def talk(client: httpx.AsyncClient, model_server: ModelServer) -> Talk:
     """The user u-1."""
     opened = Talk(client, model_server)
-    await opened.begin()
+    await opened.begin(KNOWN)
     return opened
 
 
@@ -170,8 +114,8 @@ async def test_who_asks_for_something_to_be_forgotten_is_not_remembered_saying_i
     await talk.say("I have asthma.", "s-2")
     call = ToolCall("forget", {"what": asked})
     talk.model.script(Reply(tool_calls=[call]), Reply([f"Gone: {asked}. Lund is here."]))
-    removed, change = (await talk.say(order, "s-3"))["memory_changes"]
-    assert [each["kind"] for each in (removed, change)] == ["forget", "do_not_remember"]
+    [removed] = (await talk.say(order, "s-3"))["memory_changes"]
+    assert removed["kind"] == "forget"
     assert any(asked.removeprefix("that ") in each for each in removed["items"])
     assert removed["items"][0] in removed["summary"]
     found = await talk.found("asthma Lund")
@@ -179,7 +123,9 @@ async def test_who_asks_for_something_to_be_forgotten_is_not_remembered_saying_i
     assert "Lund is here" in found
     assert f"Gone: {asked}" not in found
     assert order.split(left, maxsplit=1)[0].strip() not in found
-    undone = await talk.http.post(f"{USER}/memory-operations/{change['operation_id']}/undo")
+    done = (await talk.http.get(f"{USER}/memory-operations")).json()["items"]
+    [left_out] = [each["id"] for each in done if each["field"] == "do_not_remember"]
+    undone = await talk.http.post(f"{USER}/memory-operations/{left_out}/undo")
     assert undone.status_code == 200, undone.text
     assert order in await talk.found(order)
 

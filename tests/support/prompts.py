@@ -6,6 +6,7 @@ from typing import Any
 from services.bootstrap import Services
 from services.context.assemble import Prompt, assemble
 from services.context.conversation import Conversation
+from services.context.epochs import CoreMemoryChanges
 from services.context.source import PromptDraft
 from services.context.sources.core_memory import core_memory_sections
 from services.context.sources.history import history_section, summary_section
@@ -23,7 +24,7 @@ def sections_of(
     *,
     system_prompt: str = "Be kind.",
     epoch: Epoch | None = None,
-    core_memory_changes: Mapping[str, Mapping[str, Any]] | None = None,
+    core_memory_changes: Mapping[str, dict[str, Any]] | None = None,
     history: Sequence[HistoryMessage] = (),
     time_note: str = "",
     message: str = "Hello",
@@ -32,7 +33,7 @@ def sections_of(
     shown = epoch or first_epoch()
     return [
         Section("system", system_prompt, stable=True),
-        *core_memory_sections(shown, core_memory_changes or {}, language_of([message])),
+        *core_memory_sections(shown, CoreMemoryChanges(dict(core_memory_changes or {})), language_of([message])),
         summary_section(shown, language_of([message])),
         history_section(history, TokenEstimator()),
         Section("knowledge"),

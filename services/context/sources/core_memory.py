@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from services.context.epochs import NO_CHANGES, CoreMemoryChanges
 from services.context.source import MEMORY, WEEKDAYS, PromptDraft, Source, readable, tagged
 from services.context.sources.time import UserActivity
 from services.llm.token_estimates import MESSAGE_OVERHEAD, count_tokens
@@ -18,7 +19,7 @@ from state.section import Section
 
 MOST_TOKENS = 300
 MOST_CHANGE_TOKENS = 150
-"""Tokens of additions since the epoch began beyond which a new one begins."""
+"""Tokens of changes since the epoch began beyond which a new one begins."""
 
 Content = Mapping[str, Mapping[str, Any]]
 """Content by section."""
@@ -51,8 +52,13 @@ _PASSING_DAY = re.compile(
 )
 
 _HEADINGS: dict[Language, Mapping[str, str]] = {
-    "en": {"human": "The user:", "persona": "You with this user:", "since": "Recorded since:"},
-    "zh": {"human": "用户：", "persona": "你与该用户相处时：", "since": "此后记下的："},
+    "en": {
+        "human": "The user:",
+        "persona": "You with this user:",
+        "since": "Recorded since:",
+        "closed": "No longer so:",
+    },
+    "zh": {"human": "用户：", "persona": "你与该用户相处时：", "since": "此后记下的：", "closed": "不再如此："},
 }
 _COLON: dict[Language, str] = {"en": ": ", "zh": "："}
 _NAME: dict[Language, Mapping[str, str]] = {
@@ -90,7 +96,7 @@ class CoreMemorySource(Source[CoreMemorySections]):
         return core_memory_sections(draft.epoch, draft.core_memory_changes, draft.language)
 
 
-def core_memory_sections(epoch: Epoch, changes: Content, language: Language) -> Sequence[Section]:
+def core_memory_sections(epoch: Epoch, changes: CoreMemoryChanges, language: Language) -> Sequence[Section]:
     """The memory block of an epoch and what was added since, as sections."""
     text, left_out = memory_text(epoch["core_memory"], epoch["persona_card"], language)
     dropped = {
@@ -153,15 +159,19 @@ def memory_text(content: Content, card: str, language: Language) -> tuple[str, l
     return tagged(MEMORY, "\n".join(blocks)) if blocks else "", [f"{section}.{key}" for section, key in left_out]
 
 
-def changes_text(changes: Content, language: Language) -> str:
-    """Return the additions to core memory as the model reads them."""
-    lines: list[str] = []
-    for section in sorted(changes, key=_rank_of_section):
-        fields = changes[section]
-        found = (_line(changes, section, key, fields[key], language) for key in _in_order(section, fields))
-        if there := [line for line in found if line]:
-            lines += there if section == "human" else [_title(section, language), *there]
-    return tagged(MEMORY, "\n".join([_HEADINGS[language]["since"], *lines])) if lines else ""
+def changes_text(changes: CoreMemoryChanges, language: Language) -> str:
+    """Return what has changed in core memory as the model reads it: what holds no more, then what was added."""
+    headings = _HEADINGS[language]
+    blocks = []
+    for heading, content in ((headings["closed"], changes.closed), (headings["since"], changes.added)):
+        lines: list[str] = []
+        for section in sorted(content, key=_rank_of_section):
+            fields = content[section]
+            found = (_line(content, section, key, fields[key], language) for key in _in_order(section, fields))
+            if there := [line for line in found if line]:
+                lines += there if section == "human" else [_title(section, language), *there]
+        blocks += [heading, *lines] if lines else []
+    return tagged(MEMORY, "\n".join(blocks)) if blocks else ""
 
 
 def last_talk(known: UserActivity, now: datetime, timezone: str, language: Language) -> str:
@@ -185,39 +195,47 @@ def first_of(fields: Mapping[str, Any], names: Sequence[str], language: Language
     return next(filter(None, found), None)
 
 
-def changes_since(epoch: Epoch, now: CoreMemorySections) -> tuple[str | None, dict[str, dict[str, Any]]]:
-    """Return why core memory requires a new epoch, if it does; otherwise what was added since this one began.
+def changes_since(epoch: Epoch, now: CoreMemorySections) -> tuple[str | None, CoreMemoryChanges]:
+    """Return why core memory requires a new epoch, if it does; otherwise what has changed since this one began.
 
-    A replaced or removed value must not stay in the prompt's beginning beside the new one.
+    What was replaced stays in the beginning, for the provider's cache, and the end says that it holds no more.
+    What is forgotten ends the epoch when it goes.
     """
     if any(section not in now for section in (*epoch["core_memory"], *epoch["core_versions"])):
-        return "core memory removed", {}
+        return "core memory removed", NO_CHANGES
     added: dict[str, dict[str, Any]] = {}
+    closed: dict[str, dict[str, Any]] = {}
     for section, block in now.items():
         if block["rewritten_version"] > epoch["core_versions"].get(section, 0):
-            return "core memory rewritten", {}
-        more = _added(epoch["core_memory"].get(section, {}), block["content"])
-        if more is None:
-            return "core memory replaced", {}
-        if more:
+            return "core memory rewritten", NO_CHANGES
+        before = epoch["core_memory"].get(section, {})
+        if more := _beside(block["content"], before):
             added[section] = more
-    if count_tokens(changes_text(added, "en")) > MOST_CHANGE_TOKENS:
-        return "core memory grown", {}
-    return None, added
+        if gone := _beside(before, block["content"]):
+            closed[section] = gone
+    changes = CoreMemoryChanges(added, closed)
+    if count_tokens(changes_text(changes, "en")) > MOST_CHANGE_TOKENS:
+        return "core memory grown", NO_CHANGES
+    return None, changes
 
 
-def _added(old: Any, new: Any) -> Any:
-    """Return what `new` adds to `old`; empty for nothing, None if something was replaced or removed."""
-    if isinstance(old, dict) and isinstance(new, dict):
-        if any(key not in new for key in old):
-            return None
-        more = {key: _added(old[key], value) if key in old else value for key, value in new.items()}
-        if any(value is None and key in old for key, value in more.items()):
-            return None
-        return {key: value for key, value in more.items() if key not in old or value not in ({}, [])}
-    if isinstance(old, list) and isinstance(new, list) and canonical(new[: len(old)]) == canonical(old):
-        return new[len(old) :]
-    return [] if canonical(old) == canonical(new) else None
+def _beside(content: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a content has that another has not: of lists the items, of mappings the entries."""
+    more: dict[str, Any] = {}
+    for key, value in content.items():
+        there = other.get(key)
+        if isinstance(value, dict) and isinstance(there, dict):
+            left: Any = _beside(value, there)
+        elif isinstance(value, list):
+            held = {canonical(item) for item in (there if isinstance(there, list) else [there])}
+            left = [item for item in value if canonical(item) not in held]
+        elif isinstance(there, list):
+            left = None if value in there else value
+        else:
+            left = None if canonical(value) == canonical(there) else value
+        if left not in (None, {}, [], ""):
+            more[key] = left
+    return more
 
 
 def _rank_of_section(section: str) -> tuple[int, str]:

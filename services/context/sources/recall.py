@@ -28,8 +28,7 @@ SPEAKERS: dict[Language, dict[str, str]] = {
     "en": {"user": "User", "assistant": "You"},
     "zh": {"user": "用户", "assistant": "你"},
 }
-
-
+_UNTIL: dict[Language, str] = {"en": "{}, until {}", "zh": "{}，到{}为止"}
 _PRIORITY = 10
 _HEADING: dict[Language, str] = {
     "en": "From earlier conversations, may bear on this message:",
@@ -177,9 +176,13 @@ def _shown(
         who = stored.speaker or SPEAKERS[language][stored.role]
         said = " ".join(ranked.unit.text.split())
         lines.append(f"{who}: {said}" if stored.message_id else said)
+    zone = time_zone(timezone)
+    date = recalled.best.unit.created_at.astimezone(zone).date().isoformat()
+    if (until := found.units[recalled.best.unit.id].valid_until) is not None:
+        date = _UNTIL[language].format(date, until.astimezone(zone).date().isoformat())
     return RecalledEpisode(
         episode_id=recalled.episode_id,
-        date=recalled.best.unit.created_at.astimezone(time_zone(timezone)).date().isoformat(),
+        date=date,
         text="\n  ".join(lines),
     )
 

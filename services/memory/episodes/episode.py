@@ -69,6 +69,8 @@ class StoredUnit:
     """For an answer: the message that it answers."""
     question: str | None = None
     """For an answer: the beginning of that message."""
+    valid_until: datetime | None = None
+    """When all that the episode says was replaced; None = something of it may hold."""
 
 
 @dataclass(kw_only=True)

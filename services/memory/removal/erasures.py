@@ -151,7 +151,7 @@ class Erasures:
 
     async def _reached(self, plan: TargetPlan) -> list[Item]:
         """Everything that was made of what is forgotten."""
-        episodes = [UUID(each) for _, planned in plan.changes for each in planned["episodes"]]
+        episodes = [UUID(each) for _, planned in plan.changes for each in planned.episodes]
         nodes = [Node("message", each) for each in plan.messages] + [Node("episode", each) for each in episodes]
         items, _, _ = await self._lineage.trace(plan.tenant_id, plan.user_id, nodes, "down")
         return [item for item in items if item.kind != "core_memory"]

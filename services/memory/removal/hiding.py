@@ -1,4 +1,4 @@
-"""Hiding: what a user asked to forget, to leave out or to correct disappears from memory, and can come back.
+"""Hiding: what a user asked to forget or to leave out disappears from memory, and can come back.
 
 Messages stay where they are, for the user to read; `remembered_messages` is what prompts, recall and summaries see
 of them. Whatever was made of a retracted message is withdrawn in the same transaction, and made again without it.
@@ -6,7 +6,6 @@ of them. Whatever was made of a retracted message is withdrawn in the same trans
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -20,19 +19,13 @@ from services.memory.blocks import AddedItem, Owner
 from services.memory.core import CoreMemory
 from services.memory.episodes.episode import IMPORTANCE, EpisodeStore, NewEpisode
 from services.memory.operations import Entry, Operation, OperationLog, Trigger
-from services.memory.remainders import sentences_without
 from services.memory.removal import hiding_sql as sql
 from services.memory.removal.tables import Rows
 from services.platform.connections import Connection
-from services.platform.patience import beside_the_loop
 from state.memory import PlannedChange
-from state.turn import OpenTurn
 
 COMMAND = "memory_command"
 """Type under which it stands in the log; changes of core memory that belong to it name it in `part_of`."""
-
-_LONG = 1_000
-"""Characters of an answer from which it is searched in a thread."""
 
 
 class Hiding:
@@ -51,28 +44,19 @@ class Hiding:
         planned: PlannedChange,
         trigger: Trigger,
         *,
-        turn: OpenTurn | None = None,
-        answer: str = "",
+        but: UUID | None = None,
     ) -> UUID | None:
         """Change memory as planned; return the operation by which it can be undone, None where nothing changes.
 
-        `turn` is the one that asked for it, which is stored with its answer in this very transaction.
+        `but` = the conversation of the turn that asked for it, whose prompt is made without what goes.
 
         Raises:
             InvalidInput: an item of core memory is not accepted.
         """
-        operation_id = planned["change"]["operation_id"]
+        operation_id = planned.change["operation_id"]
         if operation_id is None:
             return None
-        texts = {UUID(each["message_id"]): each["memory_text"] for each in planned["messages"]}
-        own: dict[UUID, str | None] = {}
-        if turn:
-            work = partial(_own, planned, turn, answer)
-            own = await beside_the_loop(work, characters=len(answer), most=_LONG)
-        texts |= own
-        off_record = {UUID(each["message_id"]) for each in planned["messages"] if each.get("off_record")}
-        if planned["own"] == "off the record":
-            off_record |= own.keys()
+        texts = {UUID(message_id): text for message_id, text in planned.messages.items()}
         values: dict[str, Any] = {
             **vars(owner),
             "operation_id": UUID(operation_id),
@@ -80,25 +64,25 @@ class Hiding:
             "texts": all_words(
                 None if each is None else self._log.secrets.without(each) for each in texts.values()
             ),
-            "off_record": [each in off_record for each in texts],
-            "episode_ids": [UUID(each) for each in planned["episodes"]],
+            "off_record": [planned.off_record] * len(texts),
+            "episode_ids": [UUID(each) for each in planned.episodes],
+            "closed_ids": [UUID(each) for each in planned.closes],
         }
         await self.lock(connection, owner)
         part = replace(trigger, details={**trigger.details, "part_of": operation_id})
-        removes = any(each.action != "add" for each in planned["items"])
-        but = turn.conversation_id if turn else None
-        old = await self._retract(connection, values) if texts or planned["episodes"] else None
+        old = await self._retract(connection, values) if texts or planned.episodes or planned.closes else None
         written = await self._write(connection, owner, planned, part)
         entry = _entry(owner, planned, trigger, written, old)
         await self._log.append_all(connection, owner.tenant_id, owner.user_id, [entry])
         await self._change_items(connection, owner, planned, part)
-        await self.remake(connection, owner, list(texts), everywhere=removes, but=but)
+        goes = planned.change["kind"] in {"forget", "do_not_remember"} and planned.is_told
+        await self.remake(connection, owner, list(texts), everywhere=goes, but=but)
         return UUID(operation_id)
 
     async def add_all(
         self, connection: Connection, owner: Owner, additions: Sequence[tuple[PlannedChange, Trigger]]
     ) -> list[InvalidInput | None]:
-        """Carry out plans that only add (`only_adds`) in a few statements, under the caller's `lock`.
+        """Carry out plans that only add in a few statements, under the caller's `lock`.
 
         Returns:
             For each plan why it was refused; None = it was carried out.
@@ -106,15 +90,15 @@ class Hiding:
         refused: list[InvalidInput | None] = [None] * len(additions)
         entries, items, places = list[Entry](), list[AddedItem](), list[int]()
         for place, (planned, trigger) in enumerate(additions):
-            part = replace(trigger, details={**trigger.details, "part_of": planned["change"]["operation_id"]})
+            part = replace(trigger, details={**trigger.details, "part_of": planned.change["operation_id"]})
             try:
                 written = await self._write(connection, owner, planned, part)
             except InvalidInput as error:
                 refused[place] = error
                 continue
             entry = _entry(owner, planned, trigger, written)
-            if planned["items"]:
-                items.append(AddedItem(planned["items"][0], part, entry))
+            if planned.items:
+                items.append(AddedItem(planned.items[0], part, entry))
                 places.append(place)
             else:
                 entries.append(entry)
@@ -188,6 +172,7 @@ class Hiding:
         return {
             "messages": await rows.firsts(sql.RETRACT_MESSAGES),
             "notes": await rows.firsts(sql.SILENCE),
+            "closed": await rows.firsts(sql.CLOSE_TURNS),
             "unmerged": await self.withdraw_episodes(connection, values),
         }
 
@@ -209,16 +194,16 @@ class Hiding:
     async def _change_items(
         self, connection: Connection, owner: Owner, planned: PlannedChange, trigger: Trigger
     ) -> None:
-        if planned["items"]:
-            for whose in [owner.shared, owner] if planned["reaches_shared"] and owner.space_id else [owner]:
-                await self._core.change_items(connection, whose, planned["items"], trigger)
+        if planned.items:
+            for whose in [owner.shared, owner] if planned.reaches_shared and owner.space_id else [owner]:
+                await self._core.change_items(connection, whose, planned.items, trigger)
 
     async def _write(
         self, connection: Connection, owner: Owner, planned: PlannedChange, trigger: Trigger
     ) -> list[str]:
         """Write the memories of a plan, which found no room in core memory or are of events; return their ids."""
         ids = []
-        for text in planned["written"]:
+        for text in planned.written:
             new = NewEpisode(
                 content=text,
                 episode_type="context",
@@ -231,19 +216,6 @@ class Hiding:
         return ids
 
 
-def only_adds(planned: PlannedChange) -> bool:
-    """Return whether a plan adds one value or writes memories, and changes nothing else."""
-    items = planned["items"]
-    return (
-        planned["change"]["operation_id"] is not None
-        and planned["own"] == "keep"
-        and not planned["messages"]
-        and not planned["episodes"]
-        and len(items) < 2  # noqa: PLR2004
-        and all(each.action == "add" for each in items)
-    )
-
-
 def _entry(
     owner: Owner,
     planned: PlannedChange,
@@ -254,36 +226,26 @@ def _entry(
     """Return what the log says of a plan, with what undoes it."""
     operation = Operation(
         COMMAND,
-        field=planned["change"]["kind"],
-        old_value={"messages": [], "notes": [], "unmerged": [], **(hidden or {}), "written": written},
-        query=planned["target"].replace("\x00", "") or None,
+        field=planned.change["kind"],
+        old_value={
+            "messages": [],
+            "notes": [],
+            "unmerged": [],
+            "closed": [],
+            **(hidden or {}),
+            "written": written,
+        },
+        query=planned.target.replace("\x00", "") or None,
         results={
-            "items": planned["change"]["items"],
-            "messages": len(planned["messages"]),
-            "episodes": len(planned["episodes"]),
+            "items": planned.change["items"],
+            "messages": len(planned.messages),
+            "episodes": len(planned.episodes),
         },
     )
-    operation_id = planned["change"]["operation_id"]
+    operation_id = planned.change["operation_id"]
     expert_id = trigger.expert_id or owner.expert_id
     why = replace(trigger, expert_id=expert_id, space_id=owner.space_id)
     return Entry(operation, why, UUID(operation_id) if operation_id else None)
-
-
-def _own(planned: PlannedChange, turn: OpenTurn, answer: str) -> dict[UUID, str | None]:
-    """What memory keeps of the turn that asked for the change."""
-    if planned["own"] == "keep":
-        return {}
-    texts = {UUID(each["message_id"]): each["memory_text"] for each in planned["messages"]}
-    message_id, answer_id = turn.user_message_id, turn.answer_message_id if answer else None
-    if message_id in texts:  # it was looked at when the answer was complete
-        return {key: text for key, text in texts.items() if key in {message_id, answer_id}}
-    kept: dict[UUID, str | None] = {message_id: planned["own_text"]}
-    if answer_id:
-        left = ""
-        if planned["own_text"] and planned["own"] == "leave out":
-            left = sentences_without(answer, planned["removed"]) if planned["removed"] else answer
-        kept[answer_id] = left or None
-    return kept
 
 
 def _holds_instead(made: UUID, texts: dict[UUID, UUID | None]) -> UUID | None:

@@ -51,6 +51,19 @@ WITH before AS (
 SELECT jsonb_build_object('id', id, 'private_note', private_note) FROM before
 """
 
+# Turns that say nothing but what holds no more stay as they are; recall says until when it held.
+CLOSE_TURNS: LiteralString = """
+UPDATE episodes e SET valid_until = clock_timestamp()
+WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.content IS NULL AND e.valid_until IS NULL
+  AND e.source_message_ids && %(closed_ids)s::uuid[]
+RETURNING e.id::text
+"""
+
+HOLDS_AGAIN: LiteralString = """
+UPDATE episodes SET valid_until = NULL
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND id = ANY(%(closed)s::uuid[])
+"""
+
 # A turn goes with all of its messages; what was written from a message goes with it, also where the operation is
 # a branch.
 RETRACT_EPISODES: LiteralString = """

@@ -11,15 +11,16 @@ from pydantic import ConfigDict, Field
 
 from services.errors import InvalidInput, NotFound
 from services.memory.blocks import Owner
+from services.memory.changes.planner import ChangePlanner
+from services.memory.changes.wording import summary_of
 from services.memory.content import SECTION_PATTERN
 from services.memory.core_sql import OWNER
 from services.memory.core_values import CoreValue, CoreValues
 from services.memory.items import removed_value
 from services.memory.model import ChangeRequest, Memory
 from services.memory.operations import Trigger
-from services.memory.planner import ChangePlanner
-from services.memory.plans import new_plan
-from services.memory.remainders import Words, without, words_of
+from services.memory.what_stays import what_stays
+from services.memory.words import Words, words_of
 from services.platform.postgres import Database
 from services.time_reference.local_days import bounds
 from state.memory import ItemChange, PlannedChange
@@ -253,10 +254,10 @@ class TargetPlanner:
         for expert_id, space_id in await self._database.fetch(tenant_id, _OWNERS, ids, tuple_row):
             owner = Owner(tenant_id, user_id, expert_id, space_id)
             request = ChangeRequest.outside_of_turns(owner, Trigger("user"))
-            planned = await self._planner.plan_named(request, topic, everything=True)
-            if planned["change"]["operation_id"] is not None:
+            planned = await self._planner.plan_named(request, topic, everything=True, takes_all=True)
+            if planned.changes:
                 changes.append((owner, planned))
-                messages |= {UUID(each["message_id"]): each["memory_text"] for each in planned["messages"]}
+                messages |= {UUID(message_id): text for message_id, text in planned.messages.items()}
         values = {**ids, "most": _MOST_RETRACTED}
         for message_id, content in await self._database.fetch(tenant_id, _RETRACTED, values, tuple_row):
             rest = without_topic(content, words)
@@ -267,7 +268,7 @@ class TargetPlanner:
 
 def without_topic(text: str, topic: Words) -> str | None:
     """Return a text without its clauses that have all words of a description; None = it has no such clause."""
-    rest = without(text, lambda clause: topic.covered_by(Words.of(clause)))
+    rest = what_stays(text, lambda clause: topic.covered_by(Words.of(clause)))
     return rest.text if rest.gone else None
 
 
@@ -275,11 +276,12 @@ def planned_removal(
     messages: Sequence[UUID] = (), episodes: Sequence[UUID] = (), items: Sequence[ItemChange] = ()
 ) -> PlannedChange:
     """Return the plan to hide messages as a whole, memories, and values of core memory."""
-    plan = new_plan("forget", "")
-    plan["messages"] = [{"message_id": str(each), "memory_text": None} for each in messages]
-    plan["episodes"] = [str(each) for each in episodes]
-    plan["items"] = list(items)
-    return plan
+    return PlannedChange.forgetting(
+        summary_of("forget", [], "en"),
+        messages=dict.fromkeys(map(str, messages)),
+        items=items,
+        episodes=[str(each) for each in episodes],
+    )
 
 
 def described(target: Target) -> dict[str, Any]:

@@ -195,6 +195,7 @@ class Undo:
             "messages": WordsInJson(messages),
             "notes": WordsInJson(before.get("notes", [])),
             "episode_ids": [UUID(each) for each in before.get("written", [])],
+            "closed": [UUID(each) for each in before.get("closed", [])],
         }
         rows = Rows(connection, values)
         if newer := await rows.firsts(sql.CHANGED_SINCE):
@@ -203,6 +204,7 @@ class Undo:
             await self._undo_core(connection, owner, _Logged(*row))
         await rows.run(sql.RESTORE_MESSAGES)
         await rows.run(sql.RESTORE_NOTES)
+        await rows.run(sql.HOLDS_AGAIN)
         await self._hiding.bring_back(connection, owner, operation.id, message_ids, before.get("unmerged", []))
         await rows.run(sql.RETRACT_WHOLE)  # last: what it brings back has the same mark
         if message_ids:

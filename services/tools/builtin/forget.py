@@ -6,13 +6,21 @@ from langchain_core.tools import ToolException
 from langgraph.prebuilt import ToolRuntime
 from pydantic import Field
 
-from services.errors import AnamnesisError
+from services.errors import AnamnesisError, InvalidInput
+from services.text.language import Language, language_of
 from services.tools.actor import proposed, request_of
 from services.tools.tool import RegisteredTool, ToolServices, service_tool
 from state.turn import OpenTurn
 
 What = Annotated[str, Field(description="Words of what is to go, without ids")]
 Ids = Annotated[list[str] | None, Field(description="Of memories, or of a change that waits")]
+Keep = Annotated[str, Field(description="Of a sentence that also says something else: what is to stay")]
+All = Annotated[bool, Field(description="Whether such a sentence goes as a whole")]
+
+_AGAIN: dict[Language, str] = {
+    "en": " Call forget again: with keep, the sentence that is to stay, in its own words; or with all=true.",
+    "zh": "请再次调用 forget：用 keep 给出要留下的那句话（只用原有的词），或用 all=true 整句删除。",
+}
 
 
 def make_tool(services: ToolServices) -> RegisteredTool | None:
@@ -22,7 +30,13 @@ def make_tool(services: ToolServices) -> RegisteredTool | None:
         return None
 
     @service_tool
-    async def forget(runtime: ToolRuntime[OpenTurn], what: What = "", ids: Ids = None) -> str:
+    async def forget(
+        runtime: ToolRuntime[OpenTurn],
+        what: What = "",
+        ids: Ids = None,
+        keep: Keep = "",
+        all: All = False,
+    ) -> str:
         """Remove what matches from memory; use it at once when the user asks to forget something."""
         request = request_of(runtime)
         named = [each.strip() for each in ids or [] if each.strip()]
@@ -34,10 +48,13 @@ def make_tool(services: ToolServices) -> RegisteredTool | None:
             texts = await changes.planner.texts(request, what, ids=named)
             if waits := await proposed(proposals, runtime, "forget", what or ", ".join(named), removes=texts):
                 return waits
-            change = await changes.forget(request, what, ids=named)
+            change = await changes.forget(request, what, ids=named, takes_all=all, keep=keep)
+        except InvalidInput as error:
+            raise ToolException(f"Nothing was removed: {error.field} {error.message}.") from error
         except AnamnesisError as error:
             raise ToolException(f"Nothing was removed: {error.message}") from error
-        return change["summary"]
+        language = request.language or language_of([what])
+        return change["summary"] + (_AGAIN[language] if change.get("also_said") else "")
 
     return RegisteredTool(forget, timeout_s=10.0, alone=True)
 

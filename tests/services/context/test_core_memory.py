@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 from langchain_core.messages import HumanMessage, SystemMessage
 
+from services.context.epochs import NO_CHANGES, CoreMemoryChanges
 from services.context.sources.core_memory import (
     MOST_TOKENS,
     changes_since,
+    changes_text,
     memory_text,
 )
 from services.llm.request_form import ContextMessage
@@ -102,31 +104,54 @@ def test_of_what_is_too_large_the_user_comes_first_and_of_a_list_the_newest() ->
 
 
 @pytest.mark.parametrize(
-    ("now", "reason", "added"),
+    ("now", "reason", "added", "closed"),
     [
-        ({"human": {"name": "Wang", "likes": ["tea"]}}, None, {}),
-        ({"human": {"name": "Wang", "likes": ["tea", "rice"]}}, None, {"human": {"likes": ["rice"]}}),
-        ({"human": {"name": "Wang", "likes": ["tea"]}, "work": {"at": "home"}}, None, {"work": {"at": "home"}}),
-        ({"human": {"name": "Li", "likes": ["tea"]}}, "core memory replaced", {}),
-        ({"human": {"likes": ["tea"]}}, "core memory replaced", {}),
-        ({"human": {"name": "Wang", "likes": ["hates tea"]}}, "core memory replaced", {}),
-        ({}, "core memory removed", {}),
-        ({"human": {"name": "Wang", "likes": ["tea", "x" * 700]}}, "core memory grown", {}),
+        ({"human": {"name": "Wang", "likes": ["tea"]}}, None, {}, {}),
+        ({"human": {"name": "Wang", "likes": ["tea", "rice"]}}, None, {"human": {"likes": ["rice"]}}, {}),
+        (
+            {"human": {"name": "Wang", "likes": ["tea"]}, "work": {"at": "home"}},
+            None,
+            {"work": {"at": "home"}},
+            {},
+        ),
+        (
+            {"human": {"name": "Li", "likes": ["tea"]}},
+            None,
+            {"human": {"name": "Li"}},
+            {"human": {"name": "Wang"}},
+        ),
+        ({"human": {"likes": ["tea"]}}, None, {}, {"human": {"name": "Wang"}}),
+        (
+            {"human": {"name": "Wang", "likes": ["hates tea"]}},
+            None,
+            {"human": {"likes": ["hates tea"]}},
+            {"human": {"likes": ["tea"]}},
+        ),
+        ({"human": {"name": "Wang", "likes": "tea"}}, None, {}, {}),
+        ({}, "core memory removed", {}, {}),
+        ({"human": {"name": "Wang", "likes": ["tea", "x" * 700]}}, "core memory grown", {}, {}),
     ],
 )
-def test_only_additions_wait_for_the_next_epoch(
-    now: dict[str, dict[str, Any]], reason: str | None, added: dict[str, Any]
+def test_what_was_added_or_replaced_waits_for_the_next_epoch(
+    now: dict[str, dict[str, Any]], reason: str | None, added: dict[str, Any], closed: dict[str, Any]
 ) -> None:
     before = _epoch({"human": {"name": "Wang", "likes": ["tea"]}})
-    assert changes_since(before, _now(now, version=2)) == (reason, added)
+    assert changes_since(before, _now(now, version=2)) == (reason, CoreMemoryChanges(added, closed))
+
+
+def test_what_was_replaced_is_told_as_closed_before_what_holds() -> None:
+    changes = CoreMemoryChanges({"human": {"home": "Bergen"}}, {"human": {"home": "Oslo"}})
+    assert changes_text(changes, "en") == (
+        "<memory>\nNo longer so:\n- home: Oslo\nRecorded since:\n- home: Bergen\n</memory>"
+    )
 
 
 def test_what_was_written_as_a_whole_ends_the_epoch_though_it_only_adds() -> None:
     before = _epoch({"human": {"name": "Wang"}})
     now = _now({"human": {"name": "Wang", "age": 30}}, version=2, rewritten=2)
-    assert changes_since(before, now) == ("core memory rewritten", {})
+    assert changes_since(before, now) == ("core memory rewritten", NO_CHANGES)
     after = _epoch({"human": {"name": "Wang", "age": 30}}, version=2)
-    assert changes_since(after, now) == (None, {})
+    assert changes_since(after, now) == (None, NO_CHANGES)
 
 
 def test_it_stands_behind_the_system_prompt_and_its_changes_in_the_tail() -> None:

@@ -168,7 +168,10 @@ async def test_a_memory_is_replaced_ended_and_removed_by_its_short_id(
 
     model_server.default = answer
     assert await file(services, turn) == 3
-    assert await human(services, turn) == {"facts": ["dentist in Bath", "works at Zephyr (until 2026-11-20)"]}
+    assert await human(services, turn) == {"facts": ["dentist in Bath"]}
+    assert [each.text for each in await services.memory.changes.finder.written(owner(turn))] == [
+        "works at Zephyr (until 2026-11-20)"
+    ]
 
 
 async def test_a_statement_about_something_else_replaces_nothing(

@@ -1,0 +1,198 @@
+"""Changes of memory: planned, applied and undone alike for tools, the API, plain forms and filing.
+
+A plan (`planner.py`) names exactly what changes: messages with what memory keeps of them, written memories, values
+of core memory. What a removal reaches is its closure (`closure.py`). Nothing is removed that the request does not
+name, and a new statement in the place of an old one changes no message.
+"""
+
+import asyncio
+import re
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from uuid import UUID
+
+from psycopg.rows import tuple_row
+
+from services.errors import Conflict
+from services.memory.changes.planner import ChangePlanner, Kept, language_for
+from services.memory.changes.wording import not_clear, told
+from services.memory.finding import Found, MemoryFinder, is_id
+from services.memory.model import ChangeRequest
+from services.memory.operations import LAST_CHANGE
+from services.memory.plain_forms import plain_forms
+from services.memory.quotes import folded
+from services.memory.removal.hiding import COMMAND, Hiding
+from services.platform.connections import again_if_contended
+from services.platform.postgres import Database
+from state.memory import MemoryChange, PlannedChange
+
+_MOST_ATTEMPTS = 60
+_USER = re.compile(r"\bthe user\b|用户", re.IGNORECASE)
+_SPOKEN = {"用户": "我"}
+"""Models write of the user in the third person."""
+
+_MADE = """
+SELECT id, field, query, results FROM memory_operations
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND turn_id = %(turn_id)s AND type = %(type)s
+  AND undone_at IS NULL
+ORDER BY at, id
+"""
+
+
+# What is off the record, with every operation of its turn that left something out.
+_LEFT_OUT = """
+SELECT m.content, array(
+    SELECT part.id FROM memory_operations part
+    WHERE part.tenant_id = o.tenant_id AND part.user_id = o.user_id AND part.type = o.type AND part.field = o.field
+      AND part.undone_at IS NULL AND (part.id = o.id OR part.turn_id = o.turn_id)
+    ORDER BY part.at DESC, part.id DESC)
+FROM memory_operations o
+JOIN messages m ON m.retraction_id = o.id AND m.tenant_id = o.tenant_id AND m.role = 'user' AND m.off_record
+WHERE o.tenant_id = %(tenant_id)s AND o.user_id = %(user_id)s AND o.type = %(type)s
+  AND o.field = 'do_not_remember' AND o.undone_at IS NULL
+  AND (%(anywhere)s OR m.conversation_id = %(conversation_id)s)
+ORDER BY o.at DESC, o.id DESC LIMIT 100
+"""
+
+
+class Changes:
+    """Keeps, replaces and removes what a caller or a model names; everything is logged and can be undone."""
+
+    def __init__(self, database: Database, planner: ChangePlanner, finder: MemoryFinder, hiding: Hiding) -> None:
+        self._database = database
+        self.planner = planner
+        self.finder = finder
+        self._hiding = hiding
+        self._locks: defaultdict[UUID, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def remember(
+        self, request: ChangeRequest, text: str, *, replaces: str = "", field: str = "", kind: Kept | None = None
+    ) -> MemoryChange:
+        """Keep a statement; with `replaces`, in place of what an id or words name.
+
+        If `replaces` names nothing, the text is kept all the same; if it may name several, nothing is changed.
+        With `kind` None, a text in the plain form of a standing wish is one, and any other a fact.
+
+        Raises:
+            InvalidInput: it cannot be stored.
+        """
+        forms = plain_forms(_USER.sub(lambda user: _SPOKEN.get(user[0], "me"), text))
+        kept: Kept = kind or ("standing" if any(each.kind == "standing" for each in forms) else "remember")
+
+        async def plan() -> PlannedChange:
+            found = await self.finder.find(request, replaces, reaches_shared=False) if replaces else Found()
+            if found.meant:
+                named = "" if is_id(replaces) else replaces
+                return await self.planner.plan_replace(request, found.meant, text, field=field, what=named)
+            if found.candidates:
+                change = not_clear("correct", replaces, found.candidates, language_for(request, text))
+                return PlannedChange.nothing(change, replaces)
+            return await self.planner.plan_remember(request, text, field=field, kind=kept)
+
+        return await self._change(request, plan)
+
+    async def correct(self, request: ChangeRequest, what: str, text: str, *, field: str = "") -> MemoryChange:
+        """Replace what an id or words name by a text; without `operation_id` in the result nothing was changed.
+
+        Raises:
+            InvalidInput: the text cannot be stored.
+        """
+
+        async def plan() -> PlannedChange:
+            # What is said in a space stays there: what all spaces share is not corrected by it.
+            found = await self.finder.find(request, what, reaches_shared=False)
+            if not found.meant:
+                change = not_clear("correct", what, found.candidates, language_for(request, text))
+                return PlannedChange.nothing(change, what)
+            named = "" if is_id(what) else what
+            return await self.planner.plan_replace(request, found.meant, text, field=field, what=named)
+
+        return await self._change(request, plan)
+
+    async def forget(
+        self,
+        request: ChangeRequest,
+        what: str = "",
+        *,
+        ids: Sequence[str] = (),
+        takes_all: bool = False,
+        keep: str = "",
+    ) -> MemoryChange:
+        """Hide what ids or words name from memory; messages stay to be read, and it can be undone.
+
+        Without `operation_id` in the result nothing was changed: `candidates` are what may be meant, and
+        `also_said` what would go with it unless `takes_all` agrees, or `keep` says what is to stay.
+
+        Raises:
+            InvalidInput: `keep` says something else than what stands there.
+        """
+        return await self._change(
+            request,
+            lambda: self.planner.plan_named(request, what, ids=ids, takes_all=takes_all, keep=keep),
+        )
+
+    async def leave_out(self, request: ChangeRequest, message_ids: Sequence[UUID]) -> MemoryChange:
+        """Keep messages out of memory; their conversation goes on showing them, and it can be undone."""
+        outside = ChangeRequest.outside_of_turns(request.owner, request.trigger)
+        outside = replace(outside, language=request.language)
+        return await self._change(outside, lambda: self.planner.plan_leave_out(outside, message_ids))
+
+    async def left_out(self, request: ChangeRequest, quote: str) -> list[tuple[str, list[UUID]]]:
+        """Return what is off the record and has a quote, with the operations to undo; without a quote the newest.
+
+        With a quote it is sought in all of the user's conversations, without one in the request's alone.
+        """
+        owner = request.owner
+        values = {
+            **vars(owner),
+            "conversation_id": request.conversation_id,
+            "type": COMMAND,
+            "anywhere": bool(quote),
+        }
+        rows: list[tuple[str, list[UUID]]] = await self._database.fetch(
+            owner.tenant_id, _LEFT_OUT, values, tuple_row
+        )
+        return [each for each in rows if folded(quote) in folded(each[0])] if quote.strip() else rows[:1]
+
+    async def made(self, request: ChangeRequest) -> list[tuple[MemoryChange, str]]:
+        """Return what the turn of a request has changed so far, by tools that the model called.
+
+        Returns:
+            Each change with the words that named what it changed; empty = ids did.
+        """
+        owner = request.owner
+        values = {**vars(owner), "turn_id": request.trigger.turn_id, "type": COMMAND}
+        rows = await self._database.fetch(owner.tenant_id, _MADE, values, tuple_row)
+        language = language_for(request)
+        return [
+            (
+                MemoryChange(
+                    kind=kind,
+                    summary=told(kind, [target] if kind == "correct" else results["items"], language),
+                    operation_id=str(operation_id),
+                    items=results["items"],
+                ),
+                target or "",
+            )
+            for operation_id, kind, target, results in rows
+        ]
+
+    @again_if_contended
+    async def _change(self, request: ChangeRequest, plan: Callable[[], Awaitable[PlannedChange]]) -> MemoryChange:
+        """Plan and commit a change as one step: what was planned on an older state is planned again."""
+        owner = request.owner
+        async with self._locks[owner.user_id]:
+            for _ in range(_MOST_ATTEMPTS):
+                rows = await self._database.fetch(owner.tenant_id, LAST_CHANGE, vars(owner), tuple_row)
+                seen = rows[0][0] if rows else None
+                planned = await plan()
+                if not planned.changes:
+                    return planned.change
+                async with self._database.tenant(owner.tenant_id) as connection:
+                    await self._hiding.lock(connection, owner)
+                    row = await (await connection.execute(LAST_CHANGE, vars(owner))).fetchone()
+                    if (row[0] if row else None) == seen:
+                        await self._hiding.commit(connection, owner, planned, request.trigger)
+                        return planned.change
+        raise Conflict("Memory is being changed by others; try again.")

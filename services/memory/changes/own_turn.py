@@ -1,0 +1,127 @@
+"""What memory keeps of a turn that changes it: not the order to forget, and nothing that repeats what is to go.
+
+A message off the record stays in its conversation, so that the model reads it in every later turn and may repeat
+it, and the user may ask about it there.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from services.memory.changes.closure import without_repetition
+from services.memory.changes.wording import this_message
+from services.memory.what_stays import what_stays
+from services.memory.words import Words, says, shares_name
+from services.text.language import Language, sentences
+from services.text.tokenizer import informative_terms
+from state.memory import MemoryChange, PlannedChange
+from state.turn import OpenTurn
+
+
+def of_own_turn(
+    turn: OpenTurn,
+    answer: str,
+    planned: Sequence[PlannedChange],
+    made: Sequence[tuple[MemoryChange, str]],
+    off_record: Sequence[str],
+    language: Language,
+) -> list[PlannedChange]:
+    """Return the plans of a turn with what memory keeps of its message and its answer.
+
+    Args:
+        turn: which turn.
+        answer: what there is of its answer.
+        planned: what plain forms of its message change.
+        made: what its tools have changed, with the words that named it.
+        off_record: what was said off the record in its conversation before.
+        language: in which changes are told.
+    """
+    plans = list(planned)
+    outside = next((at for at, each in enumerate(plans) if each.changes and each.own == "off the record"), None)
+    if outside is not None:
+        plans[outside] = replace(plans[outside], messages=_of_turn(turn, answer, None, None))
+        return plans
+    if any(change["kind"] == "do_not_remember" and _is_own(turn, change) for change, _ in made):
+        return [*plans, _untold(_of_turn(turn, answer, None, None, message_too=False), language, off_record=True)]
+    cut = next((at for at, each in enumerate(plans) if each.changes and each.own == "cut"), None)
+    forgets = [(change, target) for change, target in made if change["kind"] == "forget"]
+    removed = [text for each in plans if each.changes for text in each.removed]
+    removed += [text for change, _ in forgets for text in change["items"]]
+    message = turn.message
+    for each in plans if cut is not None else ():
+        message = _without_order(message, each.order) if each.order else message
+    message = _without_removed(message, removed, [target for _, target in forgets if target])
+    left = without_repetition(answer, removed) if removed else answer
+    if message == turn.message and left == answer:
+        return [*plans, *_of_repetition(turn, answer, off_record, language)]
+    texts = _of_turn(turn, answer, message, left)
+    if cut is None:
+        return [*plans, _untold(texts, language)]
+    plans[cut] = replace(plans[cut], messages={**plans[cut].messages, **texts})
+    return plans
+
+
+def _is_own(turn: OpenTurn, change: MemoryChange) -> bool:
+    return turn.message in change["items"]
+
+
+def _of_turn(
+    turn: OpenTurn, answer: str, message: str | None, left: str | None, *, message_too: bool = True
+) -> dict[str, str | None]:
+    """Return what memory keeps of the messages of a turn of which something goes."""
+    texts = {str(turn.user_message_id): message or None} if message_too and message != turn.message else {}
+    if answer and left != answer:
+        texts[str(turn.answer_message_id)] = left or None
+    return texts
+
+
+def _untold(texts: dict[str, str | None], language: Language, *, off_record: bool = False) -> PlannedChange:
+    change = this_message(language)
+    if off_record:
+        return PlannedChange.leaving_out(change, messages=texts, is_told=False)
+    return replace(PlannedChange.forgetting(change, messages=texts), is_told=False, reaches_shared=False)
+
+
+def _without_order(message: str, order: str) -> str:
+    return "".join(each.text for each in sentences(message) if each.text.strip() != order.strip()).strip()
+
+
+def _without_removed(message: str, removed: Sequence[str], targets: Sequence[str]) -> str:
+    """Return what stays of the message that had something forgotten.
+
+    The clauses go that say what was removed; if none does, those that have all words by which it was named; if
+    none has, those with one of its names.
+    """
+    if not removed:
+        return message
+    sought = [Words.of(each) for each in targets]
+    for goes in (
+        lambda clause: any(says(clause, text) for text in removed),
+        lambda clause: any(each.covered_by(Words.of(clause)) for each in sought),
+        lambda clause: shares_name(clause, removed),
+    ):
+        rest = what_stays(message, goes)
+        if rest.gone:
+            return rest.text
+    return message
+
+
+def _of_repetition(
+    turn: OpenTurn, answer: str, off_record: Sequence[str], language: Language
+) -> list[PlannedChange]:
+    """Return the plan that leaves out what an answer may repeat of what is off the record, and questions about it.
+
+    One shared informative word is enough: a secret costs more than a clause of an answer.
+    """
+    if not off_record:
+        return []
+    secret = informative_terms("\n".join(off_record))
+
+    def may_repeat(clause: str) -> bool:
+        return not secret.isdisjoint(informative_terms(clause))
+
+    about = [each.text for each in sentences(turn.message) if each.asks and may_repeat(each.text)]
+    message = turn.message
+    if about:
+        message = "".join(each.text for each in sentences(message) if each.text not in about).strip()
+    texts = _of_turn(turn, answer, message, what_stays(answer, may_repeat).text)
+    return [_untold(texts, language, off_record=True)] if texts else []

@@ -1,0 +1,365 @@
+"""Plans changes of memory: finds what is meant, and what goes with it. Nothing is changed here."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from services.errors import InvalidInput
+from services.memory.changes.closure import Closure
+from services.memory.changes.wording import known_already, not_clear, of_one_sentence, summary_of, this_message
+from services.memory.content import MAX_SECTIONS, check_size
+from services.memory.core import CoreMemory
+from services.memory.core_values import CoreValues
+from services.memory.filing_prompt import FilingOperation
+from services.memory.finding import Found, MemoryFinder, is_id
+from services.memory.items import SINGLE_FIELDS, apply_changes
+from services.memory.model import ChangeRequest, Memory
+from services.memory.what_stays import what_stays
+from services.memory.words import Words, says
+from services.text.language import Language, compare, language_of
+from services.text.secrets import Secrets
+from state.memory import ItemChange, PlainForm, PlannedChange
+
+Kept = Literal["remember", "standing"]
+"""Kinds of what is kept: a fact, or a wish about all answers."""
+KnownSections = Mapping[str, dict[str, Any]]
+"""What core memory holds, by the names of its sections."""
+SECTION = "human"
+_FIELDS: dict[str, str] = {"remember": "facts", "standing": "wishes"}
+_EVENTS = frozenset(["event", "events", "decision", "decisions", "outcome", "outcomes"])
+"""Fields of what matters only when its subject returns: it is written, and not shown in every prompt."""
+LONGEST_ITEM = 300
+"""Characters of a statement that is kept as one value."""
+_EDGES = " ,，.。;；!！"
+
+
+class ChangePlanner:
+    """Plans what a caller, a model or a plain form wants changed."""
+
+    def __init__(self, core: CoreMemory, values: CoreValues, finder: MemoryFinder, secrets: Secrets) -> None:
+        self._core = core
+        self._secrets = secrets
+        self._closure = Closure(finder, values)
+        self._values = values
+        self._finder = finder
+
+    async def texts(self, request: ChangeRequest, what: str, *, ids: Sequence[str] = ()) -> list[str]:
+        """Return the texts of the memories that ids or words name."""
+        return [each.text for each in (await self.found(request, what, ids)).meant]
+
+    async def found(self, request: ChangeRequest, what: str, ids: Sequence[str]) -> Found:
+        """Return what ids or words mean."""
+        if not ids:
+            return await self._finder.find(request, what)
+        named = [await self._finder.by_id(request.owner, each) for each in ids]
+        return Found([each for each in named if each is not None])
+
+    # --- keeping
+
+    async def plan_remember(
+        self, request: ChangeRequest, text: str, *, field: str = "", kind: Kept = "remember"
+    ) -> PlannedChange:
+        """Plan to keep a statement as a value, or as a written memory where core memory has no room.
+
+        Raises:
+            InvalidInput: the text is empty.
+        """
+        return self.plan_kept(request, await self._core.known(request.owner), text, field=field, kind=kind)
+
+    def plan_kept(
+        self,
+        request: ChangeRequest,
+        known: KnownSections,
+        text: str,
+        *,
+        field: str = "",
+        kind: Kept = "remember",
+    ) -> PlannedChange:
+        """Plan to keep a statement beside what core memory holds, given by the names of its sections.
+
+        Raises:
+            InvalidInput: the text is empty.
+        """
+        text = " ".join(self._secrets.without(text).split()).strip(_EDGES)
+        if not text:
+            raise InvalidInput("text", "is empty: there is nothing to remember")
+        language = language_for(request, text)
+        if _holds(known.get(SECTION, {}), text):
+            return PlannedChange.nothing(known_already(kind, text, language), text)
+        item = ItemChange("add", SECTION, field or _FIELDS[kind], text)
+        has_room = _has_room(known, item)
+        change = summary_of(kind, [text], language)
+        return PlannedChange.keeping(change, items=[item] * has_room, written=[] if has_room else [text])
+
+    # --- replacing and ending
+
+    async def plan_replace(
+        self, request: ChangeRequest, memories: Sequence[Memory], text: str, *, field: str = "", what: str = ""
+    ) -> PlannedChange:
+        """Plan to put a statement in the place of memories, which are closed. What was said stays as it is.
+
+        Args:
+            request: whose memory.
+            memories: what is replaced.
+            text: the new statement.
+            field: the field of core memory that takes it; empty = that of the longest value replaced.
+            what: the words that name what is replaced; empty = ids do.
+
+        Raises:
+            InvalidInput: the text is empty.
+        """
+        values = [each for each in memories if each.kind == "value"]
+        longest = max(values, key=lambda each: len(each.text), default=None)
+        name = field or (longest.field.partition(".")[0] if longest else "")
+        kept = await self.plan_remember(request, text, field=name)
+        gone = self._closure.of_statements(memories, what)
+        language = language_for(request, text)
+        if gone.shared:
+            return PlannedChange.nothing(of_one_sentence("correct", what, gone.shared, memories, language), what)
+        told = summary_of("correct", gone.told, language, shown=[text])
+        return PlannedChange.replacing(
+            told,
+            text,
+            items=[*gone.items, *kept.items],
+            episodes=gone.episodes,
+            written=[*gone.written, *kept.written],
+            closes=await self._closed(request, memories),
+        )
+
+    async def plan_end(self, request: ChangeRequest, memory: Memory, on: str) -> PlannedChange:
+        """Plan to note until when a memory held: what has ended leaves the profile, and is written down as past.
+
+        Args:
+            request: whose memory.
+            memory: what held.
+            on: a year, a month or a day in ISO 8601; one that is not over yet is noted in the profile.
+        """
+        mark = f"（到{on}为止）" if language_of([memory.text]) == "zh" else f" (until {on})"
+        text = memory.text.rstrip(_EDGES) + mark
+        plan = await self.plan_replace(request, [memory], text, field=memory.field)
+        today = datetime.now(UTC).date().isoformat()
+        return plan if on > today[: len(on)] else as_written(plan, text)
+
+    async def _closed(self, request: ChangeRequest, memories: Sequence[Memory]) -> list[str]:
+        """Return the ids of the messages that say nothing but what is closed."""
+        owner = request.owner
+        filed = {
+            (each.field, each.text): each.message_id
+            for each in await self._values.read(owner.tenant_id, owner.user_id)
+        }
+        texts: dict[UUID, list[str]] = {}
+        for each in memories:
+            source = filed.get((each.field, each.text)) if each.kind == "value" else each.message_id
+            if source is not None and source != request.message_id:
+                texts.setdefault(source, []).append(each.text)
+        said = await self._finder.messages(owner, list(texts)) if texts else []
+        return [each.id for each in said if not _stays_beside(each.text, texts[UUID(each.id)])]
+
+    # --- removing
+
+    async def plan_named(
+        self,
+        request: ChangeRequest,
+        what: str,
+        *,
+        ids: Sequence[str] = (),
+        everything: bool = False,
+        takes_all: bool = False,
+        keep: str = "",
+        language: Language | None = None,
+    ) -> PlannedChange:
+        """Plan to hide what ids or words name.
+
+        Args:
+            request: whose memory.
+            what: the words that name it.
+            ids: instead of words.
+            everything: every statement that has all of the words is meant.
+            takes_all: whether what stands in one sentence with it may go, too; without it, and without `keep`,
+                nothing is changed then.
+            keep: the sentence that is to stay of what stands in one sentence with it, in words that stand there.
+            language: in which the change is told; None = the user's.
+
+        Raises:
+            InvalidInput: `keep` says something else.
+        """
+        found = await self._finder.find(request, what, everything=True) if everything else None
+        found = found or await self.found(request, what, ids)
+        if not found.meant:
+            target = what or ", ".join(ids)
+            told = not_clear("forget", target, found.candidates, language or language_for(request, what))
+            return PlannedChange.nothing(told, target)
+        by_id = bool(ids) or (is_id(what) and not everything)
+        return await self.plan_forget(
+            request, found.meant, what="" if by_id else what, whole=by_id, takes_all=takes_all, keep=keep
+        )
+
+    async def plan_forget(
+        self,
+        request: ChangeRequest,
+        memories: Sequence[Memory],
+        *,
+        what: str = "",
+        whole: bool = True,
+        takes_all: bool = True,
+        keep: str = "",
+    ) -> PlannedChange:
+        """Plan to hide memories with what they were made from; see `plan_named`.
+
+        With `whole`, memories that are named go as a whole, messages as well.
+        """
+        gone = await self._closure.of(request, memories, what=what, whole=whole)
+        language = language_for(request, what, *gone.told)
+        items, written = gone.items, gone.written
+        if gone.shared and keep.strip():
+            kept = await self._kept_of(request, gone.shared, keep, [each for each in memories if each.field])
+            items, written = [*items, *kept.items], [*written, *kept.written]
+        elif gone.shared and not takes_all:
+            told = of_one_sentence("forget", what or gone.told[0], gone.shared, memories, language)
+            return PlannedChange.nothing(told, what)
+        if not gone:
+            return PlannedChange.nothing(not_clear("forget", what, (), language), what)
+        return PlannedChange.forgetting(
+            summary_of("forget", gone.told, language),
+            what,
+            messages=gone.messages,
+            items=items,
+            episodes=gone.episodes,
+            written=written,
+            removed=gone.told,
+        )
+
+    async def _kept_of(
+        self, request: ChangeRequest, shared: Sequence[str], keep: str, values: Sequence[Memory]
+    ) -> PlannedChange:
+        """Plan to keep a sentence in the words of those that go."""
+        if Words.of(keep).without(Words.of("\n".join(shared))).count:
+            raise InvalidInput("keep", f"may only have words of what stands there: {'; '.join(shared)}")
+        return await self.plan_remember(request, keep, field=values[0].field if len(values) == 1 else "")
+
+    async def plan_leave_out(self, request: ChangeRequest, message_ids: Sequence[UUID]) -> PlannedChange:
+        """Plan to keep messages, and what was made of them, out of memory; their conversation shows them."""
+        said = await self._finder.messages(request.owner, message_ids)
+        language = language_for(request, *(each.text for each in said))
+        if not said:
+            return PlannedChange.nothing(not_clear("do_not_remember", "", (), language), "")
+        gone = await self._closure.of(request, said, whole=True)
+        told = summary_of("do_not_remember", [each.text for each in said], language)
+        return PlannedChange.leaving_out(told, messages=gone.messages, items=gone.items, episodes=gone.episodes)
+
+    # --- what others order
+
+    async def plan_filed(
+        self, memories: Mapping[str, Memory], operations: Sequence[tuple[FilingOperation, ChangeRequest]]
+    ) -> list[PlannedChange]:
+        """Plan what filing wants changed: operations, each with the request of the message that it rests on.
+
+        `memories` are those that the model was shown, by their short ids.
+        """
+        adds = next((request for operation, request in operations if operation.kind == "add"), None)
+        known = dict(await self._core.known(adds.owner)) if adds else {}
+        planned = []
+        for operation, request in operations:
+            if operation.kind != "add":
+                planned.append(await self._of_filing(memories, operation, request))
+                continue
+            plan = self._of_addition(request, known, operation)
+            planned.append(plan)
+            # The next must not count on room that this one takes.
+            known[SECTION] = apply_changes(known.get(SECTION, {}), plan.items).content
+        return planned
+
+    async def _of_filing(
+        self, memories: Mapping[str, Memory], operation: FilingOperation, request: ChangeRequest
+    ) -> PlannedChange:
+        if operation.kind == "leave_out":
+            # A request never takes its own message away, so that it is made outside of it.
+            outside = ChangeRequest.outside_of_turns(request.owner, request.trigger)
+            return await self.plan_leave_out(outside, [request.message_id])
+        memory = memories[operation.memory]
+        if operation.kind == "replace":
+            plan = await self.plan_replace(request, [memory], operation.text, field=memory.field)
+            return as_written(plan, operation.text) if memory.kind == "written" else plan
+        if operation.kind == "end":
+            return await self.plan_end(request, memory, operation.date)
+        return await self.plan_forget(request, [memory])
+
+    def _of_addition(
+        self, request: ChangeRequest, known: KnownSections, operation: FilingOperation
+    ) -> PlannedChange:
+        field = operation.field
+        if field in _EVENTS:
+            return as_written(self.plan_kept(request, known, operation.text), operation.text)
+        # Adding to it would replace what it holds, which only `replace` may.
+        if field in SINGLE_FIELDS and known.get(SECTION, {}).get(field):
+            field = "facts"
+        return self.plan_kept(request, known, operation.text, field=field)
+
+    async def plan_forms(self, request: ChangeRequest, forms: Sequence[PlainForm]) -> list[PlannedChange]:
+        """Plan what the plain forms of a message order; what changes nothing has no operation."""
+        return [await self._of_form(request, form) for form in forms]
+
+    async def _of_form(self, request: ChangeRequest, form: PlainForm) -> PlannedChange:
+        match form.kind:
+            case "forget" | "forget_everything":
+                everything = form.kind == "forget_everything"
+                plan = await self.plan_named(request, form.what, everything=everything, language=form.language)
+                return plan.of_order(form.order)
+            case "remember" | "standing":
+                return await self.plan_remember(request, form.what[:LONGEST_ITEM], kind=form.kind)
+            case "off_record":
+                return PlannedChange.leaving_out(this_message(form.language))
+            case "remember_last":
+                return await self._of_remembering_last(request, form)
+            case "leave_out" | "forget_last":
+                return await self._of_last(request, form)
+
+    async def _of_remembering_last(self, request: ChangeRequest, form: PlainForm) -> PlannedChange:
+        previous = None if form.rest else await self._finder.previous(request)
+        text = previous.text if previous else form.rest
+        if not text:
+            return PlannedChange.nothing(not_clear("remember", "", (), form.language), "")
+        return await self.plan_remember(request, text[:LONGEST_ITEM])
+
+    async def _of_last(self, request: ChangeRequest, form: PlainForm) -> PlannedChange:
+        """Plan to leave out, or to forget, the exchange before this message; or what else the message says."""
+        if form.rest or form.what:
+            return PlannedChange.leaving_out(this_message(form.language))
+        previous = await self._finder.previous(request)
+        if previous is None:
+            return PlannedChange.nothing(not_clear("forget", form.order, (), form.language), form.order)
+        if form.kind == "leave_out":
+            return await self.plan_leave_out(request, [UUID(previous.id)])
+        return (await self.plan_forget(request, [previous])).of_order(form.order)
+
+
+def language_for(request: ChangeRequest, *texts: str) -> Language:
+    """Return the language in which a change is told: the user's, or that of the first text that has any."""
+    return request.language or language_of([next((each for each in texts if each.strip()), "")])
+
+
+def as_written(plan: PlannedChange, text: str) -> PlannedChange:
+    """Return a plan that writes a text where it would add a value; what memory says already stays as it is."""
+    return plan.with_written(text) if any(each.action == "add" for each in plan.items) else plan
+
+
+def _stays_beside(message: str, texts: Sequence[str]) -> str:
+    return what_stays(message, lambda clause: any(says(clause, text) for text in texts)).text
+
+
+def _has_room(known: KnownSections, item: ItemChange) -> bool:
+    """Return whether the section takes a value more, or may still be begun."""
+    if SECTION not in known and len(known) >= MAX_SECTIONS:
+        return False
+    try:
+        check_size(SECTION, apply_changes(known.get(SECTION, {}), [item]).content)
+    except InvalidInput:
+        return False
+    return True
+
+
+def _holds(content: dict[str, Any], text: str) -> bool:
+    """Return whether a section has a text as one of its values."""
+    items = (item for value in content.values() for item in (value if isinstance(value, list) else [value]))
+    return any(isinstance(item, str) and compare(item, text) == "same" for item in items)

@@ -1,0 +1,237 @@
+"""What stays of a text when something goes: the one place that decides it.
+
+What goes are whole clauses, and what stays are the others, letter by letter and in their order. Nothing is joined
+into a new sentence. Where what goes and what does not stand in one clause, or a clause cannot stand without one
+that goes, both are told as `shared`, for the caller to ask about.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+
+from services.memory.words import Words, names_in
+from services.text.language import Sentence, language_of, sentences
+from services.text.tokenizer import is_informative, simplified
+
+_EDGES = " \t\n.,!?;:。，！？；：、…"
+_LONGEST_SENTENCE = 1_000
+"""Characters; what is longer is a table or a heap of words, and one clause."""
+_MOST_CLAUSES = 200
+"""Clauses of a text that are looked at one by one; what follows is kept as it is."""
+_AND = re.compile(r"(?:[,;] (?:and |but |so )?| (?:and|but|so) )(?=\w)", re.IGNORECASE)
+_PRONOUN = re.compile(r"(?:i|we|he|she|they|it)(?:'\w+)? (?!and\b|or\b)\w", re.IGNORECASE)
+_PRONOUN_ALONE = re.compile(r"(?:i|we|he|she|they|it|you)\b", re.IGNORECASE)
+_SUBJECT = re.compile(r"(?:my|our|his|her|their|its|the)\b", re.IGNORECASE)
+_VERB = (
+    r"(?:is|are|was|were|am|has|have|had|does|do|did|can|can't|could|will|won't|would|should|must|may|might|isn't|"
+    r"aren't|wasn't|doesn't|don't|didn't|lives?|lived|works?|worked|plays?|played|study|studies|studied|likes?|liked|"
+    r"loves?|loved|hates?|hated|wants?|wanted|needs?|needed|keeps?|kept|runs?|ran|goes|go|went|comes?|came|makes?|"
+    r"made|takes?|took|teach|teaches|taught|sells?|sold|drives?|drove|owns?|owned|eats?|ate|drinks?|drank|sings?|sang|"
+    r"speaks?|spoke|starts?|started|moves?|moved|turns?|turned|visits?|visited|stays?|stayed|buys?|bought|collects?|"
+    r"paints?|writes?|wrote|reads?|knows?|knew|thinks?|thought|costs?|closes|opens|ends|begins|began|arrives?|"
+    r"arrived|retires?|retired|graduates?|graduated|trains?|swims?|swam|dances?|cooks?|bakes?|builds?|built|grows?|"
+    r"grew|volunteers?|prefers?|avoids?|enjoys?|enjoyed|gets?|got|lost|found|left|broke|fell|gave|told|said|met|won|"
+    r"sent|spent|paid|slept|sleeps?|quits?|became|hurt|calls?|gives?|says?|tells?|uses?|wears?|wore|walks?|cancel?led|"
+    r"[a-z]{2,20}ed)\b"
+)
+_HAS_VERB = re.compile(rf"^(?:\S+ ){{0,6}}?{_VERB}", re.IGNORECASE)
+_NAMED = re.compile(rf"[A-Z][\w'-]{{0,30}}(?: [A-Z][\w'-]{{0,30}})? (?:{_VERB})")
+_STATES = re.compile(
+    r"\b(?:(?:i|we|he|she|they|it)(?:'\w{1,3})? (?!and\b|or\b)\w|"
+    rf"(?:my|our|his|her|their|its|the) (?:\S{{1,40}} ){{0,6}}?{_VERB})",
+    re.IGNORECASE,
+)
+_OPENS_WITH_VERB = re.compile(_VERB, re.IGNORECASE)
+_SUBORDINATE = re.compile(
+    r"\b(?:if|because|when|while|since|although|though|unless|until|whether|which|who|whose|whereas)\b|"
+    r"因为|由于|所以|如果|要是|虽然|但|不过|除非|只要|只有|既然|即使|而是|不是|就是|的话|的时候|才|于是",
+    re.IGNORECASE,
+)
+_CHINESE_COMMA = re.compile(r"[，；]+(?!\d)(?:[而并]且|另外|同时|然后|所以)?|[,;](?=[\u3400-\u9fff])")
+_CHINESE_SUBJECT = re.compile(
+    r"(?:还有)?(?:我|咱|俺|他|她|它|家里|老婆|老公|妻子|丈夫|爸|妈|父亲|母亲|儿子|女儿|孩子|哥|姐|弟|妹|爷爷|奶奶|外公|外婆)"
+)
+_CHINESE_VERB = re.compile(
+    "[是有在叫住去来做当养爱怕会想要吃喝买用学教开得搬生读看玩打练写说给姓属考唱跑游跳画种卖租弹骑钓爬戴]|"
+    r"喜欢|讨厌|过敏|工作|上班|结婚|下.?棋|[了过着很不没都已]|[\d一二三四五六七八九十两半]{1,4}(?:个?月|岁|号|点|斤|公斤|米|厘米|块|元)"
+)
+_COORDINATES = re.compile(
+    r"(?:[,;] ?| )(?:and|or|but|as well as|plus)(?= )|[,;](?!\d)| [/&+] |[，；、]|"
+    r"(?<=[\u3400-\u9fff])(?:和|与|及|以及|或者?|还有|跟)(?=\w)",
+    re.IGNORECASE,
+)
+"""Marks and words between parts of a clause that may be about different things."""
+
+
+@dataclass(frozen=True)
+class Clause:
+    """A part of a sentence."""
+
+    text: str
+    """Its words, without the marks and the conjunction around them."""
+    start: int
+    end: int
+    stands: bool
+    """Whether it stands without what precedes it in its sentence."""
+
+
+@dataclass(frozen=True)
+class Rest:
+    """What stays of a text, and what does not."""
+
+    text: str
+    """Whole sentences and clauses of it; empty = nothing stays."""
+    gone: tuple[str, ...] = ()
+    """The clauses that go."""
+    shared: tuple[str, ...] = ()
+    """Those of them that also say something else, each with what follows it and cannot stand without it."""
+
+
+def what_stays(
+    text: str, goes: Callable[[str], bool], *, says_more: Callable[[str], bool] = lambda _: False
+) -> Rest:
+    """Return what stays of a text without the clauses for which `goes` is true.
+
+    A clause that depends on one that goes (“and train for a marathon”) goes with it, and so does what else a
+    clause says for which `says_more` is true. Both are in `shared`.
+    """
+    gone, shared, written = list[str](), list[str](), ""
+    seen = 0
+    for sentence in sentences(text):
+        runs: list[list[Clause]] = [[]]
+        """Clauses that stay, those together that stand next to each other."""
+        subject: Clause | None = None
+        """The clause with the subject of those after it, if it goes."""
+        for part in clauses_of(sentence):
+            seen += 1
+            is_named = seen <= _MOST_CLAUSES and goes(part.text)
+            if part.stands:
+                subject = part if is_named else None
+            if is_named and says_more(part.text):
+                shared.append(part.text)
+            elif not is_named and subject is not None:
+                shared.append(text[subject.start : part.end].strip(_EDGES))
+            elif not is_named:
+                runs[-1].append(part)
+                continue
+            gone.append(part.text)
+            runs.append([])
+        if len(runs) == 1:
+            written += sentence.text
+            continue
+        mark = sentence.mark.strip() or ("。" if language_of([sentence.text]) == "zh" else ".")
+        space = "" if mark in "。！？" else " "
+        for run in filter(None, runs):
+            written += text[run[0].start : run[-1].end].strip(_EDGES) + mark + space
+    return Rest(written.strip(), tuple(gone), tuple(dict.fromkeys(shared))) if gone else Rest(text)
+
+
+def says_more_than(clause: str, what: str) -> bool:
+    """Return whether a clause says something that words which name it do not name.
+
+    That is so if one of its coordinated parts has none of the words, or has informative ones of its own beside
+    another part that has not; and if the words are names alone, and the clause has further names.
+    """
+    named = Words.of(what)
+    if not named.count or not named.share_in(Words.of(clause)):
+        return False  # it was found by its meaning, as a whole
+    parts = _parts(clause)
+    beside = [Words.of(part).without(named).count > 0 for part in parts]
+    touched = [named.share_in(Words.of(part)) > 0 for part in parts]
+    if len(parts) > 1 and not all(touched):
+        return any(own and not hit for own, hit in zip(beside, touched, strict=True))
+    if len(parts) > len(_parts(what)) and any(beside) and not all(beside):
+        return True
+    others = Words.of(names_in(clause)).without(named)
+    is_name = named.covered_by(Words.of(names_in(f"x {what}")))
+    return bool(is_name and names_in(clause) and others.count)
+
+
+def _parts(clause: str) -> list[str]:
+    return [part for each in _COORDINATES.split(clause) if is_informative(part := each.strip(_EDGES))]
+
+
+def clauses_of(sentence: Sentence) -> list[Clause]:
+    """Split a sentence into clauses, in order; what cannot be split safely is one clause."""
+    is_chinese = language_of([sentence.text]) == "zh"
+    boundary = _CHINESE_COMMA if is_chinese else _AND
+    is_short = len(sentence.text) <= _LONGEST_SENTENCE
+    can_be_split = is_short and not sentence.asks and not _SUBORDINATE.search(simplified(sentence.text))
+    cuts: list[tuple[int, int, bool]] = []
+    marks = list(boundary.finditer(sentence.text)) if can_be_split else []
+    pieces = [
+        sentence.text[begin.end() if begin else 0 : end.start() if end else None]
+        for begin, end in pairwise([None, *marks, None])
+    ]
+    for mark, left, right in zip(marks, pieces, pieces[1:], strict=False):
+        before = sentence.text[: mark.start()]
+        stands = _is_whole(right, is_chinese)
+        if (
+            (cuts or _says_something(before, is_chinese))
+            and _ends(left, mark[0], is_chinese)
+            and (stands or _depends(right, is_chinese))
+        ):
+            cuts.append((mark.start(), mark.end(), stands or _is_about_the_user(before, is_chinese)))
+    found_clauses = []
+    begin, stands = 0, True
+    for end, following, next_stands in [*cuts, (len(sentence.text), len(sentence.text), True)]:
+        words = sentence.text[begin:end].strip(_EDGES)
+        if words:
+            at = sentence.start
+            found_clauses.append(Clause(words, at + begin, at + end, stands))
+        begin, stands = following, next_stands
+    return found_clauses
+
+
+def _is_whole(words: str, is_chinese: bool) -> bool:
+    """Return whether words begin with a subject and have a verb."""
+    words = words.strip(_EDGES)
+    if is_chinese:
+        words = simplified(words)
+        return _CHINESE_SUBJECT.match(words) is not None and _CHINESE_VERB.search(words) is not None
+    if _PRONOUN.match(words) or _NAMED.match(words):
+        return True
+    return _SUBJECT.match(words) is not None and _HAS_VERB.match(words) is not None
+
+
+def _has_subject(words: str, is_chinese: bool) -> bool:
+    """Return whether words have a subject anywhere, as after “remember that”; without one it is understood."""
+    if is_chinese:
+        return _CHINESE_SUBJECT.search(simplified(words)) is not None
+    return _STATES.search(words) is not None or _NAMED.search(words) is not None
+
+
+def _is_about_the_user(words: str, is_chinese: bool) -> bool:
+    """Return whether words leave it understood that what follows without a subject is said of the user.
+
+    Nothing is said then of anybody else when they go.
+    """
+    if not is_chinese:
+        return not _has_subject(words, is_chinese)
+    subjects = _CHINESE_SUBJECT.findall(simplified(words))
+    return all(each in {"我", "咱", "俺"} for each in subjects)
+
+
+def _says_something(words: str, is_chinese: bool) -> bool:
+    """Return whether words are a statement, with a subject or without."""
+    return (_has_subject(words, is_chinese) and not is_chinese) or _depends(words, is_chinese)
+
+
+def _ends(words: str, mark: str, is_chinese: bool) -> bool:
+    """Return whether words end at a mark, and do not begin a subject (“my wife and I live”)."""
+    words = words.strip(_EDGES)
+    if is_chinese:
+        return _depends(words, is_chinese) or _CHINESE_SUBJECT.match(simplified(words)) is None
+    if _is_whole(words, is_chinese) or _has_subject(words, is_chinese):
+        return True
+    may_be_subject = _SUBJECT.match(words) or _PRONOUN_ALONE.match(words) or words[:1].isupper()
+    return _depends(words, is_chinese) or (mark[0] in ",;" and not may_be_subject)
+
+
+def _depends(words: str, is_chinese: bool) -> bool:
+    """Return whether words have a verb, and so go on about the subject before them."""
+    words = words.strip(_EDGES)
+    if is_chinese:
+        return _CHINESE_VERB.search(simplified(words)) is not None
+    return _OPENS_WITH_VERB.match(words) is not None

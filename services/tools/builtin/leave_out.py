@@ -1,0 +1,74 @@
+"""`leave_out`: the model keeps what is off the record out of memory, or lets it be remembered after all."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Annotated
+from uuid import UUID
+
+from langchain_core.tools import ToolException
+from langgraph.prebuilt import ToolRuntime
+from pydantic import Field
+
+from services.errors import AnamnesisError, Conflict
+from services.memory.changes.changes import Changes
+from services.memory.quotes import folded, is_quoted
+from services.memory.removal.undo import Undo
+from services.text.language import Language, language_of
+from services.tools.actor import request_of
+from services.tools.tool import RegisteredTool, ToolServices, service_tool
+from state.turn import OpenTurn
+
+Quote = Annotated[str, Field(description="Words of the message that is meant; empty = the user's last one")]
+Release = Annotated[bool, Field(description="True if the user allows it to be remembered again")]
+
+_RELEASED: dict[Language, str] = {"en": "It is remembered again: {}.", "zh": "已恢复记住：{}。"}
+_NONE_LEFT_OUT: dict[Language, str] = {
+    "en": "Nothing is off the record here; nothing was changed.",
+    "zh": "这里没有不记的内容，没有改动。",
+}
+
+
+def make_tool(services: ToolServices) -> RegisteredTool | None:
+    """Make the tool, if memory is on."""
+    changes, undo = services.changes, services.undo
+    if changes is None or undo is None:
+        return None
+
+    @service_tool
+    async def leave_out(runtime: ToolRuntime[OpenTurn], quote: Quote = "", release: Release = False) -> str:
+        """Keep a message off the record, in this chat alone, when the user asks for that or for silence."""
+        turn = runtime.context
+        if any(turn.read.foreign) and not is_quoted(quote, turn.message):
+            raise ToolException("The message comes with text of others: quote the user's own words from it.")
+        try:
+            if release:
+                return await _released(changes, undo, runtime, quote)
+            request = request_of(runtime)
+            ids = [turn.user_message_id]
+            if folded(quote) not in folded(turn.message):
+                found = await changes.finder.quoted(request, quote)
+                ids = [UUID(found.id)] if found else []
+            return (await changes.leave_out(request, ids))["summary"]
+        except AnamnesisError as error:
+            raise ToolException(f"Nothing was changed: {error.message}") from error
+
+    return RegisteredTool(leave_out, timeout_s=10.0, alone=True)
+
+
+async def _released(changes: Changes, undo: Undo, runtime: "ToolRuntime[OpenTurn]", quote: str) -> str:
+    turn, released = runtime.context, list[str]()
+    for text, operation_ids in await changes.left_out(request_of(runtime), quote):
+        for operation_id in operation_ids:
+            with suppress(Conflict):  # it was changed otherwise since
+                await undo.undo(turn.tenant_id, turn.input["user_id"], operation_id)
+                released.append(text)
+    return _told(released, language_of([quote or turn.message]))
+
+
+def _told(released: Sequence[str], language: Language) -> str:
+    if not released:
+        return _NONE_LEFT_OUT[language]
+    return _RELEASED[language].format("; ".join(f"“{each[:80]}”" for each in dict.fromkeys(released)))
+
+
+TOOL = make_tool
