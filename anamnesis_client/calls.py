@@ -95,9 +95,10 @@ def remember(user: str, text: str, kind: MemoryKind) -> Call[WrittenMemory]:
     return Call("POST", f"{_of(user)}/episodes", WrittenMemory.of, json=body, repeatable=False)
 
 
-def forget(user: str, what: str) -> Call[MemoryChange]:
+def forget(user: str, what: str, keep: str, *, takes_all: bool) -> Call[MemoryChange]:
     """What a text describes is to be forgotten."""
-    return Call("POST", f"{_of(user)}/memory/forget", MemoryChange.of, json={"what": what})
+    body = {"what": what, "all": takes_all, **({"keep": keep} if keep else {})}
+    return Call("POST", f"{_of(user)}/memory/forget", MemoryChange.of, json=body)
 
 
 def undo(user: str, operation_id: str) -> Call[None]:

@@ -29,13 +29,16 @@ class MemoryChange:
     kind: str
     summary: str
     operation_id: str | None
-    """By which it can be undone; None = nothing matched."""
+    """By which it can be undone; None = nothing was changed."""
     items: list[str]
+    also_said: list[str] = field(default_factory=list)
+    """Sentences that say what was named and something else, for `keep` or `all` in a second call."""
 
     @classmethod
     def of(cls, found: Mapping[str, Any]) -> Self:
         """Read what the service sent."""
-        return cls(found["kind"], found["summary"], found["operation_id"], found["items"])
+        also = found.get("also_said") or []
+        return cls(found["kind"], found["summary"], found["operation_id"], found["items"], also)
 
 
 @dataclass(frozen=True)

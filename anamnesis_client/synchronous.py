@@ -133,9 +133,20 @@ class Anamnesis:
         """Write a memory down; the user must have said something before."""
         return self._send(calls.remember(user or self._user, text, kind))
 
-    def forget(self, what: str, *, user: str | None = None) -> MemoryChange:
-        """Forget what a text describes, wherever it is remembered."""
-        return self._send(calls.forget(user or self._user, what))
+    def forget(
+        self,
+        what: str,
+        *,
+        keep: str = "",
+        all: bool = False,
+        user: str | None = None,
+    ) -> MemoryChange:
+        """Forget what a text describes, wherever it is remembered.
+
+        Nothing is changed if it stands in one sentence with something else: `also_said` of the result has such
+        sentences. A second call says in `keep` what is to stay, or with `all` that they go as a whole.
+        """
+        return self._send(calls.forget(user or self._user, what, keep, takes_all=all))
 
     def undo(self, operation_id: str, *, user: str | None = None) -> None:
         """Undo a change of memory."""

@@ -59,7 +59,7 @@ async def forget(user: WrittenUser, body: ForgetRequest) -> Any:
     """Remove what a text describes, or an episode's id names, from core memory and recall.
 
     Messages stay in their conversation. Where what is named stands in one sentence with something else, nothing is
-    changed: `also_said` names the sentences, for `keep` or `all` in a second call.
+    changed: `also_said` has the sentences, for `keep` or `all` in a second call.
     """
     changes = user.services.memory.changes
     request = ChangeRequest.outside_of_turns(await user.owner(body.expert, body.space), Trigger("user"))

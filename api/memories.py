@@ -66,7 +66,7 @@ class PinRequest(Whose):
 async def correct(
     user: WrittenUser, memory_id: Annotated[str, Path(max_length=36)], body: CorrectionRequest
 ) -> Any:
-    """Replace a memory by a text; what it was made from says it no more, and it can be undone."""
+    """Replace a memory by a text; what was said stays as it is, and it can be undone."""
     request, memory = await _named(user, memory_id, body)
     return await user.services.memory.changes.correct(request, memory.id, body.text, field=memory.field)
 

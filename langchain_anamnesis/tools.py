@@ -42,17 +42,21 @@ def memory_tools(url: str, *, user: str, key: str | None = None) -> list[BaseToo
             await client.import_lines(_each([_user_line(user)]))
             return _saved(await client.remember(text))
 
-    def forget(what: str) -> str:
-        """Forget what a description names, because the user asks for it."""
+    def forget(what: str, keep: str = "", all: bool = False) -> str:
+        """Forget what a description names, because the user asks for it.
+
+        If it stands in one sentence with something else, call it again with `keep`, what is to stay of the
+        sentence, or with `all`.
+        """
         try:
-            return clients.sync.forget(what).summary
+            return clients.sync.forget(what, keep=keep, all=all).summary
         except ServiceError as error:
             return error.detail
 
-    async def aforget(what: str) -> str:
+    async def aforget(what: str, keep: str = "", all: bool = False) -> str:
         try:
             async with clients.one() as client:
-                return (await client.forget(what)).summary
+                return (await client.forget(what, keep=keep, all=all)).summary
         except ServiceError as error:
             return error.detail
 

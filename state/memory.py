@@ -62,7 +62,8 @@ class MemoryChange(TypedDict):
     candidates: NotRequired[list[Candidate]]
     """If nothing was changed because several memories may be meant: those."""
     also_said: NotRequired[list[str]]
-    """If nothing was changed because what was named stands in a sentence with something else: such sentences."""
+    """Sentences that say what was named and something else: because of them nothing was changed or, if the caller
+    agreed, they went as a whole."""
 
 
 @dataclass(frozen=True)

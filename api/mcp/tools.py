@@ -161,16 +161,21 @@ class MemoryTools:
         confirmation: Annotated[Confirmation, Resolve(confirmed)],
         id: Id = None,
         query: Described = None,
+        keep: Annotated[str, Field(description="Of a sentence in `also_said`: what is to stay.")] = "",
+        all: Annotated[bool, Field(description="Whether sentences in `also_said` go as a whole.")] = False,
         expert: Expert = "default",
         space: Space = None,
     ) -> ChangedView:
-        """Remove a memory, wherever it is remembered; only when the user asks for it. Give `id` or `query`."""
+        """Remove a memory, wherever it is remembered; only when the user asks for it. Give `id` or `query`.
+
+        If `also_said` is not empty and nothing was changed, call it again with `keep` or `all`.
+        """
         named = _named(id, query)
         if not confirmation.forget:
             raise ToolError("The user did not confirm; nothing was changed.")
         with as_tool_errors():
             changes, request = await self._acting_of(ctx).changes(expert, space)
-            change = await changes.forget(request, named)
+            change = await changes.forget(request, named, takes_all=all, keep=keep)
         return _changed(change, retired=change["items"])
 
     async def profile(self, ctx: Context, expert: Expert = "default", space: Space = None) -> ProfileView:
@@ -268,4 +273,5 @@ def _changed(change: MemoryChange, *, retired: Sequence[str]) -> ChangedView:
         summary=change["summary"],
         retired=list(retired) if done else [],
         operation_id=change["operation_id"],
+        also_said=change.get("also_said", []),
     )

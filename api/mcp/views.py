@@ -32,6 +32,7 @@ class ChangedView(BaseModel):
     summary: str = Field(description="One sentence for the user.")
     retired: list[str] = Field(description="What is remembered no more.")
     operation_id: str | None = Field(description="By which the change can be undone.")
+    also_said: list[str] = Field([], description="Sentences that say this and something else.")
 
 
 class ProfileView(BaseModel):

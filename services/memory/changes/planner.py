@@ -220,8 +220,11 @@ class ChangePlanner:
             return PlannedChange.nothing(told, what)
         if not gone:
             return PlannedChange.nothing(not_clear("forget", what, (), language), what)
+        change = summary_of("forget", gone.told, language)
+        if gone.shared and not keep.strip():
+            change["also_said"] = gone.shared
         return PlannedChange.forgetting(
-            summary_of("forget", gone.told, language),
+            change,
             what,
             messages=gone.messages,
             items=items,

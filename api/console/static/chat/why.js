@@ -128,9 +128,9 @@ export function Messages({ messages, conversation, here }) {
 
 /** Forget a memory, once the reader has seen what goes with it. */
 export function Forget({ what, text, expert = 'default', user, onClose, onChanged }) {
-  const preview = useLoad(() => post(userPath(user, 'memory', 'forget'), { what, expert, dry_run: true }), [what])
+  const preview = useLoad(() => post(userPath(user, 'memory', 'forget'), { what, expert, all: true, dry_run: true }), [what])
   const forget = async () => {
-    const change = await post(userPath(user, 'memory', 'forget'), { what, expert })
+    const change = await post(userPath(user, 'memory', 'forget'), { what, expert, all: true })
     onChanged?.(change)
   }
   return html`<${Confirm} title=${t('forget_title')} action=${t('forget')} onConfirm=${forget} onClose=${onClose}>
@@ -144,7 +144,7 @@ export function Forget({ what, text, expert = 'default', user, onClose, onChange
 
 export const Affected = ({ change }) =>
   change.items.length
-    ? html`<p>${t('affected')}</p><ul class="plain">${change.items.map((item) => html`<li>${item}</li>`)}</ul><p class="muted">${t('affected_counts', { messages: change.affected?.messages ?? 0, memories: change.affected?.memories ?? 0, fields: change.affected?.core_memory_items ?? 0 })}</p>`
+    ? html`<p>${t('affected')}</p><ul class="plain">${change.items.map((item) => html`<li>${item}</li>`)}</ul><p class="muted">${t('affected_counts', { messages: change.affected?.messages ?? 0, memories: change.affected?.memories ?? 0, fields: change.affected?.core_memory_items ?? 0 })}</p>${change.also_said?.length > 0 && html`<p>${t('affected_also')}</p><ul class="plain">${change.also_said.map((each) => html`<li>${each}</li>`)}</ul>`}`
     : html`<p class="muted">${t('affects_nothing')}</p>`
 
 /** Put right what is remembered wrongly: a written memory is edited, what was said is forgotten and noted anew. */
