@@ -1,7 +1,8 @@
 """The three tools by which a model remembers, forgets and searches."""
 
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any
 
 from langchain_core.tools import BaseTool, StructuredTool
 
@@ -74,7 +75,11 @@ def memory_tools(url: str, *, user: str, key: str | None = None) -> list[BaseToo
         except ServiceError as error:
             return error.detail
 
-    made = [(remember, aremember), (forget, aforget), (search_memory, asearch_memory)]
+    made: list[tuple[Callable[..., Any], Callable[..., Awaitable[Any]]]] = [
+        (remember, aremember),
+        (forget, aforget),
+        (search_memory, asearch_memory),
+    ]
     return [StructuredTool.from_function(each, coroutine) for each, coroutine in made]
 
 

@@ -26,7 +26,7 @@ from services.memory.core_values import digest_of_value
 from services.memory.items import values_of
 from services.memory.model import ChangeRequest, Memory
 from services.memory.quotes import folded
-from services.memory.what_stays import clauses_of
+from services.memory.what_stays import clauses_of, parts_of
 from services.memory.words import Words, labelled, patterns_of, speaks_of_another, words_of
 from services.platform.patience import beside_the_loop
 from services.platform.postgres import Database
@@ -36,6 +36,8 @@ from services.text.language import sentences
 _MOST_MENTIONS = 300
 _MOST_SCANNED = 10_000
 """Newest texts that are searched where the database cannot read them, unless all are meant."""
+_LONGEST_NAMING = 300
+"""Characters of words that name memories."""
 _FEW = 10
 """Texts that are looked for in answers one by one; for more of them all answers are read once."""
 _LONG = 20_000
@@ -112,6 +114,8 @@ class MemoryFinder:
             covering = [each for each in covering if any(Words.of(each.text).covered_by(own) for own in verbatim)]
         if covering:
             return _decided(covering, sought)
+        if parts := self._named_apart(what, places):
+            return Found(parts)
         names = Words.of(" ".join(_NAME.findall(what)))
         named = [
             each
@@ -119,6 +123,20 @@ class MemoryFinder:
             if (not names.count or names.covered_by(words_of(each))) and not speaks_of_another(what, each)
         ]
         return await self._by_meaning(what, sought, named)
+
+    @staticmethod
+    def _named_apart(what: str, places: Sequence[Memory]) -> list[Memory]:
+        """Return what words name that name several things (“the code and the password”), if each is clear."""
+        found: list[Memory] = []
+        parts = parts_of(what) if len(what) <= _LONGEST_NAMING else []
+        for part in parts if len(parts) > 1 else ():
+            sought = Words.of(part)
+            covering = [each for each in places if _has_all(each, sought) and not speaks_of_another(part, each)]
+            meant = _decided(covering, sought).meant if covering else ()
+            if not meant:
+                return []
+            found += [each for each in meant if each not in found]
+        return found
 
     async def _by_meaning(self, what: str, sought: Words, places: Sequence[Memory]) -> Found:
         """Return what is nearest to the words in meaning: one statement if it is clearly ahead of all others."""

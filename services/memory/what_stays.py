@@ -136,19 +136,20 @@ def says_more_than(clause: str, what: str) -> bool:
     named = Words.of(what)
     if not named.count or not named.share_in(Words.of(clause)):
         return False  # it was found by its meaning, as a whole
-    parts = _parts(clause)
+    parts = parts_of(clause)
     beside = [Words.of(part).without(named).count > 0 for part in parts]
     touched = [named.share_in(Words.of(part)) > 0 for part in parts]
     if len(parts) > 1 and not all(touched):
         return any(own and not hit for own, hit in zip(beside, touched, strict=True))
-    if len(parts) > len(_parts(what)) and any(beside) and not all(beside):
+    if len(parts) > len(parts_of(what)) and any(beside) and not all(beside):
         return True
     others = Words.of(names_in(clause)).without(named)
     is_name = named.covered_by(Words.of(names_in(f"x {what}")))
     return bool(is_name and names_in(clause) and others.count)
 
 
-def _parts(clause: str) -> list[str]:
+def parts_of(clause: str) -> list[str]:
+    """Return the coordinated parts of a clause that say something (“peanuts and cats”); one if it has none."""
     return [part for each in _COORDINATES.split(clause) if is_informative(part := each.strip(_EDGES))]
 
 

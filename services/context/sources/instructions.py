@@ -32,8 +32,8 @@ _MEMORY: dict[Language, str] = {
     "有用就自然地用，不必说明；与用户现在说的不一致时，以现在说的为准。对话和记忆里都没有的，直说不知道。",
 }
 _TOOLS: dict[Language, str] = {
-    "en": "Asked to remember, correct or forget something, or to keep it off the record, call the memory tool at "
-    "once, unless the context says that it is done and right; confirm briefly.",
+    "en": "Asked to remember, correct, forget or leave out something, call the memory tool at once, unless the "
+    "context says that it is done and right; confirm briefly.",
     "zh": "用户要你记住、更正、忘掉或不记什么，立即调用记忆工具，并简短确认。上文已注明办妥且无误的，不必再调用。",
 }
 

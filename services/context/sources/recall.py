@@ -99,6 +99,7 @@ class RecallSource(Source[RecallResult]):
         best = found.ranking.results[:_DEPTH]
         excluded = _excluded(best, found.units, not_here, not_now) if found.units and (not_here or not_now) else {}
         usable = [ranked for ranked in best if ranked.unit.id not in excluded]
+        usable.sort(key=lambda ranked: _holds_no_more(found.units.get(ranked.unit.id)))
         asked = terms(found.query.text)
         floor = found.floor
         least = floor.of_each(max((ranked.likelihood for ranked in usable), default=0.0))
@@ -126,6 +127,11 @@ class RecallSource(Source[RecallResult]):
         episodes = [shown(recalled) for recalled in selection.recalled]
         reasons = excluded | {excluded.unit_id: excluded.reason for excluded in selection.excluded}
         return (recall_section(episodes, _report(found, best, reasons), draft.language),)
+
+
+def _holds_no_more(unit: StoredUnit | None) -> bool:
+    """Return whether all that a unit says was replaced: it stands behind what may hold."""
+    return unit is not None and unit.valid_until is not None
 
 
 def _excluded(

@@ -1,4 +1,7 @@
-"""`forget`: the model removes what the user wants forgotten, from core memory and from recall."""
+"""`forget`: the model removes what the user wants forgotten, from core memory and from recall.
+
+What `keep` and `all` mean is told where they are needed: every word of a description is billed in each prompt.
+"""
 
 from typing import Annotated
 
@@ -12,10 +15,8 @@ from services.tools.actor import proposed, request_of
 from services.tools.tool import RegisteredTool, ToolServices, service_tool
 from state.turn import OpenTurn
 
-What = Annotated[str, Field(description="Words of what is to go, without ids")]
-Ids = Annotated[list[str] | None, Field(description="Of memories, or of a change that waits")]
-Keep = Annotated[str, Field(description="Of a sentence that also says something else: what is to stay")]
-All = Annotated[bool, Field(description="Whether such a sentence goes as a whole")]
+What = Annotated[str, Field(description="Words of it")]
+Ids = Annotated[list[str] | None, Field(description="Instead of words")]
 
 _AGAIN: dict[Language, str] = {
     "en": " Call forget again: with keep, the sentence that is to stay, in its own words; or with all=true.",
@@ -34,10 +35,10 @@ def make_tool(services: ToolServices) -> RegisteredTool | None:
         runtime: ToolRuntime[OpenTurn],
         what: What = "",
         ids: Ids = None,
-        keep: Keep = "",
-        all: All = False,
+        keep: str = "",
+        all: bool = False,
     ) -> str:
-        """Remove what matches from memory; use it at once when the user asks to forget something."""
+        """Remove from memory what the user asks to forget."""
         request = request_of(runtime)
         named = [each.strip() for each in ids or [] if each.strip()]
         if not named and not what.strip():

@@ -18,8 +18,7 @@ from services.tools.actor import request_of
 from services.tools.tool import RegisteredTool, ToolServices, service_tool
 from state.turn import OpenTurn
 
-Quote = Annotated[str, Field(description="Words of the message that is meant; empty = the user's last one")]
-Release = Annotated[bool, Field(description="True if the user allows it to be remembered again")]
+Quote = Annotated[str, Field(description="Words of an earlier message")]
 
 _RELEASED: dict[Language, str] = {"en": "It is remembered again: {}.", "zh": "已恢复记住：{}。"}
 _NONE_LEFT_OUT: dict[Language, str] = {
@@ -35,8 +34,8 @@ def make_tool(services: ToolServices) -> RegisteredTool | None:
         return None
 
     @service_tool
-    async def leave_out(runtime: ToolRuntime[OpenTurn], quote: Quote = "", release: Release = False) -> str:
-        """Keep a message off the record, in this chat alone, when the user asks for that or for silence."""
+    async def leave_out(runtime: ToolRuntime[OpenTurn], quote: Quote = "", release: bool = False) -> str:
+        """Keep what the user says off the record in this chat alone; release undoes it."""
         turn = runtime.context
         if any(turn.read.foreign) and not is_quoted(quote, turn.message):
             raise ToolException("The message comes with text of others: quote the user's own words from it.")

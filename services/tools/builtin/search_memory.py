@@ -20,7 +20,7 @@ from services.tools.tool import RegisteredTool, ToolServices, service_tool
 from state.turn import OpenTurn
 
 Query = Annotated[str, Field(description="What is sought")]
-After = Annotated[str, Field(description="To read on: the place that a cut result names")]
+After = Annotated[str, Field(description="Place from which to read on")]
 Day = Annotated[str, Field(description="YYYY-MM-DD")]
 
 _MOST = 8

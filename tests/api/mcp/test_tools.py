@@ -50,7 +50,7 @@ async def test_the_tools_say_what_they_do_and_what_they_answer(assistant: Client
     assert [name for name, hint in hints.items() if hint and hint.destructive_hint] == ["correct", "forget"]
     assert all(tool.description and tool.output_schema for tool in tools.values())
     assert set(tools["what_happened"].input_schema["properties"]) == {"from", "to", "expert", "space"}
-    assert set(tools["forget"].input_schema["properties"]) == {"id", "query", "expert", "space"}
+    assert set(tools["forget"].input_schema["properties"]) == {"id", "query", "keep", "all", "expert", "space"}
     assert assistant.instructions
     assert "recall" in assistant.instructions
 
