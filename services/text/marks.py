@@ -41,7 +41,7 @@ def without_marks(text: str, tags: Collection[str]) -> str:
 
 @lru_cache(maxsize=8)
 def _pattern(tags: tuple[str, ...], of_data: bool) -> re.Pattern[str]:
-    named = [rf"<(?=\s*/?\s*(?:{'|'.join(tags)})\b)"] if tags else []
+    named = [rf"<(?=\s*(?:/\s*)?(?:{'|'.join(tags)})\b)"] if tags else []
     return re.compile("|".join([_TOKENS, *([_TOKENS_OF_DATA] if of_data else []), *named]), re.IGNORECASE)
 
 

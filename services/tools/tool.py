@@ -121,7 +121,7 @@ _BEFORE = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _AFTER = re.compile(
-    r"(?:[ ,]{0,8}(?:please|pls|thanks?(?: you)?(?: very much)?|for me|谢谢[你您啦]?|多谢|[呀啊哦噢嘛哈]))*$",
+    r"(?:[ ,]{0,8}(?:please|pls|thanks?(?: you)?(?: very much)?|for me|谢谢[你您啦]?|多谢|[呀啊哦噢嘛哈])){0,9}$",
     re.IGNORECASE,
 )
 
