@@ -129,10 +129,11 @@ _AFTER = re.compile(
 class NotConnected(ToolException):
     """The user has no account at the server of a tool, or has to agree again: they can, at an address."""
 
-    def __init__(self, server: str, address: str) -> None:
+    def __init__(self, server: str, address: str, tool: str) -> None:
         super().__init__(
             f"The user's account at {server} is not connected. Ask them to open this address in their browser, to "
-            f"agree there, and then to ask again: {address}"
+            f"agree there, and then to ask again: {address} If their browser shows them a code, call {tool} "
+            "with it."
         )
         self.connect = {"server": server, "url": address}
 
