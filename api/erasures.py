@@ -58,7 +58,9 @@ async def forget(user: WrittenUser, body: ForgetRequest) -> Any:
     """
     changes = user.services.memory.changes
     request = ChangeRequest.outside_of_turns(await user.owner(body.expert, body.space), Trigger("user"))
-    if not body.dry_run:
+    if body.dry_run:
+        user.caller.require("memory:read")  # it shows what is stored
+    else:
         return {**await changes.forget(request, body.what), "affected": None}
     planned = await changes.planner.plan_named(request, body.what)
     affected = Affected(
