@@ -17,7 +17,7 @@ _CLOSES_SOURCE = "</source>"
 _WITH_SOURCES = ("context", "sources")
 _CLIENT_MEMORY = ("user_memory", "user_memories", "memory_context")
 _OPENS_FILES, _CLOSES_FILES = "<attached_files>", "</attached_files>"
-_FILE = re.compile(r"\s*<file\b")
+_FILE = re.compile(r"<file\b")
 _TEMPLATE = re.compile(r"\A\s{0,99}###\s{0,9}Task:\s{0,9}\n", re.IGNORECASE)
 _OPENS_QUERY, _CLOSES_QUERY = "<user_query>", "</user_query>"
 _CLOSING = ("</context>", _CLOSES_SOURCE, "</sources>")
@@ -124,7 +124,9 @@ def _attached_files(text: str) -> _Span | None:
 
 def _holds_files(text: str) -> bool:
     *files, rest = text.split("/>")
-    return bool(files) and not rest.strip() and all(_FILE.match(each) and ">" not in each for each in files)
+    return (
+        bool(files) and not rest.strip() and all(_FILE.match(each.lstrip()) and ">" not in each for each in files)
+    )
 
 
 _WRAPPERS: tuple[Callable[[str], _Span | None], ...] = (
