@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -44,7 +44,7 @@ from services.time_reference.parse import parse as times_in
 from services.time_reference.parse import timed
 from services.transfer.lines import BadLine, parse
 from services.transfer.vendors.readers import openwebui
-from tests.support.repetitions import FAMILIES, grows_too_fast, repeated
+from tests.support.repetitions import FAMILIES, USUAL, grows_too_fast, repeated
 
 NOW = datetime(2026, 11, 28, tzinfo=UTC)
 _TAGS = ("memory", "documents", "context")
@@ -128,11 +128,18 @@ def _quiet() -> None:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
 
 
+@pytest.mark.parametrize(
+    "families",
+    [
+        pytest.param(USUAL, id="usual"),
+        pytest.param([each for each in FAMILIES if each not in USUAL], id="others", marks=pytest.mark.soak),
+    ],
+)
 @pytest.mark.parametrize("name", WORK)
-def test_what_looks_at_a_text_takes_no_more_than_its_length(name: str) -> None:
+def test_what_looks_at_a_text_takes_no_more_than_its_length(name: str, families: Sequence[str]) -> None:
     work = _refused(WORK[name])
     work(repeated("", 1_000))  # what is made at the first use
-    slow = [found for family in FAMILIES if (found := grows_too_fast(work, family))]
+    slow = [found for family in families if (found := grows_too_fast(work, family))]
     assert slow == []
 
 

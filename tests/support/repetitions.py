@@ -60,6 +60,14 @@ FAMILIES: Mapping[str, str] = {
     "a title that is asked for": "generate a title ",
     "invisible characters": "\u200b",
 }
+USUAL = (
+    *("a passage with an id", "an opening mark", "another opening mark", "a list of files", "Cherry's heading"),
+    *("what is folded away", "a mark without an end", "a mark of the prompt", "blanks", "wide blanks"),
+    *("square brackets", "brackets and braces", "operations", "quotes", "typographic quotes", "fences"),
+    *("quoted lines", "addresses", "parts of a mail address", "Han characters", "Han numbers", "digits", "dates"),
+    *("articles", "a plain form", "rules of a table", "backslashes"),
+)
+"""Families that stand for the others where time is short."""
 PLAIN = "My cat Minka is well, and I like tea in the morning. We live in Bern. "
 SIZES = (2_048, 4_096, 8_192, 16_384)
 _ROUNDS = 3
