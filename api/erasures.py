@@ -66,6 +66,7 @@ async def forget(user: WrittenUser, body: ForgetRequest) -> Any:
     if not body.dry_run:
         change = await changes.forget(request, body.what, takes_all=body.all, keep=body.keep or "")
         return {**change, "affected": None}
+    user.caller.require("memory:read")  # it shows what is stored
     planned = await changes.planner.plan_named(request, body.what, takes_all=body.all, keep=body.keep or "")
     affected = Affected(
         messages=len(planned.messages), memories=len(planned.episodes), core_memory_items=len(planned.items)

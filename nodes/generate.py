@@ -57,7 +57,9 @@ async def generate(
         state,
         runtime.stream_writer,
         models=models,
-        tools=tools.with_features(state["features"], temporary=not turn.stored, expert=turn.expert)
+        tools=(await tools.of_user(turn.tenant_id, turn.user_id)).with_features(
+            state["features"], temporary=not turn.stored, expert=turn.expert
+        )
         if offers
         else None,
         estimators=estimators,

@@ -49,7 +49,8 @@ async def history(
     # A model with tools acts by them; for any other one, the service carries plain forms out before it is asked.
     acts = models.takes_tools(turn.model)
     planned = [] if acts else await planned_forms(state.get("plain_forms", []), turn, changes)
-    offered = tools.with_features(state["features"], temporary=not turn.stored, expert=turn.expert)
+    own = await tools.of_user(turn.tenant_id, turn.user_id)
+    offered = own.with_features(state["features"], temporary=not turn.stored, expert=turn.expert)
     draft = PromptDraft(
         turn,
         estimators.of(turn.model or ""),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from services.errors import InvalidInput
+from services.json_levels import check_levels
 
 Location = tuple[int | str, ...]
 
@@ -131,9 +132,9 @@ def strict_json(text: str | bytes) -> Any:
 
     Raises:
         InvalidInput: an object has a key twice; the field is the key.
-        ValueError: it is no JSON.
-        RecursionError: it has too many levels.
+        ValueError: it is no JSON, or has too many levels.
     """
+    check_levels(text)
     return json.loads(text, object_pairs_hook=_object)
 
 

@@ -1,7 +1,6 @@
 """Erasure of a user, and checks of what is stored: of words, of lineage, and of a receipt of forgetting."""
 
 import asyncio
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,6 +14,7 @@ from api.cli.service import over_http
 from services.engines import open_database, open_engines
 from services.identity.tenants import Tenants
 from services.jobs.queue import JobQueue
+from services.json_levels import shallow_json
 from services.memory.lineage.audit import AuditReport, LineageAudit
 from services.memory.removal.receipts import ReceiptKey, is_genuine, key_id
 from services.memory.removal.tables import scrub as scrub_tables
@@ -157,7 +157,7 @@ def verify_receipt(
 def _read(file: Path) -> Mapping[str, Any]:
     try:
         text = typer.get_text_stream("stdin").read() if str(file) == "-" else file.read_text()
-        signed = json.loads(text)
+        signed = shallow_json(text)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no JSON"
         shell.fail(f"{file} cannot be read: {reason}", shell.WRONG_USE)

@@ -14,7 +14,7 @@ from fastapi.responses import JSONResponse, Response
 from api.access import StartsTurns, TurnStarter
 from api.end_user import EndUser, end_user_of
 from api.openai.chat_schemas import ChatCompletionRequest, ModelRequest, passed_parameters
-from api.openai.messages import ClientMessage, read_messages
+from api.openai.messages import ClientMessage, check_lengths, read_messages
 from api.openai.models import documented_errors
 from api.openai.sessions import ClientIds, ids_of
 from api.openai.turn_request import ReadRequest, StartedTurn, budget_of, start_turn, usage_of
@@ -86,6 +86,7 @@ async def start_answer(
     """
     headers, passed = starter.headers, passed_parameters(starter.services.settings)
     sampling = body.sampling(passed)
+    check_lengths(messages, body.holds_messages)
     if by := is_utility(messages, headers):
         return await utility_turn(starter, body.model, messages, sampling, by)
     named = (("safety_identifier", body.safety_identifier), ("user", body.user))

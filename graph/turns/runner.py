@@ -65,6 +65,7 @@ class TurnRunner:
         self._opening = 0
         """Turns that are about to be stored."""
         self._tasks: list[asyncio.Task[None]] = []
+        self._heard: set[asyncio.Task[None]] = set()
         self.draining = False
         """Whether this process is about to end."""
 
@@ -350,12 +351,17 @@ class TurnRunner:
                     "account",
                     coded,
                 ]:  # what an authorization server said, to a process that does not wait for it
-                    self._services.mcp_servers.hear(urlsafe_b64decode(coded).decode())
+                    self._hear(urlsafe_b64decode(coded).decode())
                 case ["forgotten", user_id]:  # something of the user was removed for good
                     self._services.memory.drop_cached(UUID(user_id))
                     self._services.store.forget(UUID(user_id))
                 case _:
                     self._places.free(None)
+
+    def _hear(self, told: str) -> None:
+        task = asyncio.create_task(self._services.mcp_servers.hear(told))
+        self._heard.add(task)
+        task.add_done_callback(self._heard.discard)
 
     def _stop_here(self, turn_id: UUID, why: Stop) -> None:
         if (run := self._running.get(turn_id)) is None:

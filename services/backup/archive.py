@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from psycopg.abc import Buffer
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
 
 from services.errors import InvalidInput
+from services.json_levels import check_levels
 
 FORMAT = 1
 _MANIFEST = "manifest.json"
@@ -166,10 +167,12 @@ def _manifest_of(path: Path, file: zipfile.ZipFile) -> Manifest:
     try:
         if file.getinfo(_MANIFEST).file_size > _LARGEST_MANIFEST:
             raise _broken(path, "its manifest is too large")
-        manifest = Manifest.model_validate_json(file.read(_MANIFEST))
+        written = file.read(_MANIFEST)
+        check_levels(written)
+        manifest = Manifest.model_validate_json(written)
     except KeyError:
         raise _broken(path, "it has no manifest") from None
-    except (ValidationError, OSError, *_DAMAGE):
+    except (ValueError, OSError, *_DAMAGE):
         raise _broken(path, "its manifest cannot be read") from None
     if manifest.format != FORMAT:
         raise InvalidInput(str(path), f"has the format {manifest.format}; this version reads {FORMAT}")

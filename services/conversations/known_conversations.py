@@ -9,7 +9,7 @@ from psycopg.rows import tuple_row
 
 from services.conversations.resent_history import StoredMessage
 from services.conversations.values import message_digest
-from services.encryption.marks import WordsDigest
+from services.encryption.marks import SoughtDigest
 from services.platform.postgres import Database
 
 _COLUMNS: LiteralString = """
@@ -164,7 +164,7 @@ class KnownConversations:
             "user": user,
             "expert": expert,
             "space": space,
-            "answers": [WordsDigest(each) for each in answers[-_MOST_ANSWERS:]],
+            "answers": [SoughtDigest(each) for each in answers[-_MOST_ANSWERS:]],
         }
         return await self._one(tenant_id, _WITH_ANSWERS, values, messages)
 

@@ -94,7 +94,9 @@ WITH expert AS (
             AND EXISTS (SELECT FROM space) AS of_space,
         (SELECT id FROM turns t WHERE t.conversation_id = conversation.id
             AND t.idempotency_key = %(idempotency_key)s) AS known_turn_id,
-        (SELECT (SELECT m.digest <> %(digest)s FROM messages m WHERE m.id = t.user_message_id) FROM turns t
+        (SELECT (
+            SELECT m.digest <> ALL(%(digests_sought)s::bytea[]) FROM messages m WHERE m.id = t.user_message_id
+        ) FROM turns t
             WHERE t.conversation_id = conversation.id
             AND t.idempotency_key = %(idempotency_key)s) AS known_differs,
         EXISTS (SELECT FROM turns t

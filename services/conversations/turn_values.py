@@ -11,6 +11,7 @@ from uuid_utils.compat import uuid7
 from services.conversations.turn import MOST_WAITING, TURN_IMPORTANCE, TurnOutcome, TurnRequest
 from services.conversations.values import image_part, message_digest, message_tokens, title_of
 from services.encryption.marks import (
+    SoughtDigest,
     Words,
     WordsByKey,
     WordsDigest,
@@ -73,7 +74,8 @@ def opening_values(request: TurnRequest, turn_id: UUID, message_id: UUID, secret
         "memory_text": None if kept == content else Words(kept),
         "parts": WordsJson([image_part(image) for image in images]),
         "token_count": message_tokens(content) + IMAGE_TOKENS * len(images),
-        "digest": WordsDigest(message_digest("user", content, images)),
+        "digest": WordsDigest(digest := message_digest("user", content, images)),
+        "digests_sought": [SoughtDigest(digest)],
         "message_external_id": request.external_id,
         "idempotency_key": request.idempotency_key,
         "on_conflict": request.on_conflict,

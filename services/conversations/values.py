@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, StringConstraints
 
 from services.llm.token_estimates import MESSAGE_OVERHEAD, count_tokens
+from services.text.elements import without_elements
 from services.time_reference.local_days import time_zone
 from services.validation import RULE, is_id, no_nul
 
@@ -34,8 +35,7 @@ _REMOTE_URL = re.compile(r"https?://[^\s]{1,2000}", re.ASCII)
 Role = Literal["user", "assistant"]
 
 _BYTES = 16
-_FOLDED = re.compile(r"<details\b[^>]*>.*?</details>", re.DOTALL | re.IGNORECASE)
-_THOUGHT = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
+_CHANGED = ("details", "think", "thinking")
 """Clients change details of messages: surrounding spaces, Unicode composition, folded blocks with an answer's
 reasoning. The message remains the same."""
 
@@ -149,7 +149,7 @@ def message_digest(role: Role, content: str, images: Iterable[str] = ()) -> byte
     """Return the digest of a message: 16 bytes over its role, its normalised text, and its images."""
     text = content
     if role == "assistant" and "<" in text:
-        text = _THOUGHT.sub("", _FOLDED.sub("", text))
+        text = without_elements(text, *_CHANGED)
     if not text.isascii() and not unicodedata.is_normalized("NFC", text):
         text = unicodedata.normalize("NFC", text)
     digest = hashlib.blake2b(f"{role}\0{text.strip()}".encode("utf-8", "surrogatepass"), digest_size=_BYTES)

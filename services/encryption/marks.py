@@ -38,6 +38,15 @@ class WordsDigest(bytes):
     __slots__ = ()
 
 
+class SoughtDigest(bytes):
+    """A digest of words that a statement compares with stored ones, in a list.
+
+    Until a user's key is renewed in all rows, there are blocks of several keys: the list then holds one of each.
+    """
+
+    __slots__ = ()
+
+
 class WordsJson(Jsonb):
     """JSON, sealed as a whole, so that not even its keys can be read; statements cannot look into it."""
 
@@ -58,7 +67,7 @@ class WordsInJson(Jsonb):
 
 
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-MARKS = (Words, Fingerprint, WordsDigest, WordsJson, WordsByKey, WordsInJson)
+MARKS = (Words, Fingerprint, WordsDigest, SoughtDigest, WordsJson, WordsByKey, WordsInJson)
 
 
 def words(text: str | None) -> Words | None:

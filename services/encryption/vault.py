@@ -108,6 +108,10 @@ class Vault:
                 name: [_sealed(each, key) for each in value] if isinstance(value, list) else _sealed(value, key)
                 for name, value in marked.items()
             }
+            if former := await self._former_keys(own, marked):
+                for name, value in marked.items():
+                    if _is_sought(value):
+                        sealed[name] += [each.seal_digest(bytes(one)) for each in former for one in value]
         else:
             keys = await self._key_of_each(values, look_up)
             sealed = {
@@ -186,6 +190,12 @@ class Vault:
         while len(self._owners) > _MOST_KNOWN:
             self._owners.popitem(last=False)
 
+    async def _former_keys(self, owner: _Owner, marked: Mapping[str, Any]) -> list[data_key.DataKey]:
+        """Return the keys that are being renewed, where something is looked for that they may have sealed."""
+        if owner is _NOBODY or not any(map(_is_sought, marked.values())):
+            return []
+        return await asyncio.to_thread(self.keys.renewed, owner.tenant_id, owner.user, before_s=0)
+
     async def _key(self, owner: _Owner) -> data_key.DataKey:
         if owner is _NOBODY:
             return data_key.DataKey(
@@ -195,6 +205,10 @@ class Vault:
         if key is None:
             key = await asyncio.to_thread(self.keys.make_for, owner.tenant_id, owner.user)
         return key
+
+
+def _is_sought(value: object) -> bool:
+    return isinstance(value, list) and any(type(each) is marks.SoughtDigest for each in value)
 
 
 def _holds_token(value: object) -> bool:
@@ -215,6 +229,7 @@ _WAYS: dict[type, Callable[[Any, data_key.DataKey], Any]] = {
     marks.WordsInJson: lambda value, key: Jsonb(key.seal_leaves(value.obj, value.clear)),
     marks.WordsByKey: lambda value, key: Jsonb({name: key.seal_json(each) for name, each in value.obj.items()}),
     marks.WordsDigest: lambda digest, key: key.seal_digest(bytes(digest)),
+    marks.SoughtDigest: lambda digest, key: key.seal_digest(bytes(digest)),
     marks.Fingerprint: lambda name, key: f"{name.partition(':')[0]}:{key.fingerprint(name)}",
 }
 """How each mark is sealed."""

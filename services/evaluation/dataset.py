@@ -1,6 +1,5 @@
 """A question set: conversations to remember, questions about them, and the messages that answer each."""
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from services.errors import InvalidInput
+from services.json_levels import shallow_json
 from services.search.queries import Utterance
 
 CONVERSATIONS, QUESTIONS = "conversations.jsonl", "questions.jsonl"
@@ -170,7 +170,7 @@ def _read(path: Path, model: type[BaseModel]) -> Iterator[tuple[int, Any]]:
         if not line.strip():
             continue
         try:
-            yield number, model.model_validate(json.loads(line))
+            yield number, model.model_validate(shallow_json(line))
         except ValidationError as error:
             problem = error.errors()[0]
             where = ".".join(map(str, problem["loc"]))

@@ -4,7 +4,6 @@ Only what the operator configured is ever read; a token's hints about its key (`
 """
 
 import asyncio
-import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ import structlog
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
 from services.errors import ConfigurationError, Unavailable
+from services.json_levels import shallow_json
 
 log = structlog.get_logger(__name__)
 
@@ -133,7 +133,7 @@ def keys_of(document: bytes) -> dict[str, SigningKey]:
     Raises:
         ValueError: it is not a JWKS.
     """
-    listed = json.loads(document)
+    listed = shallow_json(document)
     if not isinstance(listed, dict) or not isinstance(listed.get("keys"), list):
         raise ValueError("not a JWKS: there is no list named keys")
     found: dict[str, SigningKey] = {}

@@ -2,13 +2,13 @@
 
 import asyncio
 import contextlib
-import json
 import math
 import os
 import sys
 from dataclasses import dataclass
 from typing import Self
 
+from services.json_levels import shallow_json
 from services.knowledge.document import MOST_CHARACTERS, BadDocument, Converted, Part
 from services.knowledge.encodings import Kind, decoded
 from services.knowledge.screening import too_long
@@ -88,7 +88,7 @@ class Converter:
             await process.wait()
         if process.returncode != 0:
             raise BadDocument("cannot be read: what reads it broke down, or needed too much")
-        answer = json.loads(written)
+        answer = shallow_json(written)
         if "reason" in answer:
             raise BadDocument(answer["reason"])
         parts = tuple(Part(part["text"], part["page"]) for part in answer["parts"])

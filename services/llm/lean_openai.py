@@ -26,6 +26,7 @@ from langchain_openai import ChatOpenAI
 from langchain_openai.chat_models.base import _handle_openai_api_error, _handle_openai_bad_request
 from pydantic import Field, PrivateAttr
 
+from services.json_levels import check_levels
 from services.llm.request_form import OnText
 from services.llm.sending import EventData, Sender
 from services.llm.streams.answer import BEFORE_TEXT, CALL_FIELDS, REASONING, AnswerStream
@@ -277,6 +278,7 @@ def _pieces_of(event: bytes, stream: AnswerStream, *, last: bool) -> Sequence[st
         if not content:
             return []
     try:
+        check_levels(content)
         parsed = orjson.loads(content)
     except orjson.JSONDecodeError:
         if last:

@@ -1,7 +1,6 @@
 """Models as an admin wants to know them: where they are asked, which there are, and what they accept."""
 
 import asyncio
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from langchain_core.tools import tool
 from pydantic import SecretStr
 
 from services.errors import EmbeddingFailed, ModelFailed, Unavailable
+from services.json_levels import shallow_json
 from services.llm.chat_models import ChatModels
 from services.llm.embeddings import Embedder
 from services.llm.request_form import ContextMessage, MessageForm
@@ -169,7 +169,7 @@ def report_ready() -> str:
 
 def _fits(text: str) -> bool:
     try:
-        answer: Any = json.loads(text)
+        answer: Any = shallow_json(text)
     except ValueError:
         return False
     return isinstance(answer, dict) and isinstance(answer.get("ready"), bool)
@@ -235,7 +235,7 @@ async def models_of(http: OutgoingHttp, base_url: str, api_key: str | None) -> O
     except OutgoingFailed as failed:
         return Offered([], _problem(failed))
     try:
-        data = json.loads(body)["data"]
+        data = shallow_json(body)["data"]
         names = sorted({str(each["id"]) for each in data if isinstance(each["id"], str) and each["id"]})
     except (ValueError, KeyError, TypeError):
         return Offered([], "It answers, but not with a list of models; type the model's name.")

@@ -24,18 +24,19 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 
 from services.llm.request_form import OnText
 from services.llm.token_estimates import count_tokens
+from services.text.elements import elements, without_elements
 from services.text.language import Language, language_of, sentences
 from services.text.questions import asks, asks_to_be_told, is_about_oneself, is_small_talk, states_something
 from services.text.tokenizer import simplified, terms
 
 _PIECE = re.compile(r"(?<!\s)\s*(?:[^\s\u3400-\u9fff]+|[\u3400-\u9fff]{1,4})")
 
-_CONTEXT = re.compile(r"<context>\n?(.*?)</context>\s*", re.DOTALL)
+_CONTEXT = "context"
 """The service's addition to the user's message, if all messages must be the user's or the model's."""
-_DATA = re.compile(r"<(memory|documents)>\n?(.*?)</\1>", re.DOTALL)
+_DATA = ("memory", "documents")
 _ID = re.compile(r" ?[（(][0-9a-f]{8}-[0-9a-f-]{27}[)）]")
 """Of a memory that may have been meant: a model can name it, a reader cannot."""
-_CHANGES = re.compile(r"<memory_changes>\n?(.*?)</memory_changes>", re.DOTALL)
+_CHANGES = "memory_changes"
 _DATE = r"\[\d{4}-\d\d-\d\d(?: \d\d:\d\d)?\]"
 _RECALLED = re.compile(rf"^- {_DATE} (?:[^:：\n]{{1,40}}: )?")
 """Time and speaker precede what was said in another conversation."""
@@ -165,9 +166,9 @@ def read_prompt(messages: Sequence[BaseMessage]) -> OfflinePrompt:
     asked = messages[last].text if messages and isinstance(messages[last], HumanMessage) else ""
     spoken = max((i for i, m in enumerate(messages) if isinstance(m, HumanMessage | AIMessage)), default=-1)
     first = 1 if messages and isinstance(messages[0], SystemMessage) else 0
-    systems = [message.text for message in messages if isinstance(message, SystemMessage)]
-    systems += _CONTEXT.findall(asked)
-    memory = [block for text in systems for tag, block in _DATA.findall(text) if tag == "memory"]
+    systems: list[str] = [message.text for message in messages if isinstance(message, SystemMessage)]
+    systems += _inside(asked, _CONTEXT)
+    memory = [each.inside for text in systems for each in elements(text, *_DATA) if each.name == "memory"]
     # The first system message holds the expert's instructions, and in one form of the messages memory as well.
     notes = [_quotable(text, tagged_only=number < first) for number, text in enumerate(systems)]
     said = [message.text for message in messages[first:last] if isinstance(message, HumanMessage)]
@@ -175,7 +176,7 @@ def read_prompt(messages: Sequence[BaseMessage]) -> OfflinePrompt:
         _ABOUT_DAYS.sub("", _DAY.sub("", _OWN_THEN.sub("", _OWN_ANSWER.sub("", text)))) for text in [*notes, *said]
     ]
     return OfflinePrompt(
-        question=_CONTEXT.sub("", asked).strip(),
+        question=without_elements(asked, _CONTEXT).strip(),
         facts=[fact for block in memory for fact in _facts(block)],
         said=[
             *(
@@ -190,7 +191,7 @@ def read_prompt(messages: Sequence[BaseMessage]) -> OfflinePrompt:
         changes=[
             _ID.sub("", line)
             for text in systems
-            for block in _CHANGES.findall(text)
+            for block in _inside(text, _CHANGES)
             for line in block.splitlines()
             if line
         ],
@@ -199,12 +200,16 @@ def read_prompt(messages: Sequence[BaseMessage]) -> OfflinePrompt:
     )
 
 
+def _inside(text: str, *names: str) -> list[str]:
+    return [each.inside.removeprefix("\n") for each in elements(text, *names)]
+
+
 def _quotable(text: str, *, tagged_only: bool) -> str:
-    blocks = [block for _, block in _DATA.findall(text)]
+    blocks = _inside(text, *_DATA)
     if blocks or tagged_only:
         return "\n".join(blocks)
     # The note about memory changes is no answer to the question.
-    return "\n\n".join(part for part in text.split("\n\n") if not _CHANGES.search(part))
+    return "\n\n".join(part for part in text.split("\n\n") if not _inside(part, _CHANGES))
 
 
 def _facts(block: str) -> Iterator[str]:

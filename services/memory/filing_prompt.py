@@ -18,6 +18,7 @@ from services.memory.items import item_text
 from services.memory.model import Memory
 from services.memory.quotes import own_parts
 from services.text.language import Language, language_of, sentences
+from services.text.marks import one_line
 from services.text.storable import storable
 from services.time_reference.local_days import time_zone
 from state.memory import ForeignOrigin
@@ -187,6 +188,7 @@ def _short_id(given: str, letter: str) -> str:
 
 
 _LONGEST_SAID, _LONGEST_ANSWER, _LONGEST_EARLIER, _LONGEST_MEMORY = 2_000, 400, 240, 240
+_LONGEST_FIELD, _LONGEST_DONE = 64, 600
 """Characters that are shown."""
 
 _RULES: dict[Language, str] = {
@@ -321,7 +323,7 @@ def filing_prompt(batch: Batch) -> list[BaseMessage]:
     lines = [_memory(key, each, timezone) for key, each in batch.memories.items()]
     sections.append((names["memories"], "\n".join(lines) or names["none"]))
     if batch.done:
-        sections.append((names["done"], "\n".join(f"- {each}" for each in batch.done)))
+        sections.append((names["done"], "\n".join(f"- {_line(each, _LONGEST_DONE)}" for each in batch.done)))
     if batch.earlier:
         before = [f"{names[each.role]}: {_line(_shown(each), _LONGEST_EARLIER)}" for each in batch.earlier]
         sections.append((names["earlier"], "\n".join(before)))
@@ -354,9 +356,10 @@ def _when(at: datetime, timezone: str, language: Language, *, weekday: bool = Fa
 
 def _memory(key: str, memory: Memory, timezone: str) -> str:
     since = f"{memory.at.astimezone(time_zone(timezone)):%Y-%m-%d}" if memory.at else ""
-    about = ", ".join(each for each in (memory.field, since) if each)
-    return f"[{key}] ({about}) {_line(memory.text, _LONGEST_MEMORY)}" if about else f"[{key}] {memory.text}"
+    about = ", ".join(each for each in (_line(memory.field, _LONGEST_FIELD), since) if each)
+    return f"[{key}] {f'({about}) ' if about else ''}{_line(memory.text, _LONGEST_MEMORY)}"
 
 
 def _line(text: str, most: int) -> str:
-    return " ".join(text.split())[:most]
+    """Return a text on one line: what begins a line of its own could be taken for a section or a message."""
+    return one_line(text)[:most]

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from psycopg.rows import tuple_row
 
-from services.encryption.marks import WordsDigest
+from services.encryption.marks import SoughtDigest, WordsDigest
 from services.errors import NotFound
 from services.identity.tenants import user_id_of
 from services.memory.blocks import Block, Owner
@@ -31,7 +31,7 @@ ON CONFLICT DO NOTHING
 
 _UNPIN_VALUE: LiteralString = """
 DELETE FROM core_memory_pins
-WHERE block_id = %(block_id)s AND tenant_id = %(tenant_id)s AND digest = %(digest)s
+WHERE block_id = %(block_id)s AND tenant_id = %(tenant_id)s AND digest = ANY(%(sought)s::bytea[])
 """
 
 
@@ -84,8 +84,13 @@ class Pins:
         block = next((each for each in await self._core.read(owner) if each.section == section), None)
         if block is None or (field, text) not in values_of(block.content):
             raise NotFound(f"The section {section} has no value {text!r} in the field {field!r}.")
-        digest = WordsDigest(digest_of_value(block.id, field, text))
-        values = {**vars(owner), "block_id": block.id, "digest": digest}
+        digest = digest_of_value(block.id, field, text)
+        values = {
+            **vars(owner),
+            "block_id": block.id,
+            "digest": WordsDigest(digest),
+            "sought": [SoughtDigest(digest)],
+        }
 
         async def noted(connection: Connection) -> None:
             await connection.execute(_PIN_VALUE if pinned else _UNPIN_VALUE, values)

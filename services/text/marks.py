@@ -29,6 +29,11 @@ _TOKENS_OF_DATA = r"</?(?:s|think|thinking|tool_call|tool_calls|tool_response|fu
 """Tokens that a user may well write, about HTML or about models; data may not."""
 
 
+def one_line(text: str) -> str:
+    """Return a label, such as a name, on one line: its line breaks would forge lines of a prompt."""
+    return " ".join(text.split())
+
+
 def without_tokens(text: str, tags: Collection[str] = ()) -> str:
     """Return what a user says with tokens of chat templates broken, and these tags of the prompt."""
     return _broken(text, _pattern(tuple(tags), False))
@@ -41,7 +46,7 @@ def without_marks(text: str, tags: Collection[str]) -> str:
 
 @lru_cache(maxsize=8)
 def _pattern(tags: tuple[str, ...], of_data: bool) -> re.Pattern[str]:
-    named = [rf"<(?=\s*/?\s*(?:{'|'.join(tags)})\b)"] if tags else []
+    named = [rf"<(?=\s*(?:/\s*)?(?:{'|'.join(tags)})\b)"] if tags else []
     return re.compile("|".join([_TOKENS, *([_TOKENS_OF_DATA] if of_data else []), *named]), re.IGNORECASE)
 
 

@@ -54,7 +54,7 @@ _LONGEST_TOPIC = 5
 
 _ASKS_AFTER = re.compile(
     r"(?:(?:wait|ok|okay|so|and|but|hey|hi|hello|lol|oh|um|well|please|btw|by the way|also|again|on|in|at|for|to|"
-    r"from|with|by|of|about)\b[\s,.!]*)*"
+    r"from|with|by|of|about)\b[\s,.!]*){0,12}"
     r"(?:wh?at|which|whe(?:n|re)|who[ms]?e?|why|how)(?:'?s|'?re|'?ll|'?d|'?m)?\b"
 )
 """A question word after the opening of a message, also shortened or in colloquial spelling."""

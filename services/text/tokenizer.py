@@ -20,7 +20,7 @@ from services.text.dictionary import TOTAL, dictionary
 
 _HAN = "\u3400-\u9fff\uf900-\ufaff"
 _RUN = re.compile(
-    r"[a-z0-9][a-z0-9._%+-]*@[a-z0-9-]+(?:\.[a-z0-9-]+)+"
+    r"[a-z0-9][a-z0-9._%+-]{0,63}@[a-z0-9-]+(?:\.[a-z0-9-]+)+"
     r"|[0-9]+(?:[.:/-][0-9]+)+"
     rf"|[^\W_{_HAN}]+(?:'[^\W\d_{_HAN}]+)?"
     rf"|[{_HAN}]+"

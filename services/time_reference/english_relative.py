@@ -269,7 +269,7 @@ def _weekdays_ago(said: Said) -> Phrase:
 
 
 # A few days ago
-reads("number other", rf"(?:(?:a|just) )*(?:few|several|some) (?P<unit>{UNIT}) (?:ago|back|earlier)\b")(
+reads("number other", rf"(?:(?:a|just) ){{0,3}}(?:few|several|some) (?P<unit>{UNIT}) (?:ago|back|earlier)\b")(
     lambda said: about(said.today, said.unit, -1)
 )
 # Yesterday; in two days; within the next two weeks

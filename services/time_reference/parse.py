@@ -14,7 +14,7 @@ _CHINESE = re.compile(r"[\u3400-\u9fff]")
 
 _MARK = re.compile(r"[(（]([^()（）]{1,60})[)）]\W{0,8}$")
 _UNTIL = re.compile(r"(?:until|till) |[到至].*止$", re.IGNORECASE)
-_SINCE = re.compile(r"(?:since|from) (?!.* to )|(?:起|以来)$", re.IGNORECASE)
+_SINCE = re.compile(r"(?:since|from) (?!.{0,60} to )|(?:起|以来)$", re.IGNORECASE)
 _BETWEEN = re.compile(r"(?<=.)(?: to |[到至–-])(?=.)", re.IGNORECASE)
 _FORMERLY = re.compile(r"formerly|previously|以前|曾经?|过去", re.IGNORECASE)
 

@@ -10,6 +10,8 @@ from services.time_reference.local_days import time_zone
 from services.time_reference.parse import parse
 
 Arguments = dict[str, Any]
+_LONGEST_RANGE = 200
+"""Characters of a time that a model names."""
 
 
 def _query(given: Arguments, _: str) -> Arguments:
@@ -17,7 +19,7 @@ def _query(given: Arguments, _: str) -> Arguments:
 
 
 def _time(given: Arguments, timezone: str) -> Arguments:
-    named = str(given.get("time_range", ""))
+    named = str(given.get("time_range", ""))[:_LONGEST_RANGE]
     ranges = parse(named, datetime.now(time_zone(timezone) if timezone else UTC))
     if not ranges:
         return {"query": f"{named} {given.get('query', '')}".strip()}

@@ -78,7 +78,7 @@ class ToolExecutor:
         """Run one call and report its end."""
         begun = time.perf_counter()
         about = {names.OPERATION: "execute_tool", names.TOOL: call["name"], names.TOOL_CALL: call["id"]}
-        registered = self._registry.get(call["name"])
+        registered = (await self._registry.of_user(turn.tenant_id, turn.user_id)).get(call["name"])
         more: dict[str, Any] = {}
         with span(f"execute_tool {call['name']}", about) as current:
             if registered is None or not (registered.experts is None or turn.expert in registered.experts):

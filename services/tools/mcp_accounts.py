@@ -43,9 +43,9 @@ _OF_USER: LiteralString = """
 SELECT t.server FROM tool_accounts t JOIN users u ON u.id = t.user_id AND u.tenant_id = t.tenant_id
 WHERE t.tenant_id = %(tenant_id)s AND u.external_id = %(user)s
 """
-_LATEST: LiteralString = """
-SELECT tools, updated_at FROM tool_accounts WHERE tenant_id = %(tenant_id)s AND server = %(server)s
-ORDER BY updated_at DESC LIMIT 1
+_TOOLS_OF: LiteralString = """
+SELECT tools FROM tool_accounts
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND server = %(server)s
 """
 _TELL: LiteralString = "SELECT pg_notify('anamnesis_turns', 'account:' || %(coded)s)"
 
@@ -94,18 +94,20 @@ class Accounts:
         """Remove an account."""
         await self.database.fetch(tenant_id, _REMOVE, _named(tenant_id, user_id, server), tuple_row)
 
-    async def tell_processes(self, parameters: str) -> None:
-        """Tell the other processes what a browser brought back."""
-        coded = urlsafe_b64encode(parameters.encode()).decode()
+    async def tell_processes(self, what: str) -> None:
+        """Tell the other processes what a browser, or a user, brought back."""
+        coded = urlsafe_b64encode(what.encode()).decode()
         await self.database.fetch(DEFAULT_TENANT, _TELL, {"coded": coded}, tuple_row)
 
-    async def tools(self, server: str) -> list[types.Tool]:
-        """Return the tools that were listed when an account was last connected or renewed, of any tenant."""
-        found: list[Any] = []
-        for tenant_id in await self.database.tenants():
-            values = {"tenant_id": tenant_id, "server": server}
-            found += await self.database.fetch(tenant_id, _LATEST, values, tuple_row)
-        return _TOOLS.validate_json(max(found, key=lambda row: row[1])[0]) if found else []
+    async def tools(self, tenant_id: UUID, user_id: UUID, server: str) -> str | None:
+        """Return the tools that a user's own account listed when it was connected, as JSON; None = it has none."""
+        rows = await self.database.fetch(tenant_id, _TOOLS_OF, _named(tenant_id, user_id, server), tuple_row)
+        return str(rows[0][0]) if rows else None
+
+
+def tools_in(listed: str) -> list[types.Tool]:
+    """Return tools that were kept as JSON."""
+    return _TOOLS.validate_json(listed)
 
 
 class Storage:

@@ -23,6 +23,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
 from services.tools.mcp_accounts import Storage
+from services.tools.mcp_addresses import client_for
 from services.tools.mcp_config import McpServerConfig
 from services.tools.tool import RegisteredTool
 
@@ -104,10 +105,11 @@ class McpServer:
             env = {name: value.get_secret_value() for name, value in config.env.items()}
             return StdioServerParameters(command=config.command, args=config.args, env=env, cwd=config.cwd)
         assert config.url is not None  # noqa: S101 — one of both is there
+        if config.oauth is not None:
+            http = await stack.enter_async_context(client_for(config, _signing_in(config)))
+            return streamable_http_client(config.url, http_client=http)
         headers = {name: value.get_secret_value() for name, value in config.headers.items()}
-        http = await stack.enter_async_context(
-            httpx2.AsyncClient(headers=headers, timeout=config.timeout_s, auth=_signing_in(config))
-        )
+        http = await stack.enter_async_context(httpx2.AsyncClient(headers=headers, timeout=config.timeout_s))
         return streamable_http_client(config.url, http_client=http)
 
     async def _watch(self, client: Client) -> None:

@@ -6,13 +6,21 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from services.errors import NotFound
+import structlog
+
+from services.errors import InvalidInput, NotFound, Unavailable
 from services.identity.tenants import user_id_of
 
 if TYPE_CHECKING:
     from services.tools.mcp_accounts import Accounts
     from services.tools.mcp_connection import McpServer
+    from services.tools.mcp_linking import Link, Outcome
     from services.tools.mcp_user_server import UserMcpServer
+
+_ELSEWHERE_S, _LOOK_AGAIN_S = 10.0, 0.25
+"""Seconds for another process to connect an account, and between looks at whether it has."""
+
+log = structlog.get_logger(__name__)
 
 
 class McpServers:
@@ -48,7 +56,7 @@ class McpServers:
         there = await self._accounts.of_user(tenant_id, user) if self._accounts else set()
         return {name: name in there for name in self._of_users}
 
-    async def address(self, tenant_id: UUID, user: str, name: str) -> str:
+    async def link(self, tenant_id: UUID, user: str, name: str) -> "Link":
         """Return where a user agrees that their account is connected.
 
         Raises:
@@ -56,7 +64,7 @@ class McpServers:
             Unavailable: it does not answer.
         """
         server, user_id = await self._named(tenant_id, user, name)
-        return await server.address(tenant_id, user_id)
+        return await server.link(tenant_id, user_id, user)
 
     async def disconnect(self, tenant_id: UUID, user: str, name: str) -> None:
         """Forget a user's account.
@@ -67,25 +75,59 @@ class McpServers:
         server, user_id = await self._named(tenant_id, user, name)
         await server.disconnect(tenant_id, user_id)
 
-    async def finish(self, parameters: str) -> bool:
-        """Take the query with which a browser came back, and wait until the account is there.
-
-        False = nobody waits for it here: then the other processes are told.
+    async def take(self, query: str, proofs: Sequence[str]) -> "tuple[Outcome, str]":
+        """Take what a browser brought back; return what became of it, and the code to show where it has to wait.
 
         Raises:
             Unavailable: the account could not be connected; says why.
         """
+        from services.tools.mcp_linking import Outcome, Returned, Told, new_code  # noqa: PLC0415
+
+        returned = Returned(query=query, proofs=list(proofs), code=new_code())
         for server in self._of_users.values():
-            if await server.finish(parameters):
-                return True
+            if outcome := await server.take(returned):
+                return outcome, returned.code
         if self._accounts is not None:
-            await self._accounts.tell_processes(parameters)
+            await self._accounts.tell_processes(Told(returned=returned).model_dump_json(exclude_none=True))
+        return Outcome("elsewhere"), returned.code
+
+    async def enter(self, tenant_id: UUID, user: str, name: str, code: str) -> bool:
+        """Take the code that a user brings back; return whether their account is connected.
+
+        Raises:
+            NotFound: there is no such server, or no such user.
+            InvalidInput: it is not the code that their browser was shown.
+            Unavailable: the account could not be connected; says why.
+        """
+        from services.tools.mcp_linking import Entered, Told  # noqa: PLC0415
+
+        server, user_id = await self._named(tenant_id, user, name)
+        if await server.enter(tenant_id, user_id, code):
+            return True
+        assert self._accounts is not None  # noqa: S101 — there is a server that has some
+        entered = Entered(tenant_id=str(tenant_id), user_id=str(user_id), server=name, code=code)
+        await self._accounts.tell_processes(Told(entered=entered).model_dump_json(exclude_none=True))
+        end = asyncio.get_running_loop().time() + _ELSEWHERE_S
+        while asyncio.get_running_loop().time() < end:
+            if (await self.connected(tenant_id, user))[name]:
+                return True
+            await asyncio.sleep(_LOOK_AGAIN_S)
         return False
 
-    def hear(self, parameters: str) -> None:
-        """Take what a browser brought back to another process."""
-        for server in self._of_users.values():
-            server.take(parameters)
+    async def hear(self, told: str) -> None:
+        """Take what was brought back to another process; one that waits for nothing of it does nothing."""
+        from services.tools.mcp_linking import Told  # noqa: PLC0415
+
+        what = Told.model_validate_json(told)
+        try:
+            for server in self._of_users.values():
+                if what.returned:
+                    await server.take(what.returned)
+                elif what.entered and what.entered.server == server.name:
+                    entered = what.entered
+                    await server.enter(UUID(entered.tenant_id), UUID(entered.user_id), entered.code)
+        except (InvalidInput, Unavailable) as error:
+            log.info("an account was not connected for another process", reason=str(error))
 
     def check(self, name: str) -> "UserMcpServer":
         """Return a server at which users have accounts.

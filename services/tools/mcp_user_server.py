@@ -1,13 +1,12 @@
 """A server of tools at which each user has an account of their own, connected in their browser.
 
-Its tools are known once anybody has connected an account; a call connects with the account of the turn's user.
+A user is offered the tools that their own account listed, and a call connects with that account.
 """
 
 import asyncio
-import contextlib
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 from uuid import UUID
@@ -24,12 +23,12 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthClientMetadata
 from pydantic import AnyUrl
 
-from services.errors import NotFound, Unavailable
-from services.tools.mcp_accounts import Accounts, SignedIn, Storage
+from services.errors import InvalidInput, NotFound, Unavailable
+from services.tools.mcp_accounts import Accounts, SignedIn, Storage, tools_in
+from services.tools.mcp_addresses import GuardedTransport, client_for
 from services.tools.mcp_config import McpServerConfig
 from services.tools.mcp_connection import (
     CONNECT_S,
-    LOOK_EVERY_S,
     PRIORITY,
     OnTools,
     failed_call,
@@ -39,27 +38,22 @@ from services.tools.mcp_connection import (
     said,
     tool_name,
 )
+from services.tools.mcp_linking import Attempt, Link, Outcome, Returned
 from services.tools.tool import NotConnected, RegisteredTool
 from state.turn import OpenTurn
 
 _PATIENCE_S = 600.0
 """Seconds for the user to agree in the browser."""
+_MOST_KNOWN = 256
+_CODE = "What the user's browser showed after they agreed, as the user says it; leave it out otherwise."
+_Whose = tuple[UUID, UUID]
+"""Tenant and user."""
 
 log = structlog.get_logger(__name__)
 
 
 class _MustAsk(Exception):
     """The authorization server wants the user."""
-
-
-@dataclass(frozen=True)
-class _Attempt:
-    """A user who was sent to the authorization server."""
-
-    address: asyncio.Future[str]
-    answer: asyncio.Future[AuthorizationCodeResult]
-    done: asyncio.Future[None]
-    state: list[str] = field(default_factory=list)
 
 
 class UserMcpServer:
@@ -77,34 +71,47 @@ class UserMcpServer:
         self._on_tools = on_tools
         self._accounts = accounts
         self._callback = config.oauth.callback_url or callback_url
-        self._look = asyncio.Event()
-        self._attempts: dict[tuple[UUID, UUID], _Attempt] = {}
+        self._attempts: dict[_Whose, Attempt] = {}
+        self._known: OrderedDict[_Whose, tuple[str, list[RegisteredTool]]] = OrderedDict()
+        """The lists of the accounts that were used last, with the tools made of them."""
         self._tasks: set[asyncio.Task[None]] = set()
         # Calls of one user follow one another: of two that renew a token at once, one would lose it.
         self._locks: WeakValueDictionary[tuple[UUID, UUID], asyncio.Lock] = WeakValueDictionary()
 
     async def run(self) -> None:
-        """Offer what accounts have listed, until it is cancelled."""
+        """Offer to connect accounts, until it is cancelled."""
+        self._on_tools(self.name, [self._connecting()])
+        self.listed.set()
         try:
-            while True:
-                self._look.clear()
-                try:
-                    tools = offered(self._config, await self._accounts.tools(self.name))
-                    self._on_tools(self.name, [self._connecting(), *map(self._registered, tools)])
-                    self.reason = None
-                except Unavailable as error:
-                    self.reason = reason_of(error)
-                self.listed.set()
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(LOOK_EVERY_S):
-                        await self._look.wait()
+            await asyncio.Event().wait()
         finally:
             for task in self._tasks:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def address(self, tenant_id: UUID, user_id: UUID) -> str:
-        """Return where the user agrees; the answer comes to `finish`.
+    async def tools_of(self, tenant_id: UUID, user_id: UUID) -> list[RegisteredTool]:
+        """Return the tools that a user's own account lists; none without an account."""
+        whose = (tenant_id, user_id)
+        try:
+            listed = await self._accounts.tools(*whose, self.name)
+            self.reason = None
+        except Unavailable as error:
+            self.reason = reason_of(error)
+            return []
+        if listed is None:
+            self._known.pop(whose, None)
+            return []
+        kept = self._known.get(whose)
+        if kept is None or kept[0] != listed:
+            kept = listed, [self._registered(each) for each in offered(self._config, tools_in(listed))]
+        self._known[whose] = kept
+        self._known.move_to_end(whose)
+        while len(self._known) > _MOST_KNOWN:
+            self._known.popitem(last=False)
+        return kept[1]
+
+    async def link(self, tenant_id: UUID, user_id: UUID, user: str) -> Link:
+        """Return where the user agrees; the answer comes to `take`.
 
         Raises:
             Unavailable: the server or its authorization server does not answer as it should.
@@ -112,8 +119,8 @@ class UserMcpServer:
         whose = (tenant_id, user_id)
         if (attempt := self._attempts.get(whose)) is None:
             loop = asyncio.get_running_loop()
-            attempt = self._attempts[whose] = _Attempt(
-                loop.create_future(), loop.create_future(), loop.create_future()
+            attempt = self._attempts[whose] = Attempt(
+                user, loop.create_future(), loop.create_future(), loop.create_future()
             )
             task = loop.create_task(self._connect(whose, attempt))
             self._tasks.add(task)
@@ -121,44 +128,53 @@ class UserMcpServer:
         either: list[asyncio.Future[Any]] = [attempt.address, attempt.done]
         done, _ = await asyncio.wait(either, timeout=CONNECT_S, return_when=asyncio.FIRST_COMPLETED)
         if attempt.address in done:
-            return attempt.address.result()
+            return Link(attempt.address.result(), attempt.secret)
         reason = attempt.done.exception() if attempt.done in done else None
         raise Unavailable(f"{self.name} cannot be connected: {reason_of(reason) if reason else 'no answer'}")
 
-    def take(self, parameters: str) -> "_Attempt | None":
-        """Take what the browser brought back, if its user was sent from here; connect in the background."""
-        given = _values(parameters)
-        attempt = next((each for each in self._attempts.values() if given.get("state") in each.state), None)
-        if attempt is not None and not attempt.answer.done():
-            if given.get("code"):
-                attempt.answer.set_result(AuthorizationCodeResult.model_validate(given))
-            else:
-                why = f"it was refused: {given.get('error_description') or given.get('error', 'no reason')}"[:300]
-                attempt.answer.set_exception(Unavailable(why))
-        return attempt
-
-    async def finish(self, parameters: str) -> bool:
-        """Do the same, and wait until the account is there; return whether the user was sent from here.
+    async def take(self, returned: Returned) -> Outcome | None:
+        """Take what a browser brought back, and wait for the account; None = its user was not sent from here.
 
         Raises:
             Unavailable: it could not be connected; says why.
         """
-        if (attempt := self.take(parameters)) is None:
+        state = returned.values.get("state")
+        attempt = next((each for each in self._attempts.values() if state in each.states), None)
+        if attempt is None:
+            return None
+        if not attempt.take(returned):
+            return Outcome("waits", attempt.user, self.name)
+        await self._settled(attempt)
+        return Outcome("connected", attempt.user, self.name)
+
+    async def enter(self, tenant_id: UUID, user_id: UUID, code: str) -> bool:
+        """Take the code that a user brings back, and wait for the account; False = it was not asked for here.
+
+        Raises:
+            InvalidInput: it is not the one that their browser was shown.
+            Unavailable: the account could not be connected; says why.
+        """
+        if (attempt := self._attempts.get((tenant_id, user_id))) is None:
             return False
+        attempt.enter(code)
+        await self._settled(attempt)
+        return True
+
+    async def _settled(self, attempt: Attempt) -> None:
         try:
             async with asyncio.timeout(CONNECT_S):
                 await asyncio.shield(attempt.done)
         except Exception as error:
             raise Unavailable(f"{self.name} cannot be connected: {reason_of(error)}") from error
-        return True
 
     async def disconnect(self, tenant_id: UUID, user_id: UUID) -> None:
         """Forget a user's account; what was granted at the authorization server stays until it ends there."""
         await self._accounts.disconnect(tenant_id, user_id, self.name)
 
-    async def _connect(self, whose: tuple[UUID, UUID], attempt: _Attempt) -> None:
+    async def _connect(self, whose: _Whose, attempt: Attempt) -> None:
         async def send(address: str) -> None:
-            attempt.state.extend(parse_qs(urlsplit(address).query).get("state", ()))
+            await GuardedTransport(self._config).check(httpx2.URL(address))
+            attempt.states.extend(parse_qs(urlsplit(address).query).get("state", ()))
             attempt.address.set_result(address)
 
         async def answered() -> AuthorizationCodeResult:
@@ -174,7 +190,6 @@ class UserMcpServer:
                 raise NotFound("It grants access to anybody, without an account.")
             if not await self._accounts.connect(*whose, self.name, account, tools):
                 raise NotFound("The user has been removed.")
-            self._look.set()
             attempt.done.set_result(None)
         except Exception as error:
             log.warning("an account was not connected", server=self.name, reason=reason_of(error))
@@ -192,11 +207,9 @@ class UserMcpServer:
                     return await self._call_with(account, whose, tool, arguments)
             except _MustAsk:
                 log.info("an account has to be connected again", server=self.name)
-        raise await self._not_connected(*whose)
+        raise await self._not_connected(turn)
 
-    async def _call_with(
-        self, account: SignedIn, whose: tuple[UUID, UUID], tool: str, arguments: Mapping[str, Any]
-    ) -> str:
+    async def _call_with(self, account: SignedIn, whose: _Whose, tool: str, arguments: Mapping[str, Any]) -> str:
         must_ask = asyncio.Event()
 
         async def refuse(_: str) -> None:
@@ -223,17 +236,17 @@ class UserMcpServer:
                 await self._accounts.renew(*whose, self.name, renewed)
         return said(result)
 
-    async def _not_connected(self, tenant_id: UUID, user_id: UUID) -> ToolException:
+    async def _not_connected(self, turn: OpenTurn) -> ToolException:
         try:
-            return NotConnected(self.name, await self.address(tenant_id, user_id))
+            link = await self.link(turn.tenant_id, turn.user_id, turn.input["user_id"])
         except Unavailable as error:
             return ToolException(str(error))
+        return NotConnected(self.name, link.address, tool_name(self.name, "connect"))
 
     @asynccontextmanager
     async def _session(self, provider: OAuthClientProvider) -> AsyncIterator[Client]:
-        headers = {name: value.get_secret_value() for name, value in self._config.headers.items()}
         async with (
-            httpx2.AsyncClient(headers=headers, timeout=self._config.timeout_s, auth=provider) as http,
+            client_for(self._config, provider) as http,
             Client(streamable_http_client(self._url, http_client=http)) as client,
         ):
             yield client
@@ -256,17 +269,25 @@ class UserMcpServer:
         )
 
     def _connecting(self) -> RegisteredTool:
-        async def connect(runtime: ToolRuntime[OpenTurn, dict[str, Any]]) -> str:
-            whose = (runtime.context.tenant_id, runtime.context.user_id)
-            if await self._accounts.get(*whose, self.name):
+        async def connect(runtime: ToolRuntime[OpenTurn, dict[str, Any]], code: str = "") -> str:
+            turn = runtime.context
+            if code and not await self.enter(turn.tenant_id, turn.user_id, code):
+                raise ToolException("No account waits for this code here; connect it again.")
+            if await self._accounts.get(turn.tenant_id, turn.user_id, self.name):
                 return f"The user's account at {self.name} is connected."
-            raise await self._not_connected(*whose)
+            raise await self._not_connected(turn)
+
+        async def connecting(runtime: ToolRuntime[OpenTurn, dict[str, Any]], code: str = "") -> str:
+            try:
+                return await connect(runtime, code)
+            except (InvalidInput, Unavailable) as error:
+                raise ToolException(str(error)) from error
 
         tool = StructuredTool(
             name=tool_name(self.name, "connect"),
             description=f"Connect the user's own account at {self.name}, whose other tools need it.",
-            args_schema={"type": "object", "properties": {}},
-            coroutine=connect,
+            args_schema={"type": "object", "properties": {"code": {"type": "string", "description": _CODE}}},
+            coroutine=connecting,
         )
         return RegisteredTool(tool, timeout_s=CONNECT_S, priority=PRIORITY, experts=self._config.experts)
 
@@ -287,7 +308,3 @@ def _account(storage: Storage, provider: OAuthClientProvider) -> SignedIn | None
         authorization_server=provider.context.oauth_metadata,
         resource=provider.context.protected_resource_metadata,
     )
-
-
-def _values(parameters: str) -> dict[str, str]:
-    return {name: values[0] for name, values in parse_qs(parameters).items()}

@@ -4,9 +4,10 @@ import importlib
 import json
 import pkgutil
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import cached_property
 from importlib.metadata import entry_points
+from uuid import UUID
 
 import structlog
 from langchain_core.tools import BaseTool
@@ -22,6 +23,9 @@ from state.prompt import Feature
 ENTRY_POINTS = "anamnesis.tools"
 """Group of the entry points by which packages add tools."""
 
+ToolsOfUser = Callable[[UUID, UUID], Awaitable[Sequence[RegisteredTool]]]
+"""Gives the tools of a user's own account, by tenant and user."""
+
 log = structlog.get_logger(__name__)
 
 
@@ -34,6 +38,7 @@ class ToolRegistry:
         ordered = sorted(tools, key=lambda registered: (registered.priority, registered.name))
         self._tools = {registered.name: registered for registered in ordered}
         self._with: dict[frozenset[str], ToolRegistry] = {}
+        self._accounts: dict[str, ToolsOfUser] = {}
         self._sources: dict[str, list[str]] = {}
         self._quick = [(registered.name, registered.quick) for registered in ordered if registered.quick]
 
@@ -69,6 +74,21 @@ class ToolRegistry:
         self._tools = {registered.name: registered for registered in ordered}
         self._with = {}
         self.__dict__.pop("described", None)
+
+    def put_accounts(self, source: str, tools_of: ToolsOfUser) -> None:
+        """Take a source whose tools depend on the account that a user has there."""
+        self._accounts[source] = tools_of
+
+    async def of_user(self, tenant_id: UUID, user_id: UUID) -> "ToolRegistry":
+        """Return these tools with those of the user's own accounts, and of nobody else's."""
+        own: list[RegisteredTool] = []
+        for source, tools_of in self._accounts.items():
+            for each in await tools_of(tenant_id, user_id):
+                if each.name in self._tools or any(each.name == other.name for other in own):
+                    log.warning("a tool is left out: there is one of its name", tool=each.name, source=source)
+                else:
+                    own.append(each)
+        return ToolRegistry([*self._tools.values(), *own], self._more) if own else self
 
     def with_features(
         self, on: Collection[Feature], *, temporary: bool = False, expert: str = ""

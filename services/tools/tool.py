@@ -122,7 +122,7 @@ _BEFORE = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _AFTER = re.compile(
-    r"(?:[ ,]{0,8}(?:please|pls|thanks?(?: you)?(?: very much)?|for me|谢谢[你您啦]?|多谢|[呀啊哦噢嘛哈]))*$",
+    r"(?:[ ,]{0,8}(?:please|pls|thanks?(?: you)?(?: very much)?|for me|谢谢[你您啦]?|多谢|[呀啊哦噢嘛哈])){0,9}$",
     re.IGNORECASE,
 )
 
@@ -130,10 +130,11 @@ _AFTER = re.compile(
 class NotConnected(ToolException):
     """The user has no account at the server of a tool, or has to agree again: they can, at an address."""
 
-    def __init__(self, server: str, address: str) -> None:
+    def __init__(self, server: str, address: str, tool: str) -> None:
         super().__init__(
             f"The user's account at {server} is not connected. Ask them to open this address in their browser, to "
-            f"agree there, and then to ask again: {address}"
+            f"agree there, and then to ask again: {address} If their browser shows them a code, call {tool} "
+            "with it."
         )
         self.connect = {"server": server, "url": address}
 

@@ -51,6 +51,8 @@ def _servers(settings: Settings, database: Database, tools: ToolRegistry) -> Mcp
         for name, config in configs.items()
         if config.oauth and config.oauth.per_user
     }
+    for name, server in of_users.items():
+        tools.put_accounts(name, server.tools_of)
     others = [
         mcp_connection.McpServer(name, config, tools.put)
         for name, config in configs.items()

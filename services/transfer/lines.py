@@ -25,6 +25,7 @@ from pydantic_core import PydanticCustomError, from_json
 
 from services.conversations.values import MAX_IMAGES, Id, Image, Locale, Name, SpaceName, Text, TimeZone
 from services.errors import InvalidInput
+from services.json_levels import TooDeep
 from services.memory.items import values_of
 from services.store.matching import checked_paths
 from services.store.model import LONGEST_TTL, checked_key, content_of, joined
@@ -356,11 +357,13 @@ def parse(raw: bytes) -> Line:
     except UnicodeDecodeError as error:
         raise BadLine(f"is not UTF-8 (at byte {error.start + 1})") from None
     try:
-        value = from_json(text, allow_inf_nan=False)
         strict_json(text)
+        value = from_json(text, allow_inf_nan=False)
     except InvalidInput as error:
         raise BadLine(f"{error.field}: {error.message}") from None
-    except (ValueError, RecursionError):
+    except TooDeep as error:
+        raise BadLine(str(error)) from None
+    except ValueError:
         raise BadLine("is not JSON") from None
     if not isinstance(value, dict):
         raise BadLine("is not a JSON object")

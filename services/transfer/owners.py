@@ -16,7 +16,6 @@ from psycopg.rows import TupleRow
 from uuid_utils.compat import uuid7
 
 from services.conversations.values import message_digest
-from services.encryption.marks import WordsDigest
 from services.errors import DatabaseContended
 from services.memory.items import values_of
 from services.memory.removal.purge import word_digest
@@ -180,10 +179,11 @@ def _complete(known: dict[Name, Known], wanted: Iterable[Name]) -> dict[Name, Kn
     return known
 
 
-_FORGOTTEN: LiteralString = f"""
-SELECT g.place, f.deleted FROM {given(user_id="uuid", digest="bytea")}
-JOIN forgotten_words f ON f.user_id = g.user_id AND f.digest = g.digest AND f.tenant_id = %(tenant_id)s
-"""  # noqa: S608 — our own text only
+# Compared as they are read: where a user's key is being renewed, blocks of several keys stand for one digest.
+_FORGOTTEN: LiteralString = """
+SELECT user_id, digest, deleted FROM forgotten_words
+WHERE user_id = ANY(%(forgetful)s) AND tenant_id = %(tenant_id)s ORDER BY deleted
+"""
 
 Forgettable = MessageLine | EpisodeLine | CoreMemoryLine | SessionLine
 
@@ -201,9 +201,13 @@ class Forgotten(BatchStatements):
 
     async def look_up(self, lines: Sequence[tuple[UUID, Forgettable]]) -> None:
         """Look up these lines, each with its user."""
-        named = list(dict.fromkeys((user_id, each) for user_id, line in lines for each in _digests(line)))
-        rows = [{"user_id": user_id, "digest": WordsDigest(digest)} for user_id, digest in named]
-        self.digests = {named[place - 1]: deleted for place, deleted in await self._run(_FORGOTTEN, rows)}
+        named = {(user_id, each) for user_id, line in lines for each in _digests(line)}
+        users = list({user_id for user_id, _ in named})
+        found = await self._connection.execute(
+            _FORGOTTEN, {"forgetful": users, "tenant_id": self._tenant_id}, prepare=False
+        )
+        kept = {(row[0], bytes(row[1])): row[2] for row in await found.fetchall()}
+        self.digests = {each: kept[each] for each in named if each in kept}
 
     def deleted(self, user_id: UUID, digest: bytes) -> bool | None:
         """Whether words were deleted, or only taken out of memory; None where they were not forgotten."""

@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 from services.bootstrap import Services
+from services.identity.tenants import DEFAULT_TENANT
 from tests.support.model_server import ModelServer, Reply
 from tests.support.talking import say
 
@@ -104,3 +105,23 @@ async def test_partial_answer_of_a_turn_that_forgetting_stops_is_dropped(
 async def _stream(client: httpx.AsyncClient, message: str) -> str:
     body = {"user_id": "u-1", "session_id": "s-1", "message": message}
     return (await client.post("/api/v1/chat/stream", json=body)).text
+
+
+@pytest.mark.settings(encryption=True)
+@pytest.mark.parametrize("delete", [True, False])
+async def test_own_export_does_not_bring_a_written_memory_back_where_words_are_encrypted(
+    client: httpx.AsyncClient, services: Services, delete: bool
+) -> None:
+    await say(client, HIKE)
+    written = await client.post(f"{USER}/episodes", json={"content": LOCKER})
+    assert written.status_code == 201, written.text
+    lines = await _export(client)
+    assert "qzvault" in lines
+    await _forget(client, delete=delete)
+    vault = services.database.vault
+    assert vault is not None
+    vault.keys.renew(DEFAULT_TENANT, "u-1")  # as the job does that the forgetting has queued
+    report = await _import(client, lines)
+    assert report["imported"] == 0, report
+    assert "qzvault" not in await _recalled(client)
+    assert "qzvault" not in await _export(client)

@@ -54,3 +54,28 @@ async def test_guessing_other_users_counts_towards_the_limit(
         statuses.append(asked.status_code)
     assert statuses[:5] == [404] * 5
     assert (set(statuses[5:-1]) <= {404}, statuses[-1]) == (True, 429)
+
+
+async def test_a_key_that_only_writes_reads_through_no_preview(
+    client: httpx.AsyncClient, services: Services
+) -> None:
+    every = await _key(services, "chat", "memory:read", "memory:write")
+    body = {"user_id": "alice", "session_id": "s", "message": "Hello."}
+    (await client.post("/api/v1/chat", json=body, headers=every)).raise_for_status()
+    secret = {"content": {"facts": ["my secret is malcanary"]}}
+    await client.put("/api/v1/users/alice/core-memory/human", json=secret, headers=every)
+    writes = await _key(services, "memory:write")
+    previews = {
+        "memory/forget": {"what": "my secret", "dry_run": True},
+        "forget": {"topic": "my secret", "preview": True},
+        "erasures": {"topic": "my secret", "preview": True},
+    }
+    for path, asked in previews.items():
+        refused = await client.post(f"/api/v1/users/alice/{path}", json=asked, headers=writes)
+        assert refused.status_code == 403, path
+        assert "memory:read" in refused.json()["detail"]
+        assert "malcanary" not in refused.text
+        shown = await client.post(f"/api/v1/users/alice/{path}", json=asked, headers=every)
+        assert "malcanary" in shown.text
+    shown = await client.get("/api/v1/users/alice/upkeep-preview", headers=writes)
+    assert shown.status_code == 403

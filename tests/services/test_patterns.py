@@ -23,12 +23,16 @@ _CPU_S = 5.0
 _RUNS = (
     *(" ", "\t", "\n", "\r\n", "\u3000", "a", "A", "1", "一", "我", "é", "_", "\u200b"),
     *(".", ",", "，", "。", "-", "—", "…", "'", '"', "“", "「", "(", "[", "<", ">", "/", "\\", ":", "?", "!"),
+    *("www.a.", "http://", "12:30 ", "<a>", "</a>", "<!--", "```", "> a\n", "a: b\n", "|-|\n", "a,b\n", '{"a":'),
     *("#", "*", "=", "|", "~", "`", "@", "&", "$", " \n", "a ", "1,", "- ", "我 "),
 )
 """A class of characters each, repeated."""
 _LONG = 2_000
 _HARMLESS_S = 0.001
 """Processor time for that many characters, beyond which its growth is looked at."""
+
+
+_FEWEST_OF_A_MARK = 3
 
 
 class _TooSlow(Exception):
@@ -78,17 +82,55 @@ def _grows_too_fast(pattern: re.Pattern[str], run: str) -> bool:
     return least(4 * _LONG) > 8 * least(_LONG)
 
 
+def _own_marks(pattern: re.Pattern[str]) -> set[str]:
+    """What a pattern looks for letter by letter, if it may then look through any number of characters."""
+    found: set[str] = set()
+
+    def within(part: Any) -> None:
+        if isinstance(part, _parser.SubPattern):
+            run = ""
+            for each in [*part.data, (None, None)]:
+                if each[0] is _constants.LITERAL:
+                    run += chr(each[1])
+                    continue
+                if len(run) >= _FEWEST_OF_A_MARK:
+                    found.add(f"{run} ")
+                run = ""
+                within(each)
+        elif isinstance(part, (tuple, list)):
+            for each in part:
+                within(each)
+
+    parsed = _parser.parse(pattern.pattern, pattern.flags & ~re.DEBUG)
+    within(parsed)
+    return found if parsed.getwidth()[1] >= _constants.MAXREPEAT else set()
+
+
 def test_no_pattern_takes_the_square_of_the_length_of_a_run() -> None:
     slow = {
         f"{name}: {run!r}"
         for pattern, name in product_patterns().items()
-        for run in _RUNS
+        for run in (*_RUNS, *_own_marks(pattern))
         if _grows_too_fast(pattern, run)
     }
     assert slow == set()
 
 
-@pytest.mark.parametrize(("pattern", "run"), [(r"a+b", "a"), (r"[ \t]*$", " "), (r"x?[，。]*!", "，")])
+@pytest.mark.parametrize("pattern", [r"(?s)<source\b[^>]*\bid=[^>]*>.*</source>", r"(?s)<details>.*?</details>"])
+def test_a_pattern_that_looks_for_the_end_of_each_of_its_marks_is_seen(pattern: str) -> None:
+    compiled = re.compile(pattern)
+    assert any(_grows_too_fast(compiled, mark) for mark in _own_marks(compiled))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "run"),
+    [
+        (r"a+b", "a"),
+        (r"[ \t]*$", " "),
+        (r"x?[，。]*!", "，"),
+        (r"[a-z][a-z.-]*@", "www.a."),
+    ],
+)
 def test_a_pattern_that_takes_the_square_is_seen(pattern: str, run: str) -> None:
     assert _grows_too_fast(re.compile(pattern), run)
 

@@ -11,6 +11,7 @@ from services.llm.token_estimates import TokenEstimator
 from services.memory.recall.recall import RecallResult
 from services.summaries.past_days import DaysQuery, DaysResult, PastDays, ToldDay, not_known
 from services.text.language import Language, language_of, sentences
+from services.text.marks import one_line
 from services.text.tokenizer import terms
 from services.time_reference.local_days import bounds, hours_of, time_zone
 from state.prompt import AskedDays, DaySummary, SaidThenLine, TimeReference
@@ -170,7 +171,8 @@ class _Day:
         exchanges: list[list[str]] = []
         for each in day.said:
             text = excerpt(" ".join(each.content.split()), words, tokens, _TOKENS_OF_A_LINE)
-            line = f"{each.created_at.astimezone(zone):%H:%M} {each.speaker or speakers[each.role]}: {text}"
+            who = one_line(each.speaker or "") or speakers[each.role]
+            line = f"{each.created_at.astimezone(zone):%H:%M} {who}: {text}"
             if each.role == "user" or not exchanges:
                 exchanges.append([])
             exchanges[-1].append(line)
@@ -260,7 +262,7 @@ def _said(
         line = SaidThenLine(
             message_id=str(message_id),
             at=at.astimezone(time_zone(asked.timezone)).strftime("%Y-%m-%d %H:%M"),
-            speaker=speaker or speakers[role],
+            speaker=one_line(speaker or "") or speakers[role],
             text=excerpt(" ".join(text.split()), words, tokens, _TOKENS_OF_ONE),
         )
         size += tokens.count(line["text"])

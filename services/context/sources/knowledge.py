@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from services.context.source import DOCUMENTS, PromptDraft, Source, inert
 from services.text.language import Language
+from services.text.marks import one_line
 from state.prompt import Passage
 from state.prompt import Source as PassageSource
 from state.section import Item, Section
@@ -90,7 +91,7 @@ class PromptStrategy:
         base = passage["kb_prefix"] if names_base else ""
         page = _PAGE[language].format(page=passage["page"]) if passage["page"] else ""
         parts = (base, f"{passage['document']} #{passage['position']}", page, passage["heading"])
-        label = " · ".join(part for part in parts if part)
+        label = one_line(" · ".join(part for part in parts if part))
         return inert(f"[{f'{number}: ' if self.numbered else ''}{label}]\n{passage['text']}")
 
 

@@ -12,6 +12,7 @@ from services.platform.metrics import RECALLED
 from services.search.hits import Ranked, Ranking
 from services.search.selection import Recalled, select
 from services.text.language import Language, language_of, sentences
+from services.text.marks import one_line
 from services.text.tokenizer import shared_terms, terms
 from services.time_reference.local_days import bounds, hours_of, time_zone
 from state.prompt import RecalledEpisode
@@ -179,7 +180,7 @@ def _shown(
         stored = found.units[ranked.unit.id]
         if stored.question and str(stored.question_id) not in shown:
             lines.append(f"{SPEAKERS[language]['user']}: {_beginning(stored.question)}")
-        who = stored.speaker or SPEAKERS[language][stored.role]
+        who = one_line(stored.speaker or "") or SPEAKERS[language][stored.role]
         said = " ".join(ranked.unit.text.split())
         lines.append(f"{who}: {said}" if stored.message_id else said)
     zone = time_zone(timezone)

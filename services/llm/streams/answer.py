@@ -12,6 +12,7 @@ from langchain_core.messages import AIMessage, InvalidToolCall, ToolCall
 from langchain_core.messages.ai import InputTokenDetails, UsageMetadata
 from langchain_core.messages.tool import invalid_tool_call, tool_call
 
+from services.json_levels import shallow_json
 from services.llm.json_text import json_values
 from services.llm.streams.text import Reasoning, Refusal, ThinkTags
 
@@ -157,7 +158,7 @@ class _Call:
     def is_complete(self) -> bool:
         """Whether the arguments are an object already."""
         try:
-            return isinstance(json.loads(self.arguments), dict)
+            return isinstance(shallow_json(self.arguments), dict)
         except ValueError:
             return False
 
@@ -250,10 +251,10 @@ class ToolCallPieces:
         if not text.strip() or text.strip() == "null":
             return {}
         try:
-            value = json.loads(text)
+            value = shallow_json(text)
             if isinstance(value, str):
                 self.odd.add("arguments of a tool call encoded twice")
-                value = json.loads(value)
+                value = shallow_json(value)
         except ValueError:
             found = [each for each in json_values(text) if isinstance(each, dict)]
             self.odd.add("arguments of a tool call amid other text")

@@ -46,6 +46,8 @@ _HANGS_S = 20.0
 _A_DAY = timedelta(hours=25)
 """As long as a local one may be."""
 _LONG = 1_000
+_LONGEST_QUESTION = 2_000
+"""Characters beyond which a text is no question about one day."""
 """Characters of a message whose days are read in a thread."""
 _DEPTH, _DEPTH_OF_A_TURN = 40, 20
 """Units returned with their texts: a prompt chooses among those of a turn."""
@@ -307,6 +309,8 @@ def _is_a_day(scope: Scope | None) -> bool:
 async def _narrowed(scope: Scope, text: str, now: datetime, timezone: str) -> Scope | None:
     """Return the scope in the time that a question names; None if it names none, or a future one."""
     if scope.since or scope.until:
+        return None
+    if len(text) > _LONGEST_QUESTION:
         return None
     today = local_day(now, timezone)
     days = await beside_the_loop(lambda: named_days(text, today), characters=len(text), most=_LONG)

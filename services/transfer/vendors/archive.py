@@ -13,6 +13,7 @@ from typing import IO, Any
 import ijson
 
 from services.errors import InvalidInput
+from services.json_levels import TooDeep, checked_events
 
 _CHUNK = 64 * 1024
 _BOM = b"\xef\xbb\xbf"
@@ -115,6 +116,9 @@ class Archive:
         try:
             for number, record in enumerate(_items(source, self._lists), 1):
                 yield Place(name, number, written_at), record
+        except TooDeep as error:
+            where = Place(name, number + 1, written_at)
+            raise InvalidInput("FILE", f"{where}: {error}") from None
         except (ijson.JSONError, UnicodeDecodeError) as error:
             where = Place(name, number + 1, written_at)
             raise InvalidInput("FILE", f"{where}: is not JSON, or breaks off ({_line(error)})") from None
@@ -150,7 +154,8 @@ def _items(source: _Counted, lists: tuple[str, ...]) -> Iterator[Any]:
         held = next((name for name in lists if f'"{name}"'.encode() in head), None)
         prefix = f"{held}.item" if held else ""
     # Without a list, records may follow one another as lines.
-    yield from ijson.items(file, prefix, use_float=True, multiple_values=not prefix)
+    events = checked_events(ijson.basic_parse(file, use_float=True, multiple_values=not prefix))
+    yield from ijson.items(ijson.parse(events), prefix)
 
 
 def _line(error: Exception) -> str:

@@ -1,12 +1,12 @@
 """ChatGPT's export: `conversations.json`, each conversation a tree of nodes with the current one named."""
 
-import json
 import re
 from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from services.json_levels import shallow_json
 from services.transfer.vendors.records import (
     FILES,
     NOT_REMEMBERED,
@@ -111,7 +111,7 @@ def _marked(found: "re.Match[str]") -> str:
     """Text for a mark: the name of an entity; nothing for a citation."""
     kind, _, inside = (found[1] or "").partition(_SEPARATOR)
     try:
-        named = json.loads(inside) if kind == "entity" else None
+        named = shallow_json(inside) if kind == "entity" else None
     except ValueError:
         return ""
     return named[1] if isinstance(named, list) and len(named) > 1 and isinstance(named[1], str) else ""

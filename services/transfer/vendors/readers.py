@@ -1,11 +1,11 @@
 """Records of Claude, LibreChat, Open WebUI and Mem0; one without any time is as old as its export."""
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from services.text.elements import elements
 from services.transfer.vendors.records import (
     BadRecord,
     Talk,
@@ -22,7 +22,7 @@ from services.transfer.vendors.records import (
 )
 
 _CLAUDES_ROLES = {"human": "user", "user": "user", "assistant": "assistant"}
-_FOLDED = re.compile(r"<details\b.*?</details>\s*", re.DOTALL)
+_FOLDED = "details"
 """Thoughts and tool calls, which the page of Open WebUI folds away."""
 
 Message = Mapping[str, Any]
@@ -111,13 +111,23 @@ def openwebui(record: Message, exported_at: datetime) -> VendorConversation:
         if role not in {"user", "assistant", "tool"}:
             role = "system"
         text, others = text_in(each.get("content"))
-        said = (_FOLDED.sub("", text).strip(), others)
+        said = (_unfolded(text), others)
         talk.add(each, role, said, id=key, time="timestamp", files=("files",))
     created_at = moment(record.get("created_at"), "created_at") or moment(chat.get("timestamp"), "timestamp")
     title = optional(record, "title") or optional(chat, "title")
     chat_id = optional(record, "id") or named(chat, "id")
     user = optional(record, "user_id")
     return talk.conversation(chat_id, title, created_at or talk.began or exported_at, user)
+
+
+def _unfolded(text: str) -> str:
+    """Return a text without what is folded away; the blanks after it go with it."""
+    kept, at = [], 0
+    for each in elements(text, _FOLDED):
+        between = text[at : each.start]
+        kept.append(between.lstrip() if at else between)
+        at = each.end
+    return "".join([*kept, text[at:].lstrip() if at else text]).strip()
 
 
 def _messages(chat: Message) -> tuple[dict[str, Message], str | None]:

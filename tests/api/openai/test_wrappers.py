@@ -2,8 +2,9 @@
 
 import pytest
 
-from api.openai.messages import ClientMessage, ClientRequest, read_messages, unwrap
+from api.openai.messages import ClientMessage, ClientRequest, read_messages
 from api.openai.utilities import is_utility
+from api.openai.wrappers import unwrap
 
 RAG = """### Task:
 Respond to the user query using the provided context, with citations in the form [id].

@@ -26,7 +26,7 @@ export function Turn({ turn, conversation, place, may, onWhy, onEdit, onRegenera
       </div>`}
     </div>`}
     <div class="answered">
-      ${turn.tools.length > 0 && html`<ul class="tool-calls">${turn.tools.map((tool) => html`<${Tool} key=${tool.id} tool=${tool} turn=${turn} />`)}</ul>`}
+      ${turn.tools.length > 0 && html`<ul class="tool-calls">${turn.tools.map((tool) => html`<${Tool} key=${tool.id} tool=${tool} turn=${turn} user=${conversation.user} />`)}</ul>`}
       <${Status} turn=${turn} />
       ${isUnderWay(turn) ? html`<${Streaming} key="live" turn=${turn} />` : turn.answer && html`<${Answer} key="whole" turn=${turn} onSource=${onSource} />`}
       ${turn.error && html`<${Failed} turn=${turn} />`}
@@ -94,12 +94,29 @@ function Approval({ tool, turn }) {
 }
 
 /** The user agrees in another window that their account is used. */
-function Connect({ tool }) {
-  if (!tool.connect || !/^https?:/.test(tool.connect.url)) return null
-  return html`<p class="approval"><a href=${tool.connect.url} target="_blank" rel="noopener noreferrer">${t('connect.account', { server: tool.connect.server })}</a></p>`
+function Connect({ tool, user }) {
+  if (!tool.connect) return null
+  const { server } = tool.connect
+  const open = async () => {
+    const page = window.open('', '_blank') // now, as browsers block what opens later
+    if (page) page.opener = null
+    await attempt(async () => {
+      try {
+        // This browser is asked for, and so it is known when it comes back.
+        const asked = await get(`/api/v1/mcp/${encodeURIComponent(server)}/connect`, { user_id: user })
+        if (!/^https?:/.test(asked.authorization_url)) throw new Error(asked.authorization_url)
+        if (page) page.location = asked.authorization_url
+        else location.assign(asked.authorization_url)
+      } catch (error) {
+        page?.close()
+        throw error
+      }
+    })
+  }
+  return html`<p class="approval"><${Button} small onClick=${open}>${t('connect.account', { server })}<//></p>`
 }
 
-function Tool({ tool, turn }) {
+function Tool({ tool, turn, user }) {
   const words = Object.values(tool.arguments ?? {}).map((value) => (typeof value === 'string' ? value : JSON.stringify(value))).join(' · ')
   const result = tool.ok === false ? tool.error : typeof tool.result === 'string' ? tool.result : JSON.stringify(tool.result)
   return html`<li><details>
@@ -107,7 +124,7 @@ function Tool({ tool, turn }) {
       ${tool.running ? html`<span class="spinner" role="status" aria-label=${t('running')}></span>` : html`<small class=${tool.ok === false ? 'bad' : 'muted'}>${tool.ok === false ? t('failed') : milliseconds(tool.duration_ms)}</small>`}
     </summary>
     ${result && html`<pre class="result">${result}</pre>`}
-  </details><${Approval} tool=${tool} turn=${turn} /><${Connect} tool=${tool} /></li>`
+  </details><${Approval} tool=${tool} turn=${turn} /><${Connect} tool=${tool} user=${user} /></li>`
 }
 
 function Failed({ turn }) {

@@ -1,0 +1,74 @@
+"""The depth of JSON from outside, looked at before a parser builds anything of it.
+
+A parser spends memory or stack on each level, some with the square of the depth, and what walks through the value
+afterwards calls itself for each level. Nothing that anybody writes for this service needs more than a few.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+MOST_LEVELS = 64
+_BEGIN, _END = frozenset("[{"), frozenset("]}")
+_MARKS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[{\]}]', re.DOTALL)
+_MARKS_OF_BYTES = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[{\]}]', re.DOTALL)
+_OPENING_EVENTS, _CLOSING_EVENTS = frozenset({"start_map", "start_array"}), frozenset({"end_map", "end_array"})
+
+
+class TooDeep(ValueError):
+    """The value has too many levels."""
+
+    def __init__(self) -> None:
+        super().__init__(f"has more than {MOST_LEVELS} levels")
+
+
+def check_levels(text: str | bytes) -> None:
+    """Count the levels of JSON.
+
+    Raises:
+        TooDeep: there are too many.
+    """
+    openings = text.count("[") + text.count("{") if isinstance(text, str) else text.count(b"[") + text.count(b"{")
+    depth = 0
+    for mark in _marks(text) if openings > MOST_LEVELS else ():  # nearly all have fewer
+        if mark in _BEGIN:
+            depth += 1
+            if depth > MOST_LEVELS:
+                raise TooDeep
+        elif mark in _END:
+            depth -= 1
+
+
+def _marks(text: str | bytes) -> Iterator[str]:
+    if isinstance(text, str):
+        yield from (found[0][0] for found in _MARKS.finditer(text))
+    else:
+        yield from (chr(found[0][0]) for found in _MARKS_OF_BYTES.finditer(text))
+
+
+def checked_events(events: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
+    """Pass on the events of a parser that reads piece by piece.
+
+    Raises:
+        TooDeep: a value has too many levels.
+    """
+    depth = 0
+    for event in events:
+        if event[0] in _OPENING_EVENTS:
+            depth += 1
+            if depth > MOST_LEVELS:
+                raise TooDeep
+        elif event[0] in _CLOSING_EVENTS:
+            depth -= 1
+        yield event
+
+
+def shallow_json(text: str | bytes) -> Any:
+    """Return JSON from outside as Python's values.
+
+    Raises:
+        ValueError: it is no JSON, or has too many levels (`TooDeep`).
+    """
+    check_levels(text)
+    return json.loads(text)
