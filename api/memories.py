@@ -16,11 +16,11 @@ from services.context.sources.core_memory import CONCERNS, NAMES, STYLES, first_
 from services.context.sources.time import user_activity
 from services.conversations.values import SpaceName
 from services.errors import NotFound
-from services.memory.changes.planner import LONGEST_ITEM
 from services.memory.known import Statement
 from services.memory.lineage.tracing import Direction, Trace
 from services.memory.model import ChangeRequest, Memory
 from services.memory.operations import Trigger
+from services.memory.planning.planner import LONGEST_ITEM
 from services.text.language import language_of
 from state.memory import MemoryChange
 

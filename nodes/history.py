@@ -16,7 +16,7 @@ from services.context.sources.recall import RecallSource
 from services.errors import Unavailable
 from services.llm.chat_models import ChatModels
 from services.llm.token_estimates import TokenEstimators
-from services.memory.changes.changes import Changes
+from services.memory.changes import Changes
 from services.memory.model import ChangeRequest
 from services.platform.patience import Patience, beside_the_loop
 from services.summaries.topics import TopicArchive

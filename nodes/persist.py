@@ -13,9 +13,9 @@ from nodes.history import change_request, planned_forms
 from services.conversations.turn import TurnOutcome, TurnStatus
 from services.conversations.turns import Turns
 from services.memory.blocks import Owner
-from services.memory.changes.changes import Changes
-from services.memory.changes.own_turn import of_own_turn
+from services.memory.changes import Changes
 from services.memory.episodes.episode import Scope
+from services.memory.planning.own_turn import of_own_turn
 from services.memory.recall.working_sets import WorkingSets
 from services.platform.patience import beside_the_loop
 from services.tools.actor import MEMORY_TOOLS, foreign_origin, reads_days, reads_note

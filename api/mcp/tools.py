@@ -15,8 +15,8 @@ from api.mcp.acting import Acting, as_tool_errors
 from api.mcp.views import ChangedView, DayView, HappenedView, MemoryView, ProfileView, RecalledView, SaidView
 from services.conversations.values import Id as Name
 from services.conversations.values import SpaceName
-from services.memory.changes.planner import LONGEST_ITEM, Kept
 from services.memory.episodes.episode import Scope
+from services.memory.planning.planner import LONGEST_ITEM, Kept
 from services.summaries.past_days import DaysQuery, ToldDay
 from services.time_reference.local_days import bounds
 from state.memory import MemoryChange

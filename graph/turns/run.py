@@ -29,7 +29,7 @@ from nodes.persist import changes_of_turn, outcome_of
 from services.conversations.turn import StopReason, StoredTurn, TurnStatus
 from services.conversations.turns import Turns
 from services.errors import AnamnesisError, Conflict, DatabaseUnavailable, ModelFailed, NotFound
-from services.memory.changes.changes import Changes
+from services.memory.changes import Changes
 from services.platform import span_names as names
 from services.platform.metrics import (
     DEGRADED,

@@ -14,10 +14,10 @@ from services.context.source import PromptDraft, Source, inert
 from services.context.sources.core_memory import CoreMemorySource
 from services.context.sources.days import DaysSource
 from services.context.sources.recall import RecallSource
-from services.memory.changes.wording import note_for_model
 from services.memory.episodes.episode import StoredUnit
 from services.memory.items import apply_changes
 from services.memory.open_questions import OpenQuestion, OpenQuestions
+from services.memory.planning.wording import note_for_model
 from services.memory.recall.recall import RecallResult
 from services.memory.what_stays import what_stays
 from services.memory.words import says

@@ -23,11 +23,11 @@ from services.jobs.tasks import RunningJob
 from services.llm.chat_models import ChatModels
 from services.llm.structured_output import ask_for
 from services.memory.blocks import Owner
-from services.memory.changes.planner import ChangePlanner
 from services.memory.filing_checks import FilingEvidence, checked
 from services.memory.filing_prompt import Answer, Batch, FilingOperation, Said, filing_of_answer, filing_prompt
 from services.memory.filing_store import FILE_MEMORY, FilingStore, WaitingTurns, request_of
 from services.memory.model import Memory
+from services.memory.planning.planner import ChangePlanner
 from services.memory.proposals import Proposals
 from services.memory.quotes import own_text
 from services.memory.removal.hiding import Hiding

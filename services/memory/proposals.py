@@ -15,7 +15,7 @@ from psycopg.rows import class_row, tuple_row
 from services.errors import Conflict, NotFound
 from services.identity.tenants import user_id_of
 from services.memory.blocks import Owner
-from services.memory.changes.changes import Changes
+from services.memory.changes import Changes
 from services.memory.core_values import CoreValues
 from services.memory.finding import is_id
 from services.memory.model import ChangeRequest

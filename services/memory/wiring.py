@@ -6,8 +6,7 @@ from services.jobs.queue import JobQueue
 from services.llm.embeddings import Embedder
 from services.memory.archive import Archive
 from services.memory.catalog import EpisodeCatalog
-from services.memory.changes.changes import Changes
-from services.memory.changes.planner import ChangePlanner
+from services.memory.changes import Changes
 from services.memory.core import CoreMemory
 from services.memory.core_values import CoreValues
 from services.memory.episodes.episode import EpisodeStore
@@ -19,6 +18,7 @@ from services.memory.open_questions import OpenQuestions
 from services.memory.operations import OperationLog
 from services.memory.pairs import Pairs
 from services.memory.pins import Pins
+from services.memory.planning.planner import ChangePlanner
 from services.memory.proposals import Proposals
 from services.memory.recall.recall import Recall
 from services.memory.recall.working_sets import WorkingSets

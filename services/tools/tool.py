@@ -12,7 +12,7 @@ from typing import Any
 from langchain_core.tools import ArgsSchema, BaseTool, ToolException, tool
 
 from services.memory.archive import Archive
-from services.memory.changes.changes import Changes
+from services.memory.changes import Changes
 from services.memory.core import CoreMemory
 from services.memory.proposals import Proposals
 from services.memory.removal.undo import Undo

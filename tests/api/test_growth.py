@@ -24,7 +24,8 @@ from services.llm.token_estimates import count_tokens
 from services.memory.filing_prompt import filing_of_answer
 from services.memory.plain_forms import plain_forms
 from services.memory.quotes import foreign_text, is_quoted
-from services.memory.remainders import Words, patterns_of, without
+from services.memory.what_stays import what_stays
+from services.memory.words import Words, patterns_of
 from services.search.queries import make_query
 from services.store.matching import shared_terms
 from services.text.language import language_of, sentences
@@ -89,7 +90,7 @@ WORK: dict[str, Work] = {
     "text of others": foreign_text,
     "a quote": lambda text: is_quoted(text[:200], text),
     "plain forms": plain_forms,
-    "what is left of a text": lambda text: without(text, lambda clause: "peanut" in clause),
+    "what is left of a text": lambda text: what_stays(text, lambda clause: "peanut" in clause),
     "words": Words.of,
     "patterns of words": patterns_of,
     "sentences": sentences,

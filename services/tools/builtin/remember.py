@@ -9,8 +9,8 @@ from pydantic import Field
 
 from services.errors import AnamnesisError, InvalidInput
 from services.memory.blocks import Owner
-from services.memory.changes.planner import Kept
 from services.memory.plain_forms import plain_forms
+from services.memory.planning.planner import Kept
 from services.memory.proposals import Proposals
 from services.tools.actor import proposed, request_of
 from services.tools.tool import RegisteredTool, ToolServices, service_tool

@@ -10,7 +10,7 @@ from pydantic import Field
 from services.errors import AnamnesisError
 from services.memory.archive import FoundEpisode
 from services.memory.blocks import Owner
-from services.memory.changes.changes import Changes
+from services.memory.changes import Changes
 from services.memory.episodes.episode import Scope
 from services.memory.finding import is_id
 from services.text.language import Language, language_of

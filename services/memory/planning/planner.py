@@ -6,8 +6,6 @@ from typing import Any, Literal
 from uuid import UUID
 
 from services.errors import InvalidInput
-from services.memory.changes.closure import Closure
-from services.memory.changes.wording import known_already, not_clear, of_one_sentence, summary_of, this_message
 from services.memory.content import MAX_SECTIONS, check_size
 from services.memory.core import CoreMemory
 from services.memory.core_values import CoreValues
@@ -15,6 +13,8 @@ from services.memory.filing_prompt import FilingOperation
 from services.memory.finding import Found, MemoryFinder, is_id
 from services.memory.items import SINGLE_FIELDS, apply_changes
 from services.memory.model import ChangeRequest, Memory
+from services.memory.planning.closure import Closure
+from services.memory.planning.wording import known_already, not_clear, of_one_sentence, summary_of, this_message
 from services.memory.what_stays import what_stays
 from services.memory.words import Words, says
 from services.text.language import Language, compare, language_of

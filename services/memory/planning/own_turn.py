@@ -7,8 +7,8 @@ it, and the user may ask about it there.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from services.memory.changes.closure import without_repetition
-from services.memory.changes.wording import this_message
+from services.memory.planning.closure import without_repetition
+from services.memory.planning.wording import this_message
 from services.memory.what_stays import what_stays
 from services.memory.words import Words, says, shares_name
 from services.text.language import Language, sentences

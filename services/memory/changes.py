@@ -15,12 +15,12 @@ from uuid import UUID
 from psycopg.rows import tuple_row
 
 from services.errors import Conflict
-from services.memory.changes.planner import ChangePlanner, Kept, language_for
-from services.memory.changes.wording import not_clear, told
 from services.memory.finding import Found, MemoryFinder, is_id
 from services.memory.model import ChangeRequest
 from services.memory.operations import LAST_CHANGE
 from services.memory.plain_forms import plain_forms
+from services.memory.planning.planner import ChangePlanner, Kept, language_for
+from services.memory.planning.wording import not_clear, told
 from services.memory.quotes import folded
 from services.memory.removal.hiding import COMMAND, Hiding
 from services.platform.connections import again_if_contended
