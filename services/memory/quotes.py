@@ -1,27 +1,36 @@
 """Which words of a message are the user's own, and whether a quote is taken from them. Pure functions.
 
-Marks, shapes and announcements tell what a message quotes, forwards, pastes or hands over to be worked on. What is
-doubtful counts as foreign: a change that rests on it is asked about, and never made or lost. A text without a
-closing mark goes on to the end of the message, because its author may have chosen how it continues.
+Marks, shapes and announcements tell what a message quotes, forwards, pastes or hands over to be worked on. A text
+of others ends at its last closing mark, because its author may have written the ones before. A text without marks
+is theirs up to its last blank line, or, if it is announced within a line, for a sentence; whose words the rest is
+nobody can tell. What is doubtful counts as foreign, except that filing is shown it: a change that rests on it is
+asked about, and never made or lost.
 
 Every pattern is bounded, so that the time grows with the length of a message alone.
 """
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
 from services.text.caches import text_cache
-from services.text.language import Span
+from services.text.language import Span, sentences
 from services.text.tokenizer import informative_terms
 
 _LONG_QUOTATION, _LONG_CHINESE = 5, 10
 """Words, or Chinese characters, beyond which a quotation is a text and not a name or a title."""
-_FEWEST_WORDS, _FEWEST_CHINESE = 2, 4
-"""Words, or Chinese characters, that a quote has at least."""
+_FEWEST_CHINESE, _A_WORD, _A_CLAUSE = 4, 2, 3
+"""Chinese characters that a quote has at least, for how many a word in another script counts, and how many are
+enough if they are a whole clause."""
 _SPOKEN_TWICE, _SEPARATORS = 2, 2
 _CHINESE = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]")
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+_FOREIGN_TO_CHINESE = re.compile(r"[^\W_\u3400-\u9fff\uf900-\ufaff]+(?:'[^\W_\u3400-\u9fff\uf900-\ufaff]+)?")
+_CLAUSE_ENDS = re.compile(r"[,.!?;:、。…\s]+")
+_BLANK_LINE = re.compile(r"\n[ \t]{0,80}\n")
 _MARKS = str.maketrans(dict.fromkeys('“”„‟«»‹›「」『』＂"‘’‚‛`´＇', "'"))
 _EDGES = " '.,;:!?…。，；：！？、-–—"
 _FENCE = re.compile(r"```|~~~|\"\"\"")
@@ -30,6 +39,9 @@ _TAG = re.compile(
 )
 _SINGLE = re.compile(r"(?<!\w)'((?:[^'\n]|(?<=\w)'(?=\w)){6,400})'(?!\w)")
 _PAIRS = (("“", "”"), ("「", "」"), ("『", "』"), ("«", "»"), ("《", "》"), ("‘", "’"))
+_CLOSING = dict(_PAIRS)
+_BEGINS_MARKED = re.compile(r"[ \t\n:：→⇒=>—-]{0,40}?(?P<mark>```|~~~|\"\"\"|[\"'<“「『«‘])")
+_CLOSES_SINGLE = re.compile(r"(?<=\S)'(?!\w)")
 _HEADER = (
     r"(?:from|to|cc|sent|date|subject|reply-to|发件人|寄件人|寄件者|收件人|收件者|主题|主旨|日期|发送时间|抄送)"
     r"[ \t]{0,4}[:：]"
@@ -129,7 +141,7 @@ _ASKS_REMOVAL = re.compile(
 
 def own_text(message: str) -> str:
     """Return what the user says in a message themselves, its parts on lines of their own."""
-    return "\n".join(each.strip() for each in own_parts(message) if each.strip())
+    return "\n".join(each.strip() for each in own_parts(message) if each.strip(f"{_EDGES}\n\t"))
 
 
 def foreign_text(message: str) -> str:
@@ -137,21 +149,55 @@ def foreign_text(message: str) -> str:
     return "\n".join(message[span.start : span.end].strip() for span in foreign_spans(message))
 
 
+@dataclass(frozen=True)
+class Quoted:
+    """What a change rests on: words of a message that are the user's own."""
+
+    text: str
+    is_certain: bool
+    """Whether they are surely the user's; otherwise they follow a text of others whose end nobody can tell."""
+
+
 def is_quoted(quote: str, message: str) -> bool:
-    """Whether a quote stands in one part of what the user says themselves.
+    """Whether a quote stands in one part of what the user says themselves, and says enough to rest on.
 
     Case, width, quotation marks and blanks count as equal. A quote of a single word says nothing unless it is the
     whole message.
     """
+    found = quoted(quote, message)
+    return found is not None and found.is_certain
+
+
+def quoted(quote: str, message: str, statement: str = "") -> Quoted | None:
+    """Return what a quote of a message is; None = it stands nowhere in it, or in words of others.
+
+    One that says too little is the sentence around it, if the statement that rests on it has a word of it.
+    """
     sought = folded(quote)
     if not sought:
-        return False
+        return None
     if sought == folded(message):
-        return not foreign_spans(message)
-    long_enough = len(_WORD.findall(sought)) >= _FEWEST_WORDS or len(_CHINESE.findall(sought)) >= _FEWEST_CHINESE
-    if not long_enough or not informative_terms(sought):
-        return False
-    return any(_stands_in(sought, folded(part)) for part in own_parts(message))
+        return None if foreign_spans(message) else Quoted(quote, is_certain=True)
+    informative = informative_terms(sought)
+    for part in _parts(message) if informative else ():
+        text = message[part.start : part.end]
+        if part.is_foreign or not _stands_in(sought, folded(text)):
+            continue
+        if _says_enough(sought, text):
+            return Quoted(quote, part.is_certain)
+        around = (each.text.strip() for each in sentences(text) if _stands_in(sought, folded(each.text)))
+        sentence = next(around, "")
+        if not informative.isdisjoint(informative_terms(statement)) and _says_enough(folded(sentence), text):
+            return Quoted(sentence, part.is_certain)
+    return None
+
+
+def _says_enough(sought: str, text: str) -> bool:
+    """Whether words of a text are enough for a change to rest on: they are counted in each script."""
+    chinese = len(_CHINESE.findall(sought))
+    if chinese + _A_WORD * len(_FOREIGN_TO_CHINESE.findall(sought)) >= _FEWEST_CHINESE:
+        return True
+    return chinese >= _A_CLAUSE and sought in _CLAUSE_ENDS.split(folded(text))
 
 
 @text_cache(64)
@@ -190,35 +236,96 @@ def own_parts(message: str) -> Iterator[str]:
     yield message[end:]
 
 
+def shown_parts(message: str) -> Iterator[str]:
+    """Yield the same with what may be either's: only what is surely of others is left out."""
+    text = ""
+    for part in _parts(message):
+        if part.is_foreign:
+            yield text
+            text = ""
+        else:
+            text += message[part.start : part.end]
+    yield text
+
+
 @text_cache(64)
 def foreign_spans(message: str) -> tuple[Span, ...]:
     """Return where a message shows text that need not be the user's own, in order and disjoint."""
-    found = sorted(
-        (*_fenced(message), *_elements(message), *_quotations(message), *_of_lines(message), *_announced(message)),
-        key=lambda each: (each.start, -each.end),
+    return _merged(
+        _Text(each.start, each.end) for each in _parts(message) if each.is_foreign or not each.is_certain
     )
+
+
+@dataclass(frozen=True)
+class _Text(Span):
+    """A part of a message, by whose words it is."""
+
+    is_foreign: bool = True
+    is_certain: bool = True
+    """Whether it is surely so."""
+
+
+@text_cache(64)
+def _parts(message: str) -> tuple[_Text, ...]:
+    """Return the parts of a message in order: the user's, those of others, and those that may be either's."""
+    found = [
+        *_fenced(message),
+        *_elements(message),
+        *_quotations(message),
+        *_of_lines(message),
+        *_announced(message),
+    ]
+    foreign = _merged(each for each in found if each.is_foreign)
+    doubtful = _merged(each for each in found if not each.is_foreign)
+    edges = sorted({0, len(message), *(at for each in (*foreign, *doubtful) for at in (each.start, each.end))})
+    return tuple(
+        _Text(start, end, is_foreign=_covers(foreign, start), is_certain=not _covers(doubtful, start))
+        for start, end in pairwise(edges)
+    )
+
+
+def _covers(spans: Sequence[Span], at: int) -> bool:
+    place = bisect_right(spans, at, key=lambda each: each.start)
+    return place > 0 and at < spans[place - 1].end
+
+
+def _merged(found: Iterable[_Text]) -> tuple[Span, ...]:
     spans: list[Span] = []
-    for each in found:
+    for each in sorted(found, key=lambda one: (one.start, -one.end)):
         if spans and each.start <= spans[-1].end:
             spans[-1] = Span(spans[-1].start, max(spans[-1].end, each.end))
         elif each.end > each.start:
-            spans.append(each)
+            spans.append(Span(each.start, each.end))
     return tuple(spans)
 
 
-def _fenced(message: str) -> Iterator[Span]:
+def _without_end(message: str, start: int, *, within_a_line: bool = False) -> Iterator[_Text]:
+    """A text without marks: all but its last paragraph is of others, or, within a line, its first sentence."""
+    last = len(message.rstrip())
+    begin = start + len(message[start:]) - len(message[start:].lstrip())
+    blank = [each.end() for each in _BLANK_LINE.finditer(message, begin) if each.end() < last]
+    end = len(message)
+    if blank:
+        end = blank[-1]
+    elif within_a_line and begin < end:
+        end = begin + len(sentences(message[begin:])[0].text)
+    yield _Text(start, end)
+    yield _Text(end, len(message), is_foreign=False, is_certain=False)
+
+
+def _fenced(message: str) -> Iterator[_Text]:
     begin: re.Match[str] | None = None
     for found in _FENCE.finditer(message):
         if begin is None:
             begin = found
         elif found[0] == begin[0]:
-            yield Span(begin.start(), found.end())
+            yield _Text(begin.start(), found.end())
             begin = None
     if begin is not None:
-        yield Span(begin.start(), len(message))
+        yield _Text(begin.start(), len(message))
 
 
-def _elements(message: str) -> Iterator[Span]:
+def _elements(message: str) -> Iterator[_Text]:
     """Elements up to their last closing mark, as what is inside may hold one; what is never closed, to the end."""
     end = 0
     folded_case: str | None = None
@@ -228,30 +335,30 @@ def _elements(message: str) -> Iterator[Span]:
         if found[0] == "](":  # a link with its label
             start = message.rfind("[", max(found.start() - _JUDGED, 0), found.start())
             end = (message.find(")", found.end()) + 1) or len(message)
-            yield Span(max(start, 0), end)
+            yield _Text(max(start, 0), end)
             continue
         folded_case = folded_case if folded_case is not None else message.lower()
         mark = "-->" if found[0] == "<!--" else f"</{found[1]}>".lower() if found[1] else ""
         last = folded_case.rfind(mark, found.end()) if mark and len(folded_case) == len(message) else -1
         end = last + len(mark) if last >= 0 else len(message)
-        yield Span(found.start(), end)
+        yield _Text(found.start(), end)
 
 
-def _quotations(message: str) -> Iterator[Span]:
+def _quotations(message: str) -> Iterator[_Text]:
     for opening, closing in _PAIRS:
         yield from _paired(message, opening, closing)
     straight = [at for at, each in enumerate(message) if each == '"']
     if len(straight) % 2 and not (straight[-1] and message[straight[-1] - 1].isdigit()):
-        yield Span(straight[0], len(message))
+        yield _Text(straight[0], len(message))
     else:
         yield from _texts(message, zip(straight[::2], straight[1::2], strict=False))
     yield from _texts(message, ((each.start(), each.end() - 1) for each in _SINGLE.finditer(message)))
 
 
-def _paired(message: str, opening: str, closing: str) -> Iterator[Span]:
+def _paired(message: str, opening: str, closing: str) -> Iterator[_Text]:
     """Quotations with marks that differ. A closing mark too many shows that the text itself held one."""
     depth, begin, found = 0, 0, list[tuple[int, int]]()
-    too_many: Span | None = None
+    too_many: _Text | None = None
     for at, each in enumerate(message):
         if each == opening:
             begin = at if depth == 0 else begin
@@ -261,7 +368,7 @@ def _paired(message: str, opening: str, closing: str) -> Iterator[Span]:
             if depth == 0:
                 found.append((begin, at))
         elif each == closing and closing != "’":  # an apostrophe
-            too_many = Span(too_many.start if too_many else found[0][0] if found else 0, at + 1)
+            too_many = _Text(too_many.start if too_many else found[0][0] if found else 0, at + 1)
     if too_many:
         yield too_many
     if depth:
@@ -269,16 +376,16 @@ def _paired(message: str, opening: str, closing: str) -> Iterator[Span]:
     yield from _texts(message, found)
 
 
-def _texts(message: str, pairs: Iterator[tuple[int, int]] | Sequence[tuple[int, int]]) -> Iterator[Span]:
+def _texts(message: str, pairs: Iterator[tuple[int, int]] | Sequence[tuple[int, int]]) -> Iterator[_Text]:
     """Quotations that are more than a name or a title, or that ask for a removal."""
     for start, end in pairs:
         inside = message[start + 1 : end]
         long = len(_WORD.findall(inside)) > _LONG_QUOTATION or len(_CHINESE.findall(inside)) > _LONG_CHINESE
         if long or asks_removal(inside):
-            yield Span(start, end + 1)
+            yield _Text(start, end + 1)
 
 
-def _of_lines(message: str) -> Iterator[Span]:
+def _of_lines(message: str) -> Iterator[_Text]:
     """Quoted lines, rows of tables, letters, what several people say, and all below a border."""
     at, border = 0, len(message)
     speakers: dict[str, list[int]] = {}
@@ -288,14 +395,14 @@ def _of_lines(message: str) -> Iterator[Span]:
         span, text = Span(at, at + len(line)), line.strip()
         at = span.end
         if text.startswith((">", "＞")):
-            yield span
+            yield _Text(span.start, span.end)
         elif span.start < border and _BORDER.match(message, span.start):
             border = span.start
         if (shape := _row(text)) and before and before[0] == shape:
-            yield Span(before[1].start, span.end)
+            yield _Text(before[1].start, span.end)
         before = (shape, span) if shape else None
         if len(text) <= _JUDGED and _SIGN_OFF.fullmatch(text):
-            yield Span(0, span.start)
+            yield _Text(0, span.start)
         is_stamp = _STAMP.fullmatch(text) is not None
         if stamp and text and not is_stamp:  # a list of appointments has nothing between its lines
             speakers.setdefault("", []).append(stamp.start)
@@ -306,7 +413,7 @@ def _of_lines(message: str) -> Iterator[Span]:
             speakers.setdefault(spoken[1].strip().casefold(), []).append(span.start)
     border = min((border, *(starts[0] for starts in speakers.values() if len(starts) >= _SPOKEN_TWICE)))
     if border < len(message):
-        yield Span(border, len(message))
+        yield from _without_end(message, border)
 
 
 def _row(line: str) -> str:
@@ -318,21 +425,48 @@ def _row(line: str) -> str:
     return f",{commas}" if commas >= _SEPARATORS and ", " not in line else ""
 
 
-def _announced(message: str) -> Iterator[Span]:
+def _announced(message: str) -> Iterator[_Text]:
     """What follows an announcement or an order for work on a text, or stands before one that ends the message."""
     clauses = [
         (each.start(), each[0].strip()) for each in _CLAUSE.finditer(message) if each[0].strip() and not each[1]
     ]
     if clauses and orders_work(clauses[-1][1][-_JUDGED:], alone=True):
-        yield Span(0, clauses[-1][0])
+        yield _Text(0, clauses[-1][0])
+    past = 0
     for start, text in clauses[:-1]:
+        if start < past:  # it stands in a text that has been found
+            continue
         end = start + len(text)
         nearest = text if len(text) <= _JUDGED else f"{text[:_JUDGED]} {text[-_JUDGED:]}"
         mark = message[end : end + _JUDGED].lstrip(" \t\"'”’」』)")[:3] or "\n"
         leads_on = any(each in mark for each in _LEADS_ON) or mark.startswith(("->", "=>", "--"))
-        if orders_work(nearest, alone=False) or (leads_on and announces_text(nearest, below="\n" in mark)):
-            yield Span(end, len(message))
-            return
+        orders = orders_work(nearest, alone=False)
+        if orders or (leads_on and announces_text(nearest, below="\n" in mark)):
+            past = _end_of_marked(message, end)
+            if not past:
+                yield from _without_end(message, end, within_a_line=not orders)
+                return
+            yield _Text(end, past)
+
+
+def _end_of_marked(message: str, start: int) -> int:
+    """Where a text that begins with a mark ends: at the last of its closing marks; 0 = nothing closes it."""
+    begun = _BEGINS_MARKED.match(message, start)
+    if begun is None:
+        return 0
+    mark = begun["mark"]
+    if mark == "<":
+        tag = _TAG.match(message, begun.start("mark"))
+        closing = f"</{tag[1]}>" if tag and tag[1] else ""
+    else:
+        closing = _CLOSING.get(mark, mark)
+    if closing == "'":
+        ends = [each.start() for each in _CLOSES_SINGLE.finditer(message, begun.end())]
+        return ends[-1] + 1 if ends else 0
+    if closing == mark and message.count(mark, begun.start("mark")) % 2:  # the text itself holds one
+        return 0
+    last = message.rfind(closing, begun.end()) if closing else -1
+    return last + len(closing) if last >= 0 else 0
 
 
 def orders_work(clause: str, *, alone: bool) -> bool:
