@@ -15,6 +15,7 @@ from uuid import UUID
 from typing_extensions import TypedDict
 
 from state.budget import RequestBudget
+from state.memory import MemoryChange
 from state.prompt import ContextPolicy, Feature, RecallLimits
 
 AgentType = Literal["hybrid_agent", "naive_rag_agent"]
@@ -158,6 +159,10 @@ class OpenTurn:
     """Names of its variants, by the names of their experiments."""
     recall_limits: RecallLimits | None = None
     """Limits set by a variant; None = as configured."""
+    told: Sequence[MemoryChange] = ()
+    """What filing has changed in memory since the user's last turn, of which this one tells."""
+    untold: Sequence[UUID] = ()
+    """The operations of the log that it tells of, or that are not to be told any more."""
     stored: bool = True
     """Whether it is in the database. Otherwise it is temporary: its ids exist nowhere else, no tool changes
     memory, and no search is logged."""

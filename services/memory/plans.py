@@ -5,14 +5,16 @@ it, and the user may ask about it there. Who asks for something to be forgotten 
 repeats of either is kept out of memory.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
 from services.memory.closure import Removal
 from services.memory.model import Memory
 from services.memory.remainders import sentences_without
-from services.text.language import Language, sentences
+from services.text.language import Language, folded, sentences
 from services.text.tokenizer import informative_terms
 from state.memory import Candidate, MemoryChange, MemoryChangeKind, PlainForm, PlannedChange, PlannedMessage
 from state.turn import OpenTurn
@@ -89,6 +91,29 @@ def summary_of(
     if also:
         summary += _ALSO[language].format(items=_listed(map(_shortened, also[:_MOST_ITEMS]), language))
     return summary
+
+
+def told_changes(logged: Sequence[Mapping[str, Any]], language: Language) -> tuple[list[MemoryChange], list[UUID]]:
+    """Return what filing changed as a turn tells it, and the ids of all of it.
+
+    What was removed since is not named. `logged` has for each operation its `id`, `kind`, what was `named`, its
+    `items`, and what is `gone` since.
+    """
+    told = []
+    for each in logged:
+        named = [each["named"]] if each["kind"] == "correct" and each["named"] else list(each["items"] or ())
+        gone = {folded(text) for items in each["gone"] or () for text in items or ()}
+        if named and gone.isdisjoint(map(folded, (*named, *(each["items"] or ())))):
+            told.append(
+                MemoryChange(
+                    kind=each["kind"],
+                    summary=summary_of(each["kind"], named, language),
+                    operation_id=each["id"],
+                    items=named,
+                    made_by="filing",
+                )
+            )
+    return told, [UUID(each["id"]) for each in logged]
 
 
 def known_already(text: str, language: Language) -> str:

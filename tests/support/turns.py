@@ -143,6 +143,7 @@ async def exchange(
         episode=True,
         summary_due=summary_due,
         context_filled=context_filled,
+        files=True,
     )
     await turns.end(turn, outcome)
     return turn
