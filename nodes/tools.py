@@ -7,9 +7,11 @@ from langchain_core.messages import AIMessage
 from langgraph.runtime import Runtime
 
 from services.context.request_budget import allowance
+from services.memory.plain_forms import says_yes
 from services.memory.quotes import own_text
 from services.memory.trust import ForeignOrigins
 from services.platform.patience import beside_the_loop
+from services.text.language import sentences
 from services.tools.actor import foreign_items, texts_read
 from services.tools.executor import ToolExecutor
 from state.conversation import ConversationState
@@ -44,6 +46,15 @@ async def _with_words(state: ConversationState, turn: OpenTurn, origins: Foreign
     def with_texts() -> OpenTurn:
         foreign, remembered = texts_read(turn, state, found)
         words = [own_text(each) for each in said]
-        return replace(turn, read=Read(words, foreign, remembered))
+        return replace(turn, read=Read(words, foreign, remembered, _agreed(state, turn)))
 
     return await beside_the_loop(with_texts, characters=sum(map(len, said)), most=_LONG)
+
+
+def _agreed(state: ConversationState, turn: OpenTurn) -> list[str]:
+    """Return the messages of the conversation, if the last answer ends in a question and the message says yes."""
+    history = state.get("history", [])
+    if not history or history[-1]["role"] != "assistant" or not says_yes(turn.message):
+        return []
+    asked = sentences(history[-1]["content"])
+    return [each["content"] for each in history] if asked and asked[-1].asks else []

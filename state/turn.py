@@ -106,6 +106,8 @@ class Read:
     """Documents, results of tools, images and pasted texts of the same turn."""
     remembered: Sequence[str] = ()
     """Texts made from such words earlier: answers, memories, summaries; and what the client's system said."""
+    agreed: Sequence[str] = ()
+    """The messages of the conversation, the last answer at their end, if it asked and the user says yes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -123,6 +123,7 @@ _MOST_WORDS = 600
 _RECENT = 3
 _EXACT = re.compile(r"\d{2,}|[^\W\d_]{0,30}\d[\w-]*|[\w.+-]{1,64}@[\w-]+|(?<!\A)(?<![.!?。！？] )\b[A-Z][\w-]+")
 """Numbers, names of things with figures, addresses and names: what nobody but their writer could have said."""
+_FIGURE, _YEAR = re.compile(r"\d+"), re.compile(r"(?:19|20)\d\d")
 _NEGATION = re.compile(
     r"\b(?:not|no|never|none|nothing|cannot|isn't|doesn't|don't|won't|without)\b|不|没|无|别|非", re.I
 )
@@ -138,6 +139,8 @@ def rests_on_user(text: str, read: Read) -> bool:
     sought = [term for term in terms(text) if term in informative_terms(text) and term not in terms(_OF_USER)]
     if not sought or not (any(read.foreign) or any(read.remembered)):
         return True
+    if not any(read.foreign) and _is_agreed(text, sought, read.agreed):
+        return True
     own = [term for each in read.said for term in terms(each)]
     others = {term for each in (*read.foreign, *read.remembered) for term in terms(each)}
     only_theirs = [term for term in sought if term not in own and term in others]
@@ -151,6 +154,21 @@ def rests_on_user(text: str, read: Read) -> bool:
     if _NEGATION.search(text) and not _NEGATION.search(read.said[-1] if read.said else ""):
         return False
     return _common_in_order(sought, own) >= _IN_ORDER * len(sought)
+
+
+def _is_agreed(text: str, sought: Sequence[str], agreed: Sequence[str]) -> bool:
+    """Return whether a statement says what the conversation says, to which the user has said yes.
+
+    A year may be resolved; any other figure, and a denial, must stand there.
+    """
+    if not agreed:
+        return False
+    told = " ".join(agreed).casefold()
+    words = {term for each in agreed for term in terms(each)}
+    figures = (each for each in _FIGURE.findall(text) if not _YEAR.fullmatch(each))
+    if any(each not in told for each in figures) or (_NEGATION.search(text) and not _NEGATION.search(told)):
+        return False
+    return len(sought) > 3 * sum(term not in words for term in sought)
 
 
 def asks_to_remove(texts: Sequence[str], read: Read) -> bool:
