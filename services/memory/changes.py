@@ -48,12 +48,13 @@ class Changes:
         self._locks: defaultdict[UUID, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def remember(
-        self, request: ChangeRequest, text: str, *, replaces: str = "", kind: Kept | None = None
+        self, request: ChangeRequest, text: str, *, replaces: str = "", field: str = "", kind: Kept | None = None
     ) -> MemoryChange:
         """Keep a statement; with `replaces`, in place of what an id or words name.
 
-        If `replaces` names nothing, the text is kept all the same; if it may name several, nothing is changed.
-        With `kind` None, a text in the plain form of a standing wish is one, and any other a fact.
+        A wish about all answers is kept as such, and everything else in the `field`. If `replaces` names
+        nothing, the text is kept all the same; if it may name several, nothing is changed. With `kind` None, a
+        text in the plain form of a standing wish is one, and any other a fact.
 
         Raises:
             InvalidInput: it cannot be stored.
@@ -61,15 +62,17 @@ class Changes:
         forms = plain_forms(_USER.sub(lambda user: _SPOKEN.get(user[0], "me"), text))
         kept: Kept = kind or ("standing" if any(each.kind == "standing" for each in forms) else "remember")
 
+        name = "" if kept == "standing" else field
+
         async def plan() -> PlannedChange:
             if not replaces:
-                return await self.planner.plan_remember(request, text, kind=kept)
+                return await self.planner.plan_remember(request, text, field=name, kind=kept)
             found = await self.finder.find(request, replaces, reaches_shared=False)
             if found.meant:
-                return await self.planner.plan_replace(request, found.meant, text)
+                return await self.planner.plan_replace(request, found.meant, text, field=name)
             if found.candidates:
                 return plan_of_nothing("correct", replaces, found.candidates, language_for(request, text))
-            return await self.planner.plan_remember(request, text, kind=kept)
+            return await self.planner.plan_remember(request, text, field=name, kind=kept)
 
         return await self._change(request, plan)
 

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from services.errors import AnamnesisError, InvalidInput
 from services.memory.blocks import Owner
+from services.memory.filing_answer import listed_field
 from services.memory.plain_forms import plain_forms
 from services.memory.planner import Kept
 from services.memory.proposals import Proposals
@@ -18,6 +19,13 @@ from state.turn import OpenTurn, Read
 
 Text = Annotated[str, Field(description="One short sentence in the user's language, dates as dates")]
 Replaces = Annotated[str, Field(description="Id or words of the outdated memory")]
+Kind = Annotated[
+    str,
+    Field(
+        description="name, home, work, studies, birthday, family, people, pets, health, allergies, diet, "
+        "preferences, plans, dates, habits, hobbies, wishes or facts"
+    ),
+]
 Confirm = Annotated[str, Field(description="Id of a change that waits, after the user's yes")]
 
 
@@ -29,7 +37,11 @@ def make_tool(services: ToolServices) -> RegisteredTool | None:
 
     @service_tool
     async def remember(
-        runtime: ToolRuntime[OpenTurn], text: Text = "", replaces: Replaces = "", confirm: Confirm = ""
+        runtime: ToolRuntime[OpenTurn],
+        text: Text = "",
+        field: Kind = "",
+        replaces: Replaces = "",
+        confirm: Confirm = "",
     ) -> str:
         """Save or correct a lasting fact, preference or wish; call it when the user asks or states one."""
         try:
@@ -40,7 +52,9 @@ def make_tool(services: ToolServices) -> RegisteredTool | None:
             if waits := await proposed(proposals, runtime, "remember", text, replaces):
                 return waits
             kind: Kept | None = "standing" if _is_wish(runtime.context.read) else None
-            change = await changes.remember(request_of(runtime), text, replaces=replaces, kind=kind)
+            change = await changes.remember(
+                request_of(runtime), text, replaces=replaces, field=listed_field(field) or "", kind=kind
+            )
         except InvalidInput as error:
             raise ToolException(f"Nothing was changed: {error.field}: {error.message}.") from error
         except AnamnesisError as error:
