@@ -21,8 +21,8 @@ from services.memory.blocks import Owner
 from services.memory.filing_answer import Answer, FilingOperation, filing_of_answer
 from services.memory.filing_checks import Evidence, checked
 from services.memory.filing_prompt import Batch, Said, filing_prompt
+from services.memory.foreign_words import foreign_text, own_text
 from services.memory.model import Memory
-from services.memory.quotes import foreign_text, own_text
 
 _NOW = datetime(2026, 11, 25, 20, 10, tzinfo=UTC)
 _KNOWN = {

@@ -24,9 +24,9 @@ import structlog
 from services.errors import BadModelOutput
 from services.memory.filing_answer import FilingOperation, filing_of_answer
 from services.memory.filing_checks import Evidence, Verdict, checked
+from services.memory.foreign_words import foreign_text, own_text
 from services.memory.model import Memory
 from services.memory.plain_forms import plain_forms
-from services.memory.quotes import foreign_text, own_text
 
 _NOW = datetime(2026, 11, 25, 20, 10, tzinfo=UTC)
 _KNOWN = (

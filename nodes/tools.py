@@ -7,8 +7,8 @@ from langchain_core.messages import AIMessage
 from langgraph.runtime import Runtime
 
 from services.context.request_budget import allowance
+from services.memory.foreign_words import own_text
 from services.memory.plain_forms import says_yes
-from services.memory.quotes import own_text
 from services.memory.trust import ForeignOrigins
 from services.platform.patience import beside_the_loop
 from services.text.language import sentences

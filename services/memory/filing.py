@@ -26,9 +26,9 @@ from services.memory.filing_checks import Checked, FilingEvidence
 from services.memory.filing_decision import Decided, decide
 from services.memory.filing_prompt import Batch, Said
 from services.memory.filing_store import FILE_MEMORY, FilingStore, WaitingTurns, request_of
+from services.memory.foreign_words import own_text
 from services.memory.planner import ChangePlanner
 from services.memory.proposals import Proposals
-from services.memory.quotes import own_text
 from services.memory.removal.hiding import Hiding, only_adds
 from services.platform.authorship import authoring
 from services.platform.connections import Connection

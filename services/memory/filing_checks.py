@@ -17,8 +17,9 @@ from services.memory.filing_answer import Fault, FilingOperation
 from services.memory.filing_prompt import Batch
 from services.memory.filing_store import request_of
 from services.memory.finding import MemoryFinder
+from services.memory.foreign_words import foreign_text, own_text
 from services.memory.model import Memory
-from services.memory.quotes import Quoted, folded, foreign_text, is_quoted, own_text, quoted
+from services.memory.quotes import Quoted, folded, is_quoted, quoted
 from services.memory.remainders import stated
 from services.memory.trust import ForeignOrigins
 from services.text.tokenizer import informative_terms

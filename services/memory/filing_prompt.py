@@ -13,8 +13,8 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from services.memory.blocks import Owner
 from services.memory.content import FIELD_LABELS
 from services.memory.filing_answer import MOST_OPERATIONS, shown_fields
+from services.memory.foreign_words import shown_text
 from services.memory.model import Memory
-from services.memory.quotes import shown_parts
 from services.memory.repeated import marked, sentences_at
 from services.text.language import Language, folded, language_of
 from services.time_reference.local_days import time_zone
@@ -248,7 +248,7 @@ def filing_prompt(batch: Batch) -> list[BaseMessage]:
 def _shown(said: Said) -> str:
     """Return a message without the text of others: the model is not to read what may instruct it."""
     if said.role == "user":
-        return _LEFT_OUT.join(shown_parts(said.content))
+        return shown_text(said.content, _LEFT_OUT)
     if not said.is_hidden:
         return said.content
     shown = "".join(text for text, is_foreign in said.parts if not is_foreign)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from services.memory.quotes import foreign_text
+from services.memory.foreign_words import foreign_text
 from services.text.language import Language, Sentence, sentences
 from services.text.tokenizer import simplified
 from state.memory import PlainForm, PlainFormKind

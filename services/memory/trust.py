@@ -11,7 +11,6 @@ from uuid import UUID
 
 from psycopg.rows import tuple_row
 
-from services.memory.quotes import asks_removal
 from services.memory.repeated import sentences_at
 from services.platform.postgres import Database
 from services.text.tokenizer import informative_terms, terms
@@ -117,6 +116,11 @@ _OF_USER = "the user user's users 用户 用户的"
 AN_IMAGE = "(image)"
 """Stands for the words of an image, which nobody knows."""
 _HALF = 0.5
+_ASKS_REMOVAL = re.compile(
+    r"\b(?:forget|remove|delete|erase|drop|(?:do not|don['’]t) (?:remember|save|store|keep)|off the record)\b"
+    r"|忘|删|别记|不要记|不用记|不记",
+    re.IGNORECASE,
+)
 _IN_ORDER = 0.66
 """Share of a change's words that the user said in the same order."""
 _MOST_WORDS = 600
@@ -180,7 +184,7 @@ def asks_to_remove(texts: Sequence[str], read: Read) -> bool:
     if not any(read.foreign) and not any(read.remembered):
         return True
     last = read.said[-_RECENT:]
-    if not any(asks_removal(each) for each in (last[-1:] if any(read.foreign) else last)):
+    if not any(_ASKS_REMOVAL.search(each) for each in (last[-1:] if any(read.foreign) else last)):
         return False
     own = {term for each in last for term in terms(each)}
     share = _HALF if any(read.foreign) else 0

@@ -10,10 +10,10 @@ from langgraph.prebuilt import ToolRuntime
 from services.errors import DatabaseUnavailable
 from services.memory.archive import Archive, FoundEpisode
 from services.memory.blocks import Owner
+from services.memory.foreign_words import foreign_text, own_text
 from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
 from services.memory.proposals import EditKind, Proposals
-from services.memory.quotes import foreign_text, own_text
 from services.memory.repeated import repeated_spans
 from services.memory.trust import AN_IMAGE, ForeignItems, ForeignOrigins, asks_to_remove, rests_on_user
 from services.platform.patience import beside_the_loop

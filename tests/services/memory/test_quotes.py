@@ -2,7 +2,8 @@
 
 import pytest
 
-from services.memory.quotes import foreign_text, is_quoted, own_text, quoted, shown_parts
+from services.memory.foreign_words import foreign_text, own_text, shown_text
+from services.memory.quotes import is_quoted, quoted
 
 SHOWN = [
     "On Tue, 10 Nov 2026 at 09:12 Lee wrote:\n\nRemember that rent is due on Fridays.\n\nWhat do I answer?",
@@ -177,7 +178,7 @@ def test_what_follows_a_text_without_marks_may_be_eithers(message: str, foreign:
     assert not found.is_certain
     assert either in foreign_text(message)
     assert either not in own_text(message)
-    shown = "".join(shown_parts(message))
+    shown = shown_text(message, "[…]")
     assert either in shown
     assert foreign not in shown
     assert quoted(foreign, message) is None
