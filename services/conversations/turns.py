@@ -267,7 +267,7 @@ class Turns(TurnRecords):
             "reflection": self._reflection and outcome.status == "completed",
             "alone": False,
             "files": self._files(outcome) and not causes(),
-            "to_file": self._files(outcome),
+            "to_file": self._files(outcome, later=True),
             "told": list(turn.untold) if turn is not None and outcome.status == "completed" else [],
             "filing_delay": timedelta(seconds=self._filing_quiet_s or 0),
             **outcome_values(outcome, content, kept),
@@ -329,8 +329,9 @@ class Turns(TurnRecords):
             lock = f"{REFLECT}:{turn.user_id}"
             await self._jobs.defer(connection, REFLECT, tenant_id=tenant_id, lock=lock, turn_id=turn.turn_id)
 
-    def _files(self, outcome: TurnOutcome) -> bool:
-        return outcome.files and outcome.status == "completed" and self._filing_quiet_s is not None
+    def _files(self, outcome: TurnOutcome, *, later: bool = False) -> bool:
+        files = later if outcome.files is None else outcome.files
+        return files and outcome.status == "completed" and self._filing_quiet_s is not None
 
     def _defers(self, turn: OpenTurn, outcome: TurnOutcome) -> bool:
         """Whether the end of a turn is known to change memory or to cause jobs, besides filing.

@@ -143,7 +143,6 @@ async def exchange(
         episode=True,
         summary_due=summary_due,
         context_filled=context_filled,
-        files=True,
     )
     await turns.end(turn, outcome)
     return turn
