@@ -9,7 +9,7 @@ turns are asked about again, and the model is told what is done already. Without
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
 from uuid import UUID
@@ -22,8 +22,9 @@ from services.jobs.tasks import RunningJob
 from services.llm.chat_models import ChatModels
 from services.memory.blocks import Owner
 from services.memory.filing_answer import FilingOperation
-from services.memory.filing_checks import Checked, FilingEvidence
-from services.memory.filing_decision import Decided, decide
+from services.memory.filing_checks import Checked
+from services.memory.filing_decision import Decided, dated, decide, ended
+from services.memory.filing_evidence import FilingEvidence
 from services.memory.filing_prompt import Batch, Said
 from services.memory.filing_store import FILE_MEMORY, FilingStore, WaitingTurns, request_of
 from services.memory.foreign_words import own_text
@@ -33,8 +34,6 @@ from services.memory.removal.hiding import Hiding, only_adds
 from services.platform.authorship import authoring
 from services.platform.connections import Connection
 from services.platform.metrics import MEMORY_FILING_OPERATIONS, MEMORY_FILINGS
-from services.text.language import language_of
-from services.time_reference.local_days import time_zone
 from state.memory import PlannedChange
 
 _MOST_CALLS = 4
@@ -164,7 +163,8 @@ class Filing:
                 applied = await self._apply(batch, decided, is_last=call == _MOST_CALLS)
                 changes += applied.changes
                 MEMORY_FILINGS.labels(decided.by).inc()
-                log.info("memory filed", turns=len(batch.turn_ids), changes=applied.changes, by=decided.by)
+                filed = {"turns": len(batch.turn_ids), "changes": applied.changes, "dropped": decided.dropped}
+                log.info("memory filed", by=decided.by, **filed)
                 if not applied.left:
                     return changes
                 # Another worker may have filed the same.
@@ -229,7 +229,7 @@ class Filing:
         return _Applied(len(done), sorted(left))
 
     async def _planned(self, batch: Batch, decided: Decided, done: Sequence[Checked]) -> list[_Step]:
-        operations = [(_dated(each, batch), batch.messages[each.source]) for each in done]
+        operations = [(dated(each, batch), batch.messages[each.source]) for each in done]
         requests = [(operation, request_of(batch.owner, message)) for operation, message in operations]
         plans = await self._planner.plan_filed(decided.memories, requests)
         return [_Step(*each, plan) for each, plan in zip(operations, plans, strict=True)]
@@ -264,7 +264,7 @@ class Filing:
         request, operation = request_of(batch.owner, batch.last), asked.operation
         memory = decided.memories.get(operation.memory)
         text, gone = (memory.text, memory.id) if memory else ("", "")
-        new = _ended(text, _dated(asked, batch).date) if operation.kind == "end" else operation.text
+        new = ended(text, dated(asked, batch).date) if operation.kind == "end" else operation.text
         if new:
             await self._proposals.add_in(connection, request, "remember", new, text, gone)
         else:
@@ -279,21 +279,6 @@ def _turn_of(batch: Batch, checked: Checked) -> UUID:
 
 def _id_of(step: _Step) -> UUID:
     return UUID(str(step.plan["change"]["operation_id"]))
-
-
-def _dated(checked: Checked, batch: Batch) -> FilingOperation:
-    """Return an operation whose end has a day: without another, that of the message."""
-    operation = checked.operation
-    if operation.kind != "end" or operation.date or not checked.source:
-        return operation
-    message = batch.messages[checked.source]
-    day = message.created_at.astimezone(time_zone(message.timezone)).date()
-    return replace(operation, date=day.isoformat())
-
-
-def _ended(text: str, day: str) -> str:
-    """Return what is asked about a memory that has ended."""
-    return f"{text}（到{day}为止）" if language_of([text]) == "zh" else f"{text} (until {day})"
 
 
 def _count(kind: str, refused: Exception | None = None) -> None:

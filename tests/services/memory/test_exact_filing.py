@@ -86,6 +86,16 @@ async def test_what_is_still_wrong_is_dropped(services: Services, model_server: 
     assert len(asked(model_server)) == 2
 
 
+@pytest.mark.parametrize("again", [filed(), Reply(["I cannot."])])
+async def test_what_only_has_an_unlisted_field_is_kept_without_it(
+    services: Services, model_server: ModelServer, again: Reply
+) -> None:
+    turn = await exchange(services.turns, "I keep bees.", "OK.")
+    model_server.script(filed(add("keeps bees", "I keep bees", "apiculture")), again)
+    assert await file(services, turn) == 1
+    assert await human(services, turn) == {"facts": ["keeps bees"]}
+
+
 async def test_an_answer_that_repeats_the_good_ones_in_other_words_files_them_once(
     services: Services, model_server: ModelServer
 ) -> None:
