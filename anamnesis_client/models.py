@@ -24,18 +24,21 @@ class Event:
 
 @dataclass(frozen=True)
 class MemoryChange:
-    """What was done to memory at the user's word."""
+    """What was done to memory."""
 
     kind: str
     summary: str
     operation_id: str | None
     """By which it can be undone; None = nothing matched."""
     items: list[str]
+    made_by: str = ""
+    """`filing` = by the filing of what was said before this turn."""
 
     @classmethod
     def of(cls, found: Mapping[str, Any]) -> Self:
         """Read what the service sent."""
-        return cls(found["kind"], found["summary"], found["operation_id"], found["items"])
+        by = found.get("made_by", "")
+        return cls(found["kind"], found["summary"], found["operation_id"], found["items"], by)
 
 
 @dataclass(frozen=True)
