@@ -17,16 +17,12 @@ from services.tools.actor import proposed, request_of
 from services.tools.tool import RegisteredTool, ToolServices, service_tool
 from state.turn import OpenTurn, Read
 
-Text = Annotated[str, Field(description="One short sentence in the user's language, dates as dates")]
-Replaces = Annotated[str, Field(description="Id or words of the outdated memory")]
+Text = Annotated[str, Field(description="Short sentence in the user's language, dates as dates")]
+Replaces = Annotated[str, Field(description="Outdated memory: id or words")]
 Kind = Annotated[
-    str,
-    Field(
-        description="name, home, work, studies, birthday, family, people, pets, health, allergies, diet, "
-        "preferences, plans, dates, habits, hobbies, wishes or facts"
-    ),
+    str, Field(description="name, home, work, people, pets, allergies, health, plans, dates, wishes, facts")
 ]
-Confirm = Annotated[str, Field(description="Id of a change that waits, after the user's yes")]
+Confirm = Annotated[str, Field(description="Id of a waiting change, after the user's yes")]
 
 
 def make_tool(services: ToolServices) -> RegisteredTool | None:
@@ -43,7 +39,7 @@ def make_tool(services: ToolServices) -> RegisteredTool | None:
         replaces: Replaces = "",
         confirm: Confirm = "",
     ) -> str:
-        """Save or correct a lasting fact, preference or wish; call it when the user asks or states one."""
+        """Save or correct a lasting fact or wish that the user states."""
         try:
             if confirm.strip() and proposals is not None:
                 return await _confirmed(proposals, runtime, confirm.strip())
