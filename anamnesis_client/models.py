@@ -24,7 +24,7 @@ class Event:
 
 @dataclass(frozen=True)
 class MemoryChange:
-    """What was done to memory at the user's word."""
+    """What was done to memory."""
 
     kind: str
     summary: str
@@ -33,12 +33,14 @@ class MemoryChange:
     items: list[str]
     also_said: list[str] = field(default_factory=list)
     """Sentences that say what was named and something else, for `keep` or `all` in a second call."""
+    made_by: str = ""
+    """`filing` = by the filing of what was said before this turn."""
 
     @classmethod
     def of(cls, found: Mapping[str, Any]) -> Self:
         """Read what the service sent."""
-        also = found.get("also_said") or []
-        return cls(found["kind"], found["summary"], found["operation_id"], found["items"], also)
+        also, by = found.get("also_said") or [], found.get("made_by", "")
+        return cls(found["kind"], found["summary"], found["operation_id"], found["items"], also, by)
 
 
 @dataclass(frozen=True)

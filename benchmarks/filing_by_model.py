@@ -18,10 +18,11 @@ import httpx
 
 from services.errors import BadModelOutput
 from services.memory.blocks import Owner
-from services.memory.filing_checks import Evidence, losing_nothing, verdict_on
-from services.memory.filing_prompt import Answer, Batch, FilingOperation, Said, filing_of_answer, filing_prompt
+from services.memory.filing_answer import Answer, FilingOperation, filing_of_answer
+from services.memory.filing_checks import Evidence, checked
+from services.memory.filing_prompt import Batch, Said, filing_prompt
+from services.memory.foreign_words import foreign_text, own_text
 from services.memory.model import Memory
-from services.memory.quotes import foreign_text, own_text
 
 _NOW = datetime(2026, 11, 25, 20, 10, tzinfo=UTC)
 _KNOWN = {
@@ -114,8 +115,7 @@ def _play(http: httpx.Client, model: str, talk: Talk) -> Counter[str]:
             said = [{"role": "assistant", "content": text}, {"role": "user", "content": again}]
     else:
         return Counter(unusable=1, missed=len(talk.keeps))
-    safe = [losing_nothing(each, evidence) for each in answered.operations]
-    verdicts = [(each, verdict_on(each, evidence)) for each in safe]
+    verdicts = [(each.operation, each.verdict) for each in checked(answered.operations, evidence)]
     found = Counter({"operations": len(verdicts)})
     for operation, verdict in verdicts:
         print(

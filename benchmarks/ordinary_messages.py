@@ -22,11 +22,11 @@ from pathlib import Path
 import structlog
 
 from services.errors import BadModelOutput
+from services.memory.filing_answer import FilingOperation, filing_of_answer
 from services.memory.filing_checks import Evidence, Verdict, checked
-from services.memory.filing_prompt import filing_of_answer
+from services.memory.foreign_words import foreign_text, own_text
 from services.memory.model import Memory
 from services.memory.plain_forms import plain_forms
-from services.memory.quotes import foreign_text, own_text
 
 _NOW = datetime(2026, 11, 25, 20, 10, tzinfo=UTC)
 _KNOWN = (
@@ -128,7 +128,11 @@ def verdicts_on(message: str, answer: str) -> list[tuple[str, Verdict]]:
     foreign = [text for text in [foreign_text(message)] if text]
     evidence = Evidence({"u1": message}, [own_text(message)], [_ANSWER], (), foreign, _MEMORIES)
     found = checked(answered.operations, evidence)
-    return [(f"{each.kind} {each.memory} {each.text!r} on {each.quote!r}", verdict) for each, verdict, _ in found]
+    return [(_told(each.operation), each.verdict) for each in found]
+
+
+def _told(operation: FilingOperation) -> str:
+    return f"{operation.kind} {operation.memory} {operation.text!r} on {operation.quote!r}"
 
 
 def changes_of(message: str, answer: str) -> list[str]:

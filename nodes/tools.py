@@ -7,13 +7,14 @@ from langchain_core.messages import AIMessage
 from langgraph.runtime import Runtime
 
 from services.context.request_budget import allowance
-from services.errors import DatabaseUnavailable
-from services.memory.quotes import own_text
-from services.memory.trust import ForeignItems, ForeignOrigins
+from services.memory.foreign_words import own_text
+from services.memory.plain_forms import says_yes
+from services.memory.trust import ForeignOrigins
 from services.platform.patience import beside_the_loop
-from services.tools.actor import foreign_texts, remembered_texts
+from services.text.language import sentences
+from services.tools.actor import foreign_items, texts_read
 from services.tools.executor import ToolExecutor
-from state.conversation import ConversationState, section_named
+from state.conversation import ConversationState
 from state.turn import OpenTurn, Read
 
 _LONG = 2_000
@@ -40,28 +41,20 @@ async def tools(
 async def _with_words(state: ConversationState, turn: OpenTurn, origins: ForeignOrigins) -> OpenTurn:
     """Return the turn with what the user said, and what the model read of others."""
     said = [*(each["content"] for each in state.get("history", []) if each["role"] == "user"), turn.message]
-    sections = state.get("sections", [])
-    history, recall = section_named(sections, "history"), section_named(sections, "recall")
-    shown = history.items if history else ()
-    messages = [each.about["message_id"] for each in shown]
-    episodes = [each.about["episode_id"] for each in recall.items] if recall else []
-    try:
-        found = await origins.among(
-            turn.tenant_id,
-            turn.user_id,
-            conversation_id=turn.conversation_id,
-            messages=messages,
-            episodes=episodes,
-        )
-    except DatabaseUnavailable:  # what is not known to be the user's waits
-        found = ForeignItems(messages, episodes, of_conversation=True, of_user=True, in_core_memory=True)
+    found = await foreign_items(origins, turn, state)
 
     def with_texts() -> OpenTurn:
-        read = Read(
-            said=[own_text(each) for each in said],
-            foreign=foreign_texts(turn, state),
-            remembered=remembered_texts(sections, shown, state["messages"], found),
-        )
-        return replace(turn, read=read)
+        foreign, remembered = texts_read(turn, state, found)
+        words = [own_text(each) for each in said]
+        return replace(turn, read=Read(words, foreign, remembered, _agreed(state, turn)))
 
     return await beside_the_loop(with_texts, characters=sum(map(len, said)), most=_LONG)
+
+
+def _agreed(state: ConversationState, turn: OpenTurn) -> list[str]:
+    """Return the messages of the conversation, if the last answer ends in a question and the message says yes."""
+    history = state.get("history", [])
+    if not history or history[-1]["role"] != "assistant" or not says_yes(turn.message):
+        return []
+    asked = sentences(history[-1]["content"])
+    return [each["content"] for each in history] if asked and asked[-1].asks else []

@@ -30,8 +30,8 @@ from services.knowledge.wiring import Knowledge
 from services.llm.chat_models import ChatModels
 from services.llm.embeddings import Embedder
 from services.llm.token_estimates import TokenEstimators
-from services.memory.filing import Filing
-from services.memory.filing_checks import FilingEvidence
+from services.memory.filing import Filing, longest_wait_s
+from services.memory.filing_evidence import FilingEvidence
 from services.memory.filing_store import FilingStore
 from services.memory.lineage.audit import LineageAudit
 from services.memory.lineage.prompt import PromptLineage
@@ -108,7 +108,8 @@ async def connect(stack: AsyncExitStack, settings: Settings, engines: Engines) -
     usage = UsageLedger(database)
     usage.open()
     stack.push_async_callback(usage.close)
-    delays = (4 * settings.memory_filing_quiet_s, settings.memory_filing_pause_s, settings.turn_events_keep_s)
+    filing_s = longest_wait_s(settings.memory_filing_quiet_s, settings.memory_filing_pause_s)
+    delays = (filing_s, settings.turn_events_keep_s)
     timings = WorkerTimings(longest_delay_s=max(delays) + 5 * 60)
     jobs = JobQueue(database, timings=timings, meter=usage.meter, at_once=settings.worker_jobs)
     stack.push_async_callback(jobs.close)

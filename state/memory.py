@@ -61,6 +61,8 @@ class MemoryChange(TypedDict):
     """What was removed, kept or corrected, in brief."""
     candidates: NotRequired[list[Candidate]]
     """If nothing was changed because several memories may be meant: those."""
+    made_by: NotRequired[Literal["filing"]]
+    """Whether the filing of what was said before has made it, since the user's last turn; absent = this turn."""
     also_said: NotRequired[list[str]]
     """Sentences that say what was named and something else: because of them nothing was changed or, if the caller
     agreed, they went as a whole."""

@@ -15,6 +15,7 @@ from uuid import UUID
 from typing_extensions import TypedDict
 
 from state.budget import RequestBudget
+from state.memory import MemoryChange
 from state.prompt import ContextPolicy, Feature, RecallLimits
 
 AgentType = Literal["hybrid_agent", "naive_rag_agent"]
@@ -105,6 +106,8 @@ class Read:
     """Documents, results of tools, images and pasted texts of the same turn."""
     remembered: Sequence[str] = ()
     """Texts made from such words earlier: answers, memories, summaries; and what the client's system said."""
+    agreed: Sequence[str] = ()
+    """The messages of the conversation, the last answer at their end, if it asked and the user says yes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,6 +161,10 @@ class OpenTurn:
     """Names of its variants, by the names of their experiments."""
     recall_limits: RecallLimits | None = None
     """Limits set by a variant; None = as configured."""
+    told: Sequence[MemoryChange] = ()
+    """What filing has changed in memory since the user's last turn, of which this one tells."""
+    untold: Sequence[UUID] = ()
+    """The operations of the log that it tells of, or that are not to be told any more."""
     stored: bool = True
     """Whether it is in the database. Otherwise it is temporary: its ids exist nowhere else, no tool changes
     memory, and no search is logged."""

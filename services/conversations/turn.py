@@ -126,8 +126,8 @@ class TurnOutcome:
     """What it changes in memory."""
     made: Sequence[MemoryChange] = ()
     """What its tools have changed in memory."""
-    files: bool = False
-    """Whether what its user said is filed, if a model is configured."""
+    files: bool | None = None
+    """Whether what its user said is filed, if a model is configured; None = with what is said next."""
     asked: UUID | None = None
     """The change of memory that it asked the user about."""
 

@@ -138,6 +138,16 @@ SELECT person.id AS user_id, person.timezone, person.locale, turn.conversation_i
        EXISTS (SELECT FROM memory_operations o
            WHERE o.user_id = person.id AND o.tenant_id = %(tenant_id)s AND o.type = 'memory_proposal'
              AND o.results->>'state' = 'waiting' AND NOT o.results ? 'kept') AS asks,
+       (SELECT jsonb_agg(jsonb_build_object(
+            'id', o.id, 'kind', o.field, 'named', o.query, 'items', o.results->'items', 'gone', (
+            SELECT jsonb_agg(f.results->'items') FROM memory_operations f
+            WHERE f.user_id = o.user_id AND f.tenant_id = o.tenant_id AND f.type = 'memory_command'
+              AND f.field = 'forget' AND f.at > o.at AND f.undone_at IS NULL))
+                         ORDER BY o.at, o.id)
+        FROM memory_operations o
+        WHERE o.user_id = person.id AND o.tenant_id = %(tenant_id)s AND o.untold AND o.undone_at IS NULL
+          AND (o.space_id IS NULL OR o.space_id = unfinished.space_id)
+          AND o.trigger->>'expert_id' = expert.id::text) AS untold_changes,
        EXISTS (SELECT FROM knowledge_bases b WHERE b.tenant_id = %(tenant_id)s AND (b.user_id IS NULL
            OR b.user_id = person.id AND b.session_key = %(session_key)s)) AS has_knowledge,
        EXISTS (SELECT FROM core_memory_blocks b
@@ -171,15 +181,16 @@ EXPIRED: LiteralString = "NOT lease_expires_at BETWEEN now() AND now() + interva
 
 # Other processes may have turns that wait for this one. Run `alone`, it changes nothing where the turn causes a
 # job, which belongs in its transaction. The answer inherits the least trusted origin of what its prompt showed:
-# the values sort from that on. Messages and visits are found by subqueries: a join would read the whole of a table
-# that has no statistics yet, for as long as the connection keeps the plan.
+# the values sort from that on. Which of its sentences repeat it is found out afterwards, where there is any.
+# Messages and visits are found by subqueries: a join would read the whole of a table that has no statistics yet,
+# for as long as the connection keeps the plan.
 END: LiteralString = f"""
 WITH ended AS (
     UPDATE turns SET
         status = %(status)s, assistant_message_id = %(message_id)s, route_decision = %(route_decision)s,
         usage = %(usage)s, timings = %(timings)s, degraded = %(degraded)s, context_report = %(context_report)s,
         prompt = %(prompt)s, error = %(error)s, memory_changes = %(memory_changes)s,
-        finished_at = clock_timestamp(), lease_expires_at = NULL,
+        to_file = %(to_file)s, finished_at = clock_timestamp(), lease_expires_at = NULL,
         request = request - ARRAY['instructions', 'attached', 'sampling']
     WHERE id = %(turn_id)s AND tenant_id = %(tenant_id)s AND status = 'running'
       AND (NOT %(abandoned)s OR {EXPIRED})
@@ -202,12 +213,14 @@ WITH ended AS (
         %(origin)s::foreign_origin,
         (SELECT m.origin FROM messages m
          WHERE m.conversation_id = (SELECT conversation_id FROM ended) AND m.origin IS NOT NULL
+           AND m.foreign_spans IS DISTINCT FROM '{{}}'
          ORDER BY m.origin LIMIT 1),
-        (SELECT min((SELECT m.origin FROM messages m WHERE m.id = source.id))
+        (SELECT min((SELECT m.origin FROM messages m
+                     WHERE m.id = source.id AND m.foreign_spans IS DISTINCT FROM '{{}}'))
          FROM episodes e CROSS JOIN unnest(e.source_message_ids) AS source (id)
          WHERE e.id = ANY(%(recalled)s::uuid[]) AND e.tenant_id = %(tenant_id)s),
         (SELECT min(m.origin) FROM conversations c JOIN messages m ON m.conversation_id = c.id
-         WHERE %(reads_days)s AND m.origin IS NOT NULL
+         WHERE %(reads_days)s AND m.origin IS NOT NULL AND m.foreign_spans IS DISTINCT FROM '{{}}'
            AND c.user_id = (SELECT o.user_id FROM conversations o JOIN ended ON o.id = ended.conversation_id)),
         (SELECT m.origin FROM ended JOIN conversations o ON o.id = ended.conversation_id
          JOIN conversations c ON c.user_id = o.user_id AND c.expert_id = o.expert_id
@@ -238,12 +251,15 @@ WITH ended AS (
         history_from_message_id = EXCLUDED.history_from_message_id, prefix = EXCLUDED.prefix,
         core_memory = EXCLUDED.core_memory, core_versions = EXCLUDED.core_versions,
         persona_card = EXCLUDED.persona_card, ended_by = NULL
+), told AS (
+    UPDATE memory_operations SET untold = false
+    WHERE id = ANY(%(told)s::uuid[]) AND tenant_id = %(tenant_id)s AND untold AND EXISTS (SELECT FROM ended)
 ), filing AS (
     {FILE_ONCE}
     FROM ended JOIN conversations c ON c.id = ended.conversation_id WHERE %(files)s
     {IF_NONE_WAITS}
 )
-SELECT visit_before.id, visit_before.message_count,
+SELECT visit_before.id, visit_before.message_count, (SELECT origin FROM inherited) AS origin,
        (SELECT x.reflection FROM conversations c JOIN experts x ON x.id = c.expert_id
         WHERE c.id = ended.conversation_id) AS reflects,
 CASE WHEN EXISTS (

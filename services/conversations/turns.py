@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from psycopg.rows import dict_row, tuple_row
@@ -42,6 +42,7 @@ from services.memory.blocks import Owner
 from services.memory.filing_store import defer_filing
 from services.memory.open_questions import OpenQuestions
 from services.memory.operations import Trigger
+from services.memory.planning.wording import told_changes
 from services.memory.removal.hiding import Hiding
 from services.platform.connections import Connection
 from services.platform.patience import beside_the_loop
@@ -50,10 +51,12 @@ from services.platform.shared_reads import Query
 from services.platform.tracing import causes
 from services.reflection.schedule import REFLECT
 from services.summaries.schedule import ARCHIVE_SOON
+from services.text.language import language_of
 from services.text.secrets import Secrets
 from services.validation import without_nul
 from services.visits.visit import SUMMARISE_VISIT, VisitSchedule, defer_days
 from state.conversation import each_once
+from state.memory import ForeignOrigin
 from state.turn import OpenTurn
 
 _IN_A_STEP = 1024 * 1024
@@ -148,6 +151,8 @@ class Turns(TurnRecords):
         more: dict[str, Any] = {"turn_id": turn_id, "tenant_id": tenant_id, "user_message_id": message_id}
         if row["waiting"]:  # the turns before it may still change memory
             more |= {"asks": True, "has_core_memory": True, "memory_generation": None}
+        elif row["untold_changes"]:
+            more["told"], more["untold"] = told_changes(row["untold_changes"], language_of([asked["message"]]))
         turn = turn_of_row(row, asked, self._default_locale, **more)
         if not row["running_experiments"]:
             return turn
@@ -216,16 +221,19 @@ class Turns(TurnRecords):
         found = await self._database.fetch(values["tenant_id"], turn_sql.SPACE_OF, values, tuple_row)
         return other_space(found[0][0] if found else None)
 
-    async def end(self, turn: OpenTurn, outcome: TurnOutcome) -> None:
+    async def end(self, turn: OpenTurn, outcome: TurnOutcome) -> ForeignOrigin | None:
         """End a running turn: its answer, its row and the jobs that it causes, in one transaction.
 
         An outcome without text stores no message. Ending the turn again, as after a commit whose acknowledgement
         was lost, changes nothing.
 
+        Returns:
+            The least trusted origin of what its prompt showed; None = nothing foreign, or it had ended before.
+
         Raises:
             Conflict: the turn has ended with another outcome.
         """
-        await self._end(turn.tenant_id, turn.turn_id, turn.answer_message_id, outcome, turn)
+        return await self._end(turn.tenant_id, turn.turn_id, turn.answer_message_id, outcome, turn)
 
     async def end_elsewhere(
         self, tenant_id: UUID, turn_id: UUID, outcome: TurnOutcome, *, abandoned: bool = False
@@ -246,7 +254,7 @@ class Turns(TurnRecords):
         turn: OpenTurn | None = None,
         *,
         abandoned: bool = False,
-    ) -> None:
+    ) -> ForeignOrigin | None:
         content = without_nul(outcome.answer)
         kept = await beside_the_loop(partial(self._secrets.without, content), characters=len(content), most=_LONG)
         values = {
@@ -259,17 +267,22 @@ class Turns(TurnRecords):
             "reflection": self._reflection and outcome.status == "completed",
             "alone": False,
             "files": self._files(outcome) and not causes(),
+            "to_file": self._files(outcome, later=True),
+            "told": list(turn.untold) if turn is not None and outcome.status == "completed" else [],
             "filing_delay": timedelta(seconds=self._filing_quiet_s or 0),
             **outcome_values(outcome, content, kept),
         }
 
+        origin: ForeignOrigin | None = None
+
         async def end(connection: Connection, found: list[tuple[Any, ...]]) -> None:
+            nonlocal origin
             if not found:
                 again = {name: values[name] for name in ("turn_id", "tenant_id", "status", "message_id")}
                 if await (await connection.execute(turn_sql.ENDED_WITH, again)).fetchone():
                     return
                 raise Conflict("This turn has ended already.")
-            visit_before, messages_before, reflects, _ = found[0]
+            visit_before, messages_before, origin, reflects, _ = found[0]
             if visit_before and self._visits.is_summarised(messages_before):
                 await self._jobs.defer(connection, SUMMARISE_VISIT, tenant_id=tenant_id, visit_id=visit_before)
             if turn is None:
@@ -284,18 +297,20 @@ class Turns(TurnRecords):
             if outcome.status == "completed":
                 await self._defer_jobs(connection, turn, outcome, reflects=reflects)
 
-        if not (turn is not None and self._defers(turn, outcome)) and await self._end_alone(tenant_id, values):
-            return
+        if not (turn is not None and self._defers(turn, outcome)) and (
+            ended := await self._end_alone(tenant_id, values)
+        ):
+            return cast("ForeignOrigin | None", ended[0][2])
         await self._database.transact_after(tenant_id, Query(turn_sql.END, values, tuple_row), end)
+        return origin
 
-    async def _end_alone(self, tenant_id: UUID, values: Mapping[str, Any]) -> bool:
-        """End a turn in one round trip; False = nothing was changed: it causes a job, or cannot be ended now."""
+    async def _end_alone(self, tenant_id: UUID, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        """End a turn in one round trip; empty = nothing was changed: it causes a job, or cannot be ended now."""
         values = {**values, "alone": True}
         try:
-            ended = await self._database.fetch(tenant_id, turn_sql.END, values, tuple_row, generic=True)
-            return bool(ended)
+            return await self._database.fetch(tenant_id, turn_sql.END, values, tuple_row, generic=True)
         except DatabaseContended:
-            return False
+            return []
 
     async def _defer_jobs(
         self, connection: Connection, turn: OpenTurn, outcome: TurnOutcome, *, reflects: bool
@@ -313,8 +328,9 @@ class Turns(TurnRecords):
             lock = f"{REFLECT}:{turn.user_id}"
             await self._jobs.defer(connection, REFLECT, tenant_id=tenant_id, lock=lock, turn_id=turn.turn_id)
 
-    def _files(self, outcome: TurnOutcome) -> bool:
-        return outcome.files and outcome.status == "completed" and self._filing_quiet_s is not None
+    def _files(self, outcome: TurnOutcome, *, later: bool = False) -> bool:
+        files = later if outcome.files is None else outcome.files
+        return files and outcome.status == "completed" and self._filing_quiet_s is not None
 
     def _defers(self, turn: OpenTurn, outcome: TurnOutcome) -> bool:
         """Whether the end of a turn is known to change memory or to cause jobs, besides filing.

@@ -71,8 +71,9 @@ class Changes:
     ) -> MemoryChange:
         """Keep a statement; with `replaces`, in place of what an id or words name.
 
-        If `replaces` names nothing, the text is kept all the same; if it may name several, nothing is changed.
-        With `kind` None, a text in the plain form of a standing wish is one, and any other a fact.
+        A wish about all answers is kept as such, and everything else in the `field`. If `replaces` names
+        nothing, the text is kept all the same; if it may name several, nothing is changed. With `kind` None, a
+        text in the plain form of a standing wish is one, and any other a fact.
 
         Raises:
             InvalidInput: it cannot be stored.
@@ -80,15 +81,17 @@ class Changes:
         forms = plain_forms(_USER.sub(lambda user: _SPOKEN.get(user[0], "me"), text))
         kept: Kept = kind or ("standing" if any(each.kind == "standing" for each in forms) else "remember")
 
+        name = "" if kept == "standing" else field
+
         async def plan() -> PlannedChange:
             found = await self.finder.find(request, replaces, reaches_shared=False) if replaces else Found()
             if found.meant:
                 named = "" if is_id(replaces) else replaces
-                return await self.planner.plan_replace(request, found.meant, text, field=field, what=named)
+                return await self.planner.plan_replace(request, found.meant, text, field=name, what=named)
             if found.candidates:
                 change = not_clear("correct", replaces, found.candidates, language_for(request, text))
                 return PlannedChange.nothing(change, replaces)
-            return await self.planner.plan_remember(request, text, field=field, kind=kept)
+            return await self.planner.plan_remember(request, text, field=name, kind=kept)
 
         return await self._change(request, plan)
 

@@ -3,15 +3,14 @@
 A quiet moment after a user's last message, and at most once a minute, the small model reads what was said since
 the last filing. What it wants changed must rest on words of the user, which is checked exactly
 (`filing_checks.py`). All changes of a call are made in one transaction with the record of what was filed: nothing
-is filed twice, or lost. If the user has had memory changed meanwhile, the model is asked again. Without a model
-nothing is filed.
+is filed twice, or lost. Where the user has had memory changed meanwhile, or where there may be more to file, the
+turns are asked about again, and the model is told what is done already. Without a model nothing is filed.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from itertools import groupby
 from uuid import UUID
 
@@ -21,48 +20,54 @@ from services.errors import BadModelOutput, Conflict, InvalidInput, NotFound, Un
 from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
 from services.llm.chat_models import ChatModels
-from services.llm.structured_output import ask_for
 from services.memory.blocks import Owner
-from services.memory.filing_checks import FilingEvidence, checked
-from services.memory.filing_prompt import Answer, Batch, FilingOperation, Said, filing_of_answer, filing_prompt
+from services.memory.filing_answer import FilingOperation
+from services.memory.filing_checks import Checked
+from services.memory.filing_decision import Decided, dated, decide, ended
+from services.memory.filing_evidence import FilingEvidence
+from services.memory.filing_prompt import Batch, Said
 from services.memory.filing_store import FILE_MEMORY, FilingStore, WaitingTurns, request_of
-from services.memory.model import Memory
+from services.memory.foreign_words import own_text
 from services.memory.planning.planner import ChangePlanner
 from services.memory.proposals import Proposals
-from services.memory.quotes import own_text
 from services.memory.removal.hiding import Hiding
 from services.platform.authorship import authoring
 from services.platform.connections import Connection
 from services.platform.metrics import MEMORY_FILING_OPERATIONS, MEMORY_FILINGS
-from services.platform.patience import beside_the_loop
 from state.memory import PlannedChange
 
-_LONG = 2_000
-"""Characters of a batch that are compared in one step of the event loop."""
-_TRIES = 3
-"""Times that a model is asked about a batch, if the user has memory changed meanwhile."""
+_MOST_CALLS = 4
+"""Times that a model is asked about the same turns: they have more to file, or memory is changed meanwhile."""
 _ALONE = 4
 """Times as long as usual that a turn waits by itself: most are followed by another."""
 _MANY = 8
 """Waiting turns that are filed although the user goes on."""
 
+
+def longest_wait_s(quiet_s: float, pause_s: float) -> float:
+    """Return the most seconds for which turns wait until they are filed, if the user is quiet."""
+    return max(_ALONE * quiet_s, pause_s)
+
+
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True)
-class _Decided:
-    """What is to be done about a batch."""
+class _Step:
+    """An operation that is carried out, the message that it rests on, and its plan."""
 
-    by: str
-    done: Sequence[tuple[FilingOperation, Said]] = ()
-    """With the message that each rests on."""
-    asked: Sequence[FilingOperation] = ()
-    dropped: int = 0
-    memories: Mapping[str, Memory] = field(default_factory=dict)
-    in_story: bool = False
+    operation: FilingOperation
+    message: Said
+    plan: PlannedChange
 
 
-_Planned = tuple[tuple[FilingOperation, Said], PlannedChange]
+@dataclass(frozen=True)
+class _Applied:
+    """What came of a batch."""
+
+    changes: int
+    left: Sequence[UUID] = ()
+    """Turns that are to be asked about again."""
 
 
 class Filing:
@@ -150,112 +155,130 @@ class Filing:
 
     async def _file(self, waiting: WaitingTurns) -> int:
         """File the oldest turns that wait; return the number of changes."""
+        changes = 0
         with authoring():
-            for _ in range(_TRIES):
+            for call in range(1, _MOST_CALLS + 1):
                 batch = await self._store.batch(waiting)
                 decided = await self._decide(batch)
-                changes = await self._apply(batch, decided)
-                if changes is not None:
-                    MEMORY_FILINGS.labels(decided.by).inc()
-                    log.info("memory filed", turns=len(batch.turn_ids), changes=changes, by=decided.by)
+                applied = await self._apply(batch, decided, is_last=call == _MOST_CALLS)
+                changes += applied.changes
+                MEMORY_FILINGS.labels(decided.by).inc()
+                filed = {"turns": len(batch.turn_ids), "changes": applied.changes, "dropped": decided.dropped}
+                log.info("memory filed", by=decided.by, **filed)
+                if not applied.left:
                     return changes
                 # Another worker may have filed the same.
                 again = await self._store.waiting(waiting.owner.tenant_id, waiting.owner.user_id)
                 if again is None:
-                    return 0
+                    return changes
                 waiting = again
         raise Unavailable("The user's memory is being changed by others.")
 
-    async def _decide(self, batch: Batch) -> _Decided:
+    async def _decide(self, batch: Batch) -> Decided:
         """Ask the model about a batch, and check what it answers.
 
         Raises:
             ModelFailed: the model did not answer.
         """
         if not any(map(own_text, batch.said.values())):
-            return _Decided("nothing said")
+            return Decided("nothing said")
         shown, evidence = await self._evidence.of(batch)
         try:
-            answer = await ask_for(
-                self._models,
-                filing_prompt(shown),
-                lambda text: filing_of_answer(text, shown.memories, shown.said),
-                schema=Answer,
-                purpose="memory_filing",
-            )
+            return await decide(self._models, shown, evidence)
         except BadModelOutput as error:
             log.warning("nothing is filed", turns=len(batch.turn_ids), reason=error.message)
-            return _Decided("model", in_story=batch.in_story)
-        check = partial(checked, answer.operations, evidence)
-        found = await beside_the_loop(check, characters=sum(map(len, batch.said.values())), most=_LONG)
-        done = [
-            (operation, batch.messages[source])
-            for operation, verdict, source in found
-            if verdict == "do" and source
-        ]
-        asked = [operation for operation, verdict, _ in found if verdict == "ask"]
-        dropped = len(found) - len(done) - len(asked)
-        return _Decided("model", done, asked, dropped, shown.memories, answer.in_story)
+            return Decided("model", in_story=batch.in_story)
 
-    async def _apply(self, batch: Batch, decided: _Decided) -> int | None:
-        """Carry out what was decided, all or nothing; return the number of changes, None if memory has changed."""
+    async def _apply(self, batch: Batch, decided: Decided, *, is_last: bool) -> _Applied:
+        """Carry out what was decided, all or nothing, but for what has changed meanwhile.
+
+        `is_last` = a full answer is not continued.
+        """
         owner = batch.owner
-        operations = [(operation, request_of(owner, message)) for operation, message in decided.done]
-        planned = await self._planner.plan_filed(decided.memories, operations)
-        changes = 0
+        steps, asked = await self._planned(batch, decided, decided.done), list(decided.asked)
+        left = set[UUID]()
         async with self._store.database.tenant(owner.tenant_id) as connection:
             await self._hiding.lock(connection, owner)
             last_change, proposals_wait = await self._store.state(owner, connection)
             if last_change != batch.last_change:
-                return None
-            for adds, group in groupby(zip(decided.done, planned, strict=True), lambda each: each[1].only_adds):
+                stale = await self._evidence.stale(batch, decided.memories)
+                changed = [
+                    each for each in (*decided.done, *asked) if stale & {each.operation.memory, each.source}
+                ]
+                left = {_turn_of(batch, each) for each in changed}
+                steps = await self._planned(batch, decided, [each for each in decided.done if each not in changed])
+                asked = [each for each in asked if each not in changed]
+            if decided.is_full and is_last:
+                log.warning("more of the turns may be worth filing", turns=len(batch.turn_ids))
+            elif decided.is_full:
+                left = set(batch.turn_ids)
+            done = list[UUID]()
+            for adds, group in groupby(steps, lambda each: each.plan.only_adds):
                 carry_out = self._add if adds else self._carry_out
-                changes += await carry_out(connection, owner, list(group))
+                done += await carry_out(connection, owner, list(group))
             if proposals_wait:
                 await self._proposals.questions.waiting(connection, owner)  # closes what is overtaken
-            for operation in decided.asked:
-                await self._ask(connection, batch, operation, decided.memories.get(operation.memory))
+            for each in asked:
+                await self._ask(connection, batch, decided, each)
             MEMORY_FILING_OPERATIONS.labels("dropped").inc(decided.dropped)
-            counts = {"operations": changes, "asked": len(decided.asked), "dropped": decided.dropped}
-            await self._store.record(connection, batch, by=decided.by, counts=counts, in_story=decided.in_story)
-        return changes
+            counts = {"operations": len(done), "asked": len(asked), "dropped": decided.dropped}
+            filed = [each for each in batch.turn_ids if each not in left]
+            await self._store.record(
+                connection, batch, filed, done, by=decided.by, counts=counts, in_story=decided.in_story
+            )
+        return _Applied(len(done), sorted(left))
 
-    async def _add(self, connection: Connection, owner: Owner, planned: Sequence[_Planned]) -> int:
+    async def _planned(self, batch: Batch, decided: Decided, done: Sequence[Checked]) -> list[_Step]:
+        operations = [(dated(each, batch), batch.messages[each.source]) for each in done]
+        requests = [(operation, request_of(batch.owner, message)) for operation, message in operations]
+        plans = await self._planner.plan_filed(decided.memories, requests)
+        return [_Step(*each, plan) for each, plan in zip(operations, plans, strict=True)]
+
+    async def _add(self, connection: Connection, owner: Owner, steps: Sequence[_Step]) -> list[UUID]:
         """Carry out plans that only add; whatever is wrong with one, the others go on."""
-        additions = [(plan, request_of(owner, message).trigger) for (_, message), plan in planned]
+        additions = [(each.plan, request_of(owner, each.message).trigger) for each in steps]
         refused = await self._hiding.add_all(connection, owner, additions)
-        for ((operation, _), _), why in zip(planned, refused, strict=True):
-            _count(operation.kind, why)
-        return refused.count(None)
+        for each, why in zip(steps, refused, strict=True):
+            _count(each.operation.kind, why)
+        return [_id_of(each) for each, why in zip(steps, refused, strict=True) if why is None]
 
-    async def _carry_out(self, connection: Connection, owner: Owner, planned: Sequence[_Planned]) -> int:
+    async def _carry_out(self, connection: Connection, owner: Owner, steps: Sequence[_Step]) -> list[UUID]:
         """Carry out plans one by one; whatever is wrong with one, the others go on."""
-        changes = 0
-        for (operation, message), plan in planned:
-            if not plan.changes:
+        done = []
+        for each in steps:
+            if not each.plan.changes:
                 continue
             try:
                 async with connection.transaction():
-                    trigger = request_of(owner, message).trigger
-                    await self._hiding.commit(connection, owner, plan, trigger)
+                    trigger = request_of(owner, each.message).trigger
+                    await self._hiding.commit(connection, owner, each.plan, trigger)
             except (InvalidInput, Conflict) as error:
-                _count(operation.kind, error)
+                _count(each.operation.kind, error)
                 continue
-            _count(operation.kind)
-            changes += 1
-        return changes
+            _count(each.operation.kind)
+            done.append(_id_of(each))
+        return done
 
-    async def _ask(
-        self, connection: Connection, batch: Batch, operation: FilingOperation, memory: Memory | None
-    ) -> None:
+    async def _ask(self, connection: Connection, batch: Batch, decided: Decided, asked: Checked) -> None:
         """Let a change wait for the user."""
-        request = request_of(batch.owner, batch.last)
+        request, operation = request_of(batch.owner, batch.last), asked.operation
+        memory = decided.memories.get(operation.memory)
         text, gone = (memory.text, memory.id) if memory else ("", "")
-        if operation.text:
-            await self._proposals.add_in(connection, request, "remember", operation.text, text, gone)
+        new = ended(text, dated(asked, batch).date) if operation.kind == "end" else operation.text
+        if new:
+            await self._proposals.add_in(connection, request, "remember", new, text, gone)
         else:
             await self._proposals.add_in(connection, request, "forget", text, memory=gone)
         MEMORY_FILING_OPERATIONS.labels("asked").inc()
+
+
+def _turn_of(batch: Batch, checked: Checked) -> UUID:
+    turn_id = batch.messages[checked.source].turn_id if checked.source else None
+    return turn_id or batch.turn_ids[-1]
+
+
+def _id_of(step: _Step) -> UUID:
+    return UUID(str(step.plan.change["operation_id"]))
 
 
 def _count(kind: str, refused: Exception | None = None) -> None:

@@ -1,24 +1,20 @@
 """Decides what becomes of an operation that a model wants filed: done, asked about, or dropped.
 
-Only exact things count: whose words its quote is, whether a removal was asked for, and whether figures, addresses,
-names or negations stand in foreign text alone. The wording is the model's: translations, resolved names and dates
-pass.
+Only exact things count: whose words its quote is, whether it shares a word with the memory that it changes, and
+whether figures, addresses, names or negations stand in foreign text alone. The wording is the model's:
+translations, resolved names and dates pass.
 """
 
-import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
-from services.memory.core_values import CoreValues
-from services.memory.filing_prompt import Batch, FilingOperation
-from services.memory.filing_store import request_of
-from services.memory.finding import MemoryFinder
+from services.memory.filing_answer import Fault, FilingOperation
+from services.memory.foreign_words import own_text
 from services.memory.model import Memory
-from services.memory.quotes import asks_removal, folded, foreign_text, is_quoted, own_text
-from services.memory.trust import ForeignOrigins
+from services.memory.quotes import Quoted, folded, is_quoted, quoted
 from services.memory.words import stated
 from services.text.tokenizer import informative_terms
 
@@ -59,6 +55,12 @@ class Evidence:
     memories: Mapping[str, Memory] = field(default_factory=dict)
     """The memories that the model was shown, by their short ids."""
 
+    def prepare(self) -> None:
+        """Read the texts, so that operations are checked against them at once."""
+        self.own_text, self.foreign_terms, self.foreign_text  # noqa: B018
+        for text in self.messages.values():
+            quoted("…", text)
+
     @cached_property
     def own_text(self) -> str:
         """Return what the user has said, and what is remembered of it, folded."""
@@ -80,23 +82,42 @@ class Evidence:
         return folded("\n".join(self.foreign))
 
 
-def checked(
-    operations: Sequence[FilingOperation], evidence: Evidence
-) -> list[tuple[FilingOperation, Verdict, str | None]]:
-    """Return each operation with what becomes of it and the message that it rests on; one for each memory."""
-    found: list[tuple[FilingOperation, Verdict, str | None]] = []
+@dataclass(frozen=True)
+class Checked:
+    """An operation, and what becomes of it."""
+
+    operation: FilingOperation
+    verdict: Verdict
+    source: str = ""
+    """Short id of the user's message that it rests on; empty = it rests on none."""
+    fault: Fault | None = None
+    """What is wrong with it, if the model can mend it."""
+
+
+def checked(operations: Sequence[FilingOperation], evidence: Evidence) -> list[Checked]:
+    """Return what becomes of each operation; one for each memory is carried out."""
+    found: list[Checked] = []
     changed: set[str] = set()
     for each in (losing_nothing(one, evidence) for one in operations):
-        verdict = "drop" if each.memory and each.memory in changed else verdict_on(each, evidence)
-        if verdict == "do" and each.memory:
+        one = Checked(each, "drop") if each.memory and each.memory in changed else check(each, evidence)
+        if one.verdict == "do" and each.memory:
             changed.add(each.memory)
-        found.append((each, verdict, message_of(each.quote, evidence.messages)))
+        found.append(one)
     return found
 
 
-def message_of(quote: str, messages: Mapping[str, str]) -> str | None:
-    """Return the short id of the message that a quote is taken from; None = it is in nobody's own words."""
-    return next((key for key, text in messages.items() if is_quoted(quote, text)), None)
+def _source(operation: FilingOperation, evidence: Evidence) -> tuple[str, Quoted | None]:
+    """Return the first message that has the quote of an operation, and what the quote is of it."""
+    memory = evidence.memories.get(operation.memory)
+    statement = operation.text or (memory.text if memory else "")
+    doubtful: tuple[str, Quoted | None] = ("", None)
+    for key, text in evidence.messages.items():
+        found = quoted(operation.quote, text, statement)
+        if found is not None and found.is_certain:
+            return key, found
+        if found is not None and not doubtful[0]:
+            doubtful = key, found
+    return doubtful
 
 
 def losing_nothing(operation: FilingOperation, evidence: Evidence) -> FilingOperation:
@@ -114,37 +135,51 @@ def losing_nothing(operation: FilingOperation, evidence: Evidence) -> FilingOper
     rests = not informative_terms(operation.text).isdisjoint(said)
     if _is_chinese(memory.text) != _is_chinese(operation.text) or any(evidence.foreign) or not rests:
         return operation
-    return FilingOperation("add", operation.quote, operation.text)
+    return replace(operation, kind="add", memory="", field="facts")
 
 
-def verdict_on(operation: FilingOperation, evidence: Evidence) -> Verdict:
+def check(operation: FilingOperation, evidence: Evidence) -> Checked:
     """Return what becomes of an operation.
 
     A change whose quote is foreign waits for the user if it says something; one whose quote stands nowhere is
-    dropped. A removal waits without a quote that asks for it, and if no word of what goes was said. What is pinned
-    stays.
+    dropped. Nothing is forgotten: where a word of the memory was said, the user is asked. What is pinned stays.
     """
     memory = evidence.memories.get(operation.memory)
-    source = message_of(operation.quote, evidence.messages)
     if memory is not None and memory.pinned:
-        return "drop"
-    if source is None:
-        said_by_others = [*evidence.answers, *evidence.foreign]
-        return "ask" if operation.text and stands_in(operation.quote, said_by_others) else "drop"
+        return Checked(operation, "drop")
     if operation.kind == "leave_out":
-        return "do" if source == operation.message and asks_removal(operation.quote) else "drop"
+        rests = any(is_quoted(operation.quote, each) for each in (*evidence.messages.values(), *evidence.said))
+        return Checked(operation, "do", operation.message) if rests else Checked(operation, "drop", fault="quote")
+    source, found = _source(operation, evidence)
+    if found is None:
+        return _unfounded(operation, evidence)
+    operation = replace(operation, quote=found.text)
+    if operation.kind == "forget":
+        is_meant = memory is not None and _was_told_of(memory, evidence)
+        return Checked(operation, "ask" if is_meant else "drop", source)
     if operation.kind == "end" and memory is not None and not _is_about(memory, evidence.said_terms):
-        return "drop"
-    waits = False
-    if operation.kind == "remove" and memory is not None:
-        waits = not asks_removal(operation.quote) or not _was_told_of(memory, evidence)
-    elif operation.kind == "replace" and memory is not None:
-        waits = not _is_about(memory, _terms([operation.text, operation.quote]))
+        return Checked(operation, "drop", source)
+    return Checked(operation, "ask" if _waits(operation, found, source, evidence) else "do", source)
+
+
+def _unfounded(operation: FilingOperation, evidence: Evidence) -> Checked:
+    """An operation whose quote stands in no words of the user: others may have said them."""
+    if operation.text and stands_in(operation.quote, [*evidence.answers, *evidence.foreign]):
+        return Checked(operation, "ask", fault="others")
+    return Checked(operation, "drop", fault="quote")
+
+
+def _waits(operation: FilingOperation, found: Quoted, source: str, evidence: Evidence) -> bool:
+    """Whether the user is asked before an operation that rests on words of theirs is carried out."""
+    memory = evidence.memories.get(operation.memory)
+    waits = not found.is_certain
+    if operation.kind == "replace" and memory is not None:
+        waits = waits or not _is_about(memory, _terms([operation.text, operation.quote]))
     if any(evidence.foreign):
         # Foreign text may have named the memory, or said what is to be remembered.
         waits = waits or (memory is not None and informative_terms(memory.text).isdisjoint(evidence.said_terms))
         waits = waits or is_foreign(operation.text, own_text(evidence.messages[source]), evidence)
-    return "ask" if waits else "do"
+    return waits
 
 
 def _was_told_of(memory: Memory, evidence: Evidence) -> bool:
@@ -198,55 +233,3 @@ def stands_in(quote: str, texts: Sequence[str]) -> bool:
 
 def _terms(texts: Sequence[str]) -> frozenset[str]:
     return frozenset(term for text in texts for term in informative_terms(text))
-
-
-_LONGEST_QUERY = 1_000
-"""Characters of a message by which memories are sought."""
-
-
-class FilingEvidence:
-    """Reads the memories that new messages may change, and tells whose words everything is."""
-
-    def __init__(self, finder: MemoryFinder, values: CoreValues, origins: ForeignOrigins) -> None:
-        self._finder = finder
-        self._values = values
-        self._origins = origins
-
-    async def of(self, batch: Batch) -> tuple[Batch, Evidence]:
-        """Return a batch with the nearest memories, and whose words it is."""
-        memories, foreign_ids = await self._memories(batch)
-        said, answers = list[str](), list[str]()
-        known = [each.text for each in memories.values() if each.id not in foreign_ids]
-        foreign = [each.text for each in memories.values() if each.id in foreign_ids]
-        for each in [*batch.earlier, *batch.messages.values()]:
-            if each.role == "user" and not each.is_foreign:
-                said.append(own_text(each.content))
-                foreign.append(foreign_text(each.content))
-            else:
-                (foreign if each.is_foreign else answers).append(each.content)
-        shown = replace(batch, memories=memories)
-        return shown, Evidence(
-            shown.said, said, answers, known, [each for each in foreign if each.strip()], memories
-        )
-
-    async def _memories(self, batch: Batch) -> tuple[dict[str, Memory], set[str]]:
-        """Return the nearest memories by their short ids, and the ids of those of foreign words."""
-        owner, request = batch.owner, request_of(batch.owner, batch.last)
-        # One by one: their turns have had them embedded, and of a long text only the beginning is.
-        said = [each[:_LONGEST_QUERY] for each in batch.said.values()]
-        nearest, read = await asyncio.gather(
-            self._finder.nearest(request, said), self._values.read(owner.tenant_id, owner.user_id)
-        )
-        foreign = set[str]()
-        if written := [each.id for each in nearest if each.kind == "written"]:
-            found = await self._origins.among(owner.tenant_id, owner.user_id, episodes=written)
-            foreign = set(found.episodes)
-        values = {(each.section, each.field, each.text): each for each in read if each.holds}
-        memories = {}
-        for number, memory in enumerate(nearest, 1):
-            value = values.get((memory.section, memory.field, memory.text))
-            if value is not None:
-                memory = replace(memory, pinned=value.is_pinned, at=value.since)  # noqa: PLW2901
-                foreign |= {memory.id} if value.is_foreign else set()
-            memories[f"m{number}"] = memory
-        return memories, foreign

@@ -1,7 +1,7 @@
 """Storage of filing: the turns that wait for it and when, what was said in them, and the record of what was filed.
 
 A record names the turns that it covers. It is written in the transaction of their changes, so that neither is
-without the other; a turn is filed again only if a change of memory that it asked for was undone since.
+without the other. A turn waits from its end on, however long that takes.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from psycopg.rows import class_row, tuple_row
 
 from services.jobs.queue import JobQueue
 from services.memory.blocks import Owner
-from services.memory.filing_prompt import Batch, Said
+from services.memory.filing_prompt import Batch, Said, known_changes
 from services.memory.model import ChangeRequest
 from services.memory.operations import LAST_CHANGE, Operation, OperationLog, Trigger
 from services.platform.connections import Connection
@@ -31,6 +31,14 @@ INSERT INTO procrastinate_jobs (queue_name, task_name, priority, lock, queueing_
 SELECT 'default', '{FILE_MEMORY}', 0, '{FILE_MEMORY}:' || c.user_id, '{FILE_MEMORY}:' || c.user_id,
        jsonb_build_object('tenant_id', c.tenant_id, 'user_id', c.user_id), now() + %(filing_delay)s
 """
+
+
+FILE_AGAIN: LiteralString = """
+UPDATE turns t SET to_file = true FROM messages m
+WHERE m.id = ANY(%(message_ids)s) AND m.tenant_id = %(tenant_id)s AND m.role = 'user'
+  AND t.id = m.turn_id AND t.tenant_id = m.tenant_id AND t.status = 'completed'
+"""
+"""Lets the turns of messages that have come back to memory wait to be filed."""
 
 
 async def defer_filing(
@@ -53,32 +61,24 @@ _MOST_TURNS, _MOST_CHARACTERS = 8, 8_000
 _EARLIER = 6
 """Messages of a conversation before the new ones that are shown."""
 
-# A turn that is older waits in vain for a model: nothing is filed of it any more.
-_FILED: LiteralString = """
-WITH filed AS (
-    SELECT turn.id::uuid AS turn_id, max(o.at) AS at
-    FROM memory_operations o, jsonb_array_elements_text(o.results->'turns') AS turn (id)
-    WHERE o.tenant_id = %(tenant_id)s AND o.user_id = %(user_id)s AND o.type = 'memory_filing'
-      AND o.at > now() - interval '3 days'
-    GROUP BY 1
-)
-"""
-_WAITING: LiteralString = f"""
-{_FILED}
+# A turn waits from its end on, and again when a removal from its messages is undone.
+_WAITING: LiteralString = """
 SELECT t.id, c.id, c.expert_id, c.space_id
 FROM conversations c
 JOIN experts x ON x.id = c.expert_id AND x.tenant_id = c.tenant_id
 JOIN turns t ON t.conversation_id = c.id AND t.tenant_id = c.tenant_id
-WHERE c.tenant_id = %(tenant_id)s AND c.user_id = %(user_id)s AND t.status = 'completed'
-  AND t.started_at > now() - interval '3 days' AND NOT 'memory_filing' = ANY(x.parts_off)
+WHERE c.tenant_id = %(tenant_id)s AND c.user_id = %(user_id)s AND t.to_file AND t.status = 'completed'
+  AND NOT 'memory_filing' = ANY(x.parts_off)
   AND NOT EXISTS (SELECT FROM messages m WHERE m.id = t.user_message_id AND m.branch_id IS NOT NULL)
-  AND NOT EXISTS (
-      SELECT FROM filed WHERE filed.turn_id = t.id AND filed.at >= coalesce((
-          SELECT max(o.undone_at) FROM memory_operations o
-          WHERE o.tenant_id = t.tenant_id AND o.turn_id = t.id AND o.type = 'memory_command'
-      ), filed.at))
 ORDER BY t.started_at, t.id LIMIT 200
-"""  # noqa: S608 — a constant
+"""
+_FILED: LiteralString = """
+WITH told AS (
+    UPDATE memory_operations SET untold = true
+    WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND id = ANY(%(done)s)
+)
+UPDATE turns SET to_file = false WHERE id = ANY(%(turn_ids)s) AND tenant_id = %(tenant_id)s
+"""
 _LAST: LiteralString = """
 SELECT (SELECT max(t.started_at) FROM conversations c JOIN turns t ON t.conversation_id = c.id
         WHERE c.tenant_id = %(tenant_id)s AND c.user_id = %(user_id)s),
@@ -91,7 +91,7 @@ _SAID: LiteralString = """
 SELECT m.id, t.id AS turn_id, m.conversation_id, m.role, m.content, m.created_at, stored.origin,
        stored.parts IS NOT NULL AND stored.parts <> '[]' OR EXISTS (
            SELECT FROM messages asked WHERE asked.id = t.user_message_id AND asked.parts <> '[]') AS has_images,
-       u.timezone
+       u.timezone, CASE WHEN stored.origin IS NULL THEN '' ELSE stored.content END AS whole, stored.foreign_spans
 FROM turns t
 JOIN remembered_messages m ON m.id IN (t.user_message_id, t.assistant_message_id) AND m.completed
 JOIN messages stored ON stored.id = m.id
@@ -105,7 +105,8 @@ FROM unnest(%(conversation_ids)s::uuid[], %(first_ids)s::uuid[]) WITH ORDINALITY
 CROSS JOIN LATERAL (
     SELECT m.id, NULL::uuid AS turn_id, m.conversation_id, m.role,
            CASE WHEN starts_with(m.content, '~[1.') THEN m.content ELSE left(m.content, 1000) END AS content,
-           m.created_at, stored.origin, stored.parts <> '[]' AS has_images, '' AS timezone
+           m.created_at, stored.origin, stored.parts <> '[]' AS has_images, '' AS timezone,
+           CASE WHEN stored.origin IS NULL THEN '' ELSE stored.content END AS whole, stored.foreign_spans
     FROM remembered_messages m JOIN messages stored ON stored.id = m.id
     WHERE m.conversation_id = new.id AND m.tenant_id = %(tenant_id)s AND m.completed
       AND (m.created_at, m.id) < (SELECT created_at, id FROM messages WHERE id = new.first_id)
@@ -113,10 +114,12 @@ CROSS JOIN LATERAL (
 ) AS before
 ORDER BY new.place, before.created_at, before.id
 """
+# With what was removed since: no line may name it.
 _DONE: LiteralString = """
-SELECT o.field, o.results->'items' FROM memory_operations o
-WHERE o.tenant_id = %(tenant_id)s AND o.user_id = %(user_id)s AND o.turn_id = ANY(%(turn_ids)s)
-  AND o.type = 'memory_command' AND o.undone_at IS NULL
+SELECT o.field, o.query, o.results->'items', o.turn_id = ANY(%(turn_ids)s) IS TRUE FROM memory_operations o
+WHERE o.tenant_id = %(tenant_id)s AND o.user_id = %(user_id)s AND o.type = 'memory_command' AND o.undone_at IS NULL
+  AND (o.turn_id = ANY(%(turn_ids)s) OR o.field = 'forget' AND o.at >= (
+      SELECT min(t.accepted_at) FROM turns t WHERE t.id = ANY(%(turn_ids)s) AND t.tenant_id = %(tenant_id)s))
 ORDER BY o.at, o.id
 """
 _STATE: LiteralString = f"""
@@ -204,7 +207,7 @@ class FilingStore:
             conversations=conversations,
             messages=messages,
             earlier=earlier,
-            done=[f"{kind}: {'; '.join(items or [])}" for kind, items in done],
+            done=known_changes(done),
             in_story=bool(story and story[0][0] is True),
             last_change=changes[0][0] if changes else None,
         )
@@ -220,17 +223,29 @@ class FilingStore:
         return row[0], row[1]
 
     async def record(
-        self, connection: Connection, batch: Batch, *, by: str, counts: Mapping[str, int], in_story: bool
+        self,
+        connection: Connection,
+        batch: Batch,
+        filed: Sequence[UUID],
+        done: Sequence[UUID],
+        *,
+        by: str,
+        counts: Mapping[str, int],
+        in_story: bool,
     ) -> None:
-        """Record in a transaction of the caller's that a batch is filed."""
+        """Record in a transaction of the caller's which turns of a batch are filed.
+
+        `done` are the operations that filing them has caused: the user's next turn tells of them.
+        """
         owner = batch.owner
-        results = {**counts, "by": by, "turns": [str(each) for each in batch.turn_ids], "story": in_story}
+        results = {**counts, "by": by, "turns": [str(each) for each in filed], "story": in_story}
         trigger = Trigger(
             "filing", conversation_id=batch.conversations[-1], expert_id=owner.expert_id, space_id=owner.space_id
         )
         await self._log.append(
             connection, owner.tenant_id, owner.user_id, Operation(FILED, results=results), trigger
         )
+        await connection.execute(_FILED, {**vars(owner), "turn_ids": list(filed), "done": list(done)})
 
 
 def request_of(owner: Owner, message: Said) -> ChangeRequest:

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from services.memory.quotes import foreign_text
+from services.memory.foreign_words import foreign_text
 from services.text.language import Language, Sentence, sentences
 from services.text.tokenizer import simplified
 from state.memory import PlainForm, PlainFormKind
 
+_FOLDER = Path(__file__).parent / "forms"
 _LONGEST = 600
 """Characters of a message; what is longer is a text to work on."""
 _LONGEST_SENTENCE = 300
@@ -31,6 +32,7 @@ _NAMES = frozenset(["forget", "forget_everything"])
 """Kinds whose `{what}` must name something that can be looked for."""
 _QUOTES = frozenset('"“”«»「」『』《》‹›`>|<{}[]')
 _EDGES = " \t.!。！~～;；,，…:：-"
+_CLAUSE_END = re.compile(r"[,，.。!！~～;；:：…\n]")
 _UNIT = re.compile(r"( *)(\[[^\[\]]*\]|\([^()]*\)|\{what[^{}]*\}|[^ \[\](){}]+)")
 _STATES = re.compile(r"that $|(?:^|\s)(?:i|i'm|i've|my|we|our)$", re.IGNORECASE)
 _STATES_IN_CHINESE = re.compile(r"我们?[^，,]{1,60}[^，,的][，,]")
@@ -62,6 +64,14 @@ def plain_forms(message: str) -> list[PlainForm]:
         if form is not None and (form.kind in _LEAVES_OUT or not foreign_text(message)):
             found.append(form)
     return found
+
+
+def says_yes(message: str) -> bool:
+    """Return whether the first clause of a message only agrees; in Chinese a blank ends it, too."""
+    clause = simplified(_CLAUSE_END.split(message.strip(), maxsplit=1)[0].replace("’", "'").strip())
+    words = clause.split() or [""]
+    said = clause if words[0].isascii() else words[0]
+    return any(pattern.fullmatch(said) for pattern in _yes_forms())
 
 
 def _form_of(sentence: Sentence, others: Sequence[str]) -> PlainForm | None:
@@ -115,9 +125,19 @@ def all_forms() -> tuple[_Forms, ...]:
     return _read("en", space=" ", edge=r"(?!\w)"), _read("zh", space="", edge="")
 
 
+@cache
+def _yes_forms() -> tuple[re.Pattern[str], ...]:
+    listed = tomllib.loads((_FOLDER / "yes.toml").read_text(encoding="utf-8"))
+    spaces = {"en": " ", "zh": ""}
+    return tuple(
+        re.compile(_body(form, spaces[language]), re.IGNORECASE)
+        for language, of in listed.items()
+        for form in of["forms"]
+    )
+
+
 def _read(language: Language, *, space: str, edge: str) -> _Forms:
-    path = Path(__file__).parent / "forms" / f"{language}.toml"
-    listed = tomllib.loads(path.read_text(encoding="utf-8"))
+    listed = tomllib.loads((_FOLDER / f"{language}.toml").read_text(encoding="utf-8"))
 
     def starts(words: str) -> re.Pattern[str]:
         found = (re.escape(each.rstrip("$")) + ("$" if each.endswith("$") else edge) for each in words.split("|"))

@@ -1,157 +1,74 @@
-"""Which words of a message are the user's own, and whether a quote is taken from them. Pure functions.
-
-Marks, shapes and announcements tell what a message quotes, forwards, pastes or hands over to be worked on. What is
-doubtful counts as foreign: a change that rests on it is asked about, and never made or lost. A text without a
-closing mark goes on to the end of the message, because its author may have chosen how it continues.
-
-Every pattern is bounded, so that the time grows with the length of a message alone.
-"""
+"""Whether a quote is taken from the user's own words, and says enough for a change to rest on. Pure functions."""
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
+from services.memory.foreign_words import parts_of
 from services.text.caches import text_cache
-from services.text.language import Span
+from services.text.language import sentences
 from services.text.tokenizer import informative_terms
 
-_LONG_QUOTATION, _LONG_CHINESE = 5, 10
-"""Words, or Chinese characters, beyond which a quotation is a text and not a name or a title."""
-_FEWEST_WORDS, _FEWEST_CHINESE = 2, 4
-"""Words, or Chinese characters, that a quote has at least."""
-_SPOKEN_TWICE, _SEPARATORS = 2, 2
-_CHINESE = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]")
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+_FEWEST_CHINESE, _A_WORD, _A_CLAUSE = 4, 2, 3
+"""Chinese characters that a quote has at least, for how many a word in another script counts, and how many are
+enough if they are a whole clause."""
+_FOREIGN_TO_CHINESE = re.compile(r"[^\W_\u3400-\u9fff\uf900-\ufaff]+(?:'[^\W_\u3400-\u9fff\uf900-\ufaff]+)?")
+_CLAUSE_ENDS = re.compile(r"[,.!?;:、。…\s]+")
 _MARKS = str.maketrans(dict.fromkeys('“”„‟«»‹›「」『』＂"‘’‚‛`´＇', "'"))
 _EDGES = " '.,;:!?…。，；：！？、-–—"
-_FENCE = re.compile(r"```|~~~|\"\"\"")
-_TAG = re.compile(
-    r"<([a-z\u3400-\u9fff][\w-]{0,30})(?:[\s/][^<>\n]{0,200})?>|<!--|<\||\[/?INST\]|\]\(", re.IGNORECASE
-)
-_SINGLE = re.compile(r"(?<!\w)'((?:[^'\n]|(?<=\w)'(?=\w)){6,400})'(?!\w)")
-_PAIRS = (("“", "”"), ("「", "」"), ("『", "』"), ("«", "»"), ("《", "》"), ("‘", "’"))
-_HEADER = (
-    r"(?:from|to|cc|sent|date|subject|reply-to|发件人|寄件人|寄件者|收件人|收件者|主题|主旨|日期|发送时间|抄送)"
-    r"[ \t]{0,4}[:：]"
-)
-_CLOCK = r"\d{1,2}[:：]\d\d(?:[:：]\d\d)?(?:[ \t]?[ap]\.?m\b\.?)?"
-_BORDER = re.compile(
-    rf"[ \t]{{0,8}}{_HEADER}.{{0,400}}\n[ \t]{{0,8}}{_HEADER}"
-    r"|[ \t]{0,8}(?:subject|主题|主旨)[ \t]{0,4}[:：]"
-    r"|[ \t]{0,8}(?:fwd?|fw|forwarded|转发)[^\n:：]{0,30}[:：]"
-    r"|[ \t]{0,8}(?:[-*=_~]{3}|[—–]{2})"
-    r"|#{1,6}[ \t]"
-    r"|dear (?!assistant\b)[^\n,，:：]{1,40}[,，:：]"
-    r"|(?:(?:hi|hello) (?!assistant\b|there\b)[a-z]|(?:尊敬|亲爱|敬爱)的(?!助手))"
-    r"[^\n,，:：]{0,40}[,，:：][ \t]{0,4}\n"
-    r"|(?:on|am|在|于)[ \t]?[^\n]{0,60}\d[^\n]{0,60}(?:wrote|schrieb|写道|寫道)[ \t]{0,4}[:：]",
-    re.IGNORECASE,
-)
-"""Begins a line from which on the message is somebody's text: headers of a mail, a mark of forwarding, a ruled
-line, a heading, the salutation of a letter, who wrote and when."""
-_SIGN_OFF = re.compile(
-    r"(?:(?:best|kind|warm|many)[ \t]{1,4})?(?:regards|wishes|thanks|sincerely|cheers|yours [a-z]{1,12})"
-    r"[ \t]{0,4},?"
-    r"|此致|敬礼|祝好|顺颂[^\n]{0,6}|谨上",
-    re.IGNORECASE,
-)
-"""A line that ends a letter."""
-_SPEAKER = re.compile(r"([^\n,，。!?！？;；:：\[\]]{1,24})[:：][ \t]{0,4}\S")
-_STAMP = re.compile(
-    rf"[^\n,，。!?！？;；]{{1,30}}[ \t,—–-]{{1,4}}(?:(?:today|yesterday|今天|昨天)(?: at)?[ \t]{{0,4}})?{_CLOCK}"
-    rf"|\d{{4}}[/.-]\d{{1,2}}[/.-]\d{{1,2}}[ \t]{{1,4}}{_CLOCK}[ \t]{{1,4}}\S{{1,20}}",
-    re.IGNORECASE,
-)
-"""A line of who and when, as programs write it above each message of a chat."""
-_STAMPED = re.compile(rf"\[[^\]\n]{{0,40}}{_CLOCK}[^\]\n]{{0,20}}\]")
-_CLAUSE = re.compile(r"(?:[^\n.!?。！？;；:：—→⇒>]|;(?=\w))+|(.)", re.DOTALL)
-_LEADS_ON, _JUDGED = ":：→⇒>—\n", 200
-"""Marks that lead on to a text; characters before one that may announce it."""
-
-_WORK = (
-    r"\b(?:translate|proofread|rephrase|paraphrase|rewrite|reword|polish|shorten|simplify|summari[sz]e|summary|"
-    r"spell-?check|explain|(?:any|spot|find|the) (?:mistakes|errors)|tl;?dr|gist|key points|plain words|"
-    r"correct english|make sense of|answer|reply|respond|think of|make of)\b|"
-    r"翻译|翻成|译成|改写|改得|改成|改短|润色|校对|缩写|缩短|扩写|精简|简化|总结|概括|归纳|摘要|整理|念给|读给|解释|"
-    r"太长不看|大意|要点|什么意思|怎么[回说写讲]|语气|通顺|行不行|简单些"
-)
-_ON_WORDING = r"\b(?:grammar|spelling|wording|typos?)\b|错别?字|语病|措辞|语法"
-_POINTS = (
-    r"\bth(?:is|ese)\b|\bthe following\b|\bbelow\b|\babove\b|\bbeneath\b|\bunderneath\b|\bas follows\b|"
-    r"以下|下面|下列|如下|上面|以上|上文|上述|这一?[段句封条篇则页份张]|这[么样]写|这是"
-)
-_TEXT = (
-    r"e-?mails?|mails?|messages?|sms|letters?|articles?|documents?|pages?|posts?|posters?|reviews?|notices?|"
-    r"notes? from|web ?sites?|intranet|newsletters?|headlines?|leaflets?|flyers?|signs?|captions?|comments?|"
-    r"ocr|transcripts?|screenshots?|prompts?|cards?|recipes?|forums?|mailbox|clause|paragraph|manual|handbook|"
-    r"邮件|短信|微信|来信|文章|文档|文件|网页|网站|网上|帖子|评论|通知|公告|告示|传单|留言|截图|截屏|转写|语音转文字|"
-    r"识别结果|说明书|手册|提示词|菜谱|论坛|信箱|卡片|消息|[贴留]了?[张个]条|第[一二三四五六七八九十\d]{1,4}[条款章节页段]"
-)
-_WROTE = (
-    r"\b(?:wrote|writes|texted|messaged|e-?mailed|posted|tweeted|forwarded|pasted|copied|says|saying|"
-    r"reads|states|replied|sent|handed me)\b|"
-    r"写道|寫道|写着|写的|来信说?|发来|转来|转发|抄的|抄来|复制|粘贴|(?:短信|消息|微信|邮件|留言)说|收到"
-)
-_OWN = re.compile(
-    r"\W{0,4}(?:and |so |also |one more thing|note to (?:my)?self|(?:my|our) (?:\w{1,20} ){0,2}?(?:e-?mail|"
-    r"wish|note|address)s?\b(?! from)|(?:i|we) (?:\w{1,12} ){0,2}?(?:told|tell|said)|.{0,40}tell you\Z|"
-    r"我的(?:邮箱|邮件|要求|地址)|.{0,20}[跟和向同]你说)",
-    re.IGNORECASE,
-)
-_ORDERS = re.compile(
-    r"\b(?:the following|below|above)\b.{0,40}\b(?:sentence|text|paragraph|correct|right)\b|[这句话]对[吗不]"
-    rf"|把?这个.{{0,6}}(?:翻|译|润色|改写|总结|校对)|(?:{_WORK}).{{0,60}}?(?:{_POINTS})|(?:{_POINTS}).{{0,60}}?(?:{_WORK})|{_ON_WORDING}",
-    re.IGNORECASE,
-)
-_POLITE = r"(?:please|pls|can you|could you|now|just|ok(?:ay)?|and|[<,，\s—–-]|请|麻烦|帮我|帮忙|给我|你){0,6}"
-_WORK_ORDER = re.compile(rf"{_POLITE}(?:{_WORK})", re.IGNORECASE)
-_BARE_WORK = re.compile(
-    rf"{_POLITE}(?:{_WORK})"
-    r"(?:\b(?:in|into|to|as|for|me|it|this|please|pls|thanks|thx|[a-z]{4,9})\b|[,，\s]|一下|下|成|给我|吧|呗|嘛|[英法德日中]文)"
-    r"{0,10}|does (?:that|this|it) (?:look|sound) (?:right|ok|odd)|这样对吗|"
-    r"[英法德日中]文怎么说|要[理回]吗|怎么回",
-    re.IGNORECASE,
-)
-"""A last clause that is nothing but an order for work: it can only mean what stands before it."""
-_ANNOUNCES = re.compile(rf"{_WROTE}|(?:{_TEXT})(?![a-z])|(?:{_POINTS}).{{0,20}}\Z", re.IGNORECASE)
-_POINTS_AT_ITS_END = re.compile(rf"(?:{_POINTS}).{{0,20}}\Z", re.IGNORECASE)
-_TO_MEMORY = re.compile(
-    r"\b(?:remember|keep in mind|bear in mind|don't forget|note this|my (?:wish|request)s?)\b"
-    r"|记住|记得|记下|记一下|别忘",
-    re.IGNORECASE,
-)
-_ASKS_REMOVAL = re.compile(
-    r"\b(?:forget|remove|delete|erase|drop|(?:do not|don['’]t) (?:remember|save|store|keep)|off the record)\b"
-    r"|忘|删|别记|不要记|不用记|不记",
-    re.IGNORECASE,
-)
+_CHINESE = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]")
 
 
-def own_text(message: str) -> str:
-    """Return what the user says in a message themselves, its parts on lines of their own."""
-    return "\n".join(each.strip() for each in own_parts(message) if each.strip())
+@dataclass(frozen=True)
+class Quoted:
+    """What a change rests on: words of a message that are the user's own."""
 
-
-def foreign_text(message: str) -> str:
-    """Return what a message quotes, shows or asks to work on; empty = it only says something."""
-    return "\n".join(message[span.start : span.end].strip() for span in foreign_spans(message))
+    text: str
+    is_certain: bool
+    """Whether they are surely the user's; otherwise they follow a text of others whose end nobody can tell."""
 
 
 def is_quoted(quote: str, message: str) -> bool:
-    """Whether a quote stands in one part of what the user says themselves.
+    """Whether a quote stands in one part of what the user says themselves, and says enough to rest on.
 
     Case, width, quotation marks and blanks count as equal. A quote of a single word says nothing unless it is the
     whole message.
     """
+    found = quoted(quote, message)
+    return found is not None and found.is_certain
+
+
+def quoted(quote: str, message: str, statement: str = "") -> Quoted | None:
+    """Return what a quote of a message is; None = it stands nowhere in it, or in words of others.
+
+    One that says too little is the sentence around it, if the statement that rests on it has a word of it.
+    """
     sought = folded(quote)
     if not sought:
-        return False
+        return None
+    parts = parts_of(message)
     if sought == folded(message):
-        return not foreign_spans(message)
-    long_enough = len(_WORD.findall(sought)) >= _FEWEST_WORDS or len(_CHINESE.findall(sought)) >= _FEWEST_CHINESE
-    if not long_enough or not informative_terms(sought):
-        return False
-    return any(_stands_in(sought, folded(part)) for part in own_parts(message))
+        return Quoted(quote, is_certain=True) if all(each.whose == "user" for each in parts) else None
+    informative = informative_terms(sought)
+    for part in parts if informative else ():
+        text, is_certain = message[part.start : part.end], part.whose == "user"
+        if part.whose == "others" or not _stands_in(sought, folded(text)):
+            continue
+        if _says_enough(sought, text):
+            return Quoted(quote, is_certain)
+        around = (each.text.strip() for each in sentences(text) if _stands_in(sought, folded(each.text)))
+        sentence = next(around, "")
+        if not informative.isdisjoint(informative_terms(statement)) and _says_enough(folded(sentence), text):
+            return Quoted(sentence, is_certain)
+    return None
+
+
+def _says_enough(sought: str, text: str) -> bool:
+    """Whether words of a text are enough for a change to rest on: they are counted in each script."""
+    chinese = len(_CHINESE.findall(sought))
+    if chinese + _A_WORD * len(_FOREIGN_TO_CHINESE.findall(sought)) >= _FEWEST_CHINESE:
+        return True
+    return chinese >= _A_CLAUSE and sought in _CLAUSE_ENDS.split(folded(text))
 
 
 @text_cache(64)
@@ -179,179 +96,3 @@ def _continues(text: str, at: int) -> bool:
     """Whether a word goes on across a place; Chinese has no marks between words."""
     around = text[max(at - 1, 0) : at + 1]
     return at > 0 and len(around) == 2 and all(each.isalnum() and not _CHINESE.match(each) for each in around)  # noqa: PLR2004
-
-
-def own_parts(message: str) -> Iterator[str]:
-    """Yield what the user says in a message themselves, before and between the texts of others."""
-    end = 0
-    for span in foreign_spans(message):
-        yield message[end : span.start]
-        end = span.end
-    yield message[end:]
-
-
-@text_cache(64)
-def foreign_spans(message: str) -> tuple[Span, ...]:
-    """Return where a message shows text that need not be the user's own, in order and disjoint."""
-    found = sorted(
-        (*_fenced(message), *_elements(message), *_quotations(message), *_of_lines(message), *_announced(message)),
-        key=lambda each: (each.start, -each.end),
-    )
-    spans: list[Span] = []
-    for each in found:
-        if spans and each.start <= spans[-1].end:
-            spans[-1] = Span(spans[-1].start, max(spans[-1].end, each.end))
-        elif each.end > each.start:
-            spans.append(each)
-    return tuple(spans)
-
-
-def _fenced(message: str) -> Iterator[Span]:
-    begin: re.Match[str] | None = None
-    for found in _FENCE.finditer(message):
-        if begin is None:
-            begin = found
-        elif found[0] == begin[0]:
-            yield Span(begin.start(), found.end())
-            begin = None
-    if begin is not None:
-        yield Span(begin.start(), len(message))
-
-
-def _elements(message: str) -> Iterator[Span]:
-    """Elements up to their last closing mark, as what is inside may hold one; what is never closed, to the end."""
-    end = 0
-    folded_case: str | None = None
-    for found in _TAG.finditer(message):
-        if found.start() < end:
-            continue
-        if found[0] == "](":  # a link with its label
-            start = message.rfind("[", max(found.start() - _JUDGED, 0), found.start())
-            end = (message.find(")", found.end()) + 1) or len(message)
-            yield Span(max(start, 0), end)
-            continue
-        folded_case = folded_case if folded_case is not None else message.lower()
-        mark = "-->" if found[0] == "<!--" else f"</{found[1]}>".lower() if found[1] else ""
-        last = folded_case.rfind(mark, found.end()) if mark and len(folded_case) == len(message) else -1
-        end = last + len(mark) if last >= 0 else len(message)
-        yield Span(found.start(), end)
-
-
-def _quotations(message: str) -> Iterator[Span]:
-    for opening, closing in _PAIRS:
-        yield from _paired(message, opening, closing)
-    straight = [at for at, each in enumerate(message) if each == '"']
-    if len(straight) % 2 and not (straight[-1] and message[straight[-1] - 1].isdigit()):
-        yield Span(straight[0], len(message))
-    else:
-        yield from _texts(message, zip(straight[::2], straight[1::2], strict=False))
-    yield from _texts(message, ((each.start(), each.end() - 1) for each in _SINGLE.finditer(message)))
-
-
-def _paired(message: str, opening: str, closing: str) -> Iterator[Span]:
-    """Quotations with marks that differ. A closing mark too many shows that the text itself held one."""
-    depth, begin, found = 0, 0, list[tuple[int, int]]()
-    too_many: Span | None = None
-    for at, each in enumerate(message):
-        if each == opening:
-            begin = at if depth == 0 else begin
-            depth += 1
-        elif each == closing and depth:
-            depth -= 1
-            if depth == 0:
-                found.append((begin, at))
-        elif each == closing and closing != "’":  # an apostrophe
-            too_many = Span(too_many.start if too_many else found[0][0] if found else 0, at + 1)
-    if too_many:
-        yield too_many
-    if depth:
-        found.append((begin, len(message) - 1))
-    yield from _texts(message, found)
-
-
-def _texts(message: str, pairs: Iterator[tuple[int, int]] | Sequence[tuple[int, int]]) -> Iterator[Span]:
-    """Quotations that are more than a name or a title, or that ask for a removal."""
-    for start, end in pairs:
-        inside = message[start + 1 : end]
-        long = len(_WORD.findall(inside)) > _LONG_QUOTATION or len(_CHINESE.findall(inside)) > _LONG_CHINESE
-        if long or asks_removal(inside):
-            yield Span(start, end + 1)
-
-
-def _of_lines(message: str) -> Iterator[Span]:
-    """Quoted lines, rows of tables, letters, what several people say, and all below a border."""
-    at, border = 0, len(message)
-    speakers: dict[str, list[int]] = {}
-    before: tuple[str, Span] | None = None
-    stamp: Span | None = None
-    for line in message.splitlines(keepends=True):
-        span, text = Span(at, at + len(line)), line.strip()
-        at = span.end
-        if text.startswith((">", "＞")):
-            yield span
-        elif span.start < border and _BORDER.match(message, span.start):
-            border = span.start
-        if (shape := _row(text)) and before and before[0] == shape:
-            yield Span(before[1].start, span.end)
-        before = (shape, span) if shape else None
-        if len(text) <= _JUDGED and _SIGN_OFF.fullmatch(text):
-            yield Span(0, span.start)
-        is_stamp = _STAMP.fullmatch(text) is not None
-        if stamp and text and not is_stamp:  # a list of appointments has nothing between its lines
-            speakers.setdefault("", []).append(stamp.start)
-        stamp = span if is_stamp else None if text else stamp
-        if _STAMPED.match(text):
-            border = min(border, span.start)
-        elif spoken := _SPEAKER.match(text):
-            speakers.setdefault(spoken[1].strip().casefold(), []).append(span.start)
-    border = min((border, *(starts[0] for starts in speakers.values() if len(starts) >= _SPOKEN_TWICE)))
-    if border < len(message):
-        yield Span(border, len(message))
-
-
-def _row(line: str) -> str:
-    """The shape of a row of a table; empty = it is none."""
-    for mark in ("\t", "|"):
-        if line.count(mark) >= _SEPARATORS:
-            return mark
-    commas = line.count(",")
-    return f",{commas}" if commas >= _SEPARATORS and ", " not in line else ""
-
-
-def _announced(message: str) -> Iterator[Span]:
-    """What follows an announcement or an order for work on a text, or stands before one that ends the message."""
-    clauses = [
-        (each.start(), each[0].strip()) for each in _CLAUSE.finditer(message) if each[0].strip() and not each[1]
-    ]
-    if clauses and orders_work(clauses[-1][1][-_JUDGED:], alone=True):
-        yield Span(0, clauses[-1][0])
-    for start, text in clauses[:-1]:
-        end = start + len(text)
-        nearest = text if len(text) <= _JUDGED else f"{text[:_JUDGED]} {text[-_JUDGED:]}"
-        mark = message[end : end + _JUDGED].lstrip(" \t\"'”’」』)")[:3] or "\n"
-        leads_on = any(each in mark for each in _LEADS_ON) or mark.startswith(("->", "=>", "--"))
-        if orders_work(nearest, alone=False) or (leads_on and announces_text(nearest, below="\n" in mark)):
-            yield Span(end, len(message))
-            return
-
-
-def orders_work(clause: str, *, alone: bool) -> bool:
-    """Whether a clause orders work on a text that stands beside it; `alone`: it ends the message."""
-    if _TO_MEMORY.search(clause):
-        return False
-    return _ORDERS.search(clause) is not None or (alone and _BARE_WORK.fullmatch(clause) is not None)
-
-
-def announces_text(clause: str, *, below: bool) -> bool:
-    """Whether a clause before a colon or an arrow announces what somebody wrote; `below`: on the next line."""
-    if _TO_MEMORY.search(clause) or _OWN.match(clause):
-        return False
-    if _WORK_ORDER.match(clause):
-        return True
-    found = _ANNOUNCES.search(clause)
-    return found is not None and (below or not _POINTS_AT_ITS_END.search(clause) or bool(re.search(_TEXT, clause)))
-
-
-def asks_removal(text: str) -> bool:
-    """Whether words ask for something to be forgotten, or not to be remembered."""
-    return _ASKS_REMOVAL.search(text) is not None

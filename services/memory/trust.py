@@ -4,38 +4,48 @@ Foreign are the words of documents, imports and tools, however often they are re
 """
 
 import re
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from typing import LiteralString
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, LiteralString
 from uuid import UUID
 
-from psycopg.rows import class_row
+from psycopg.rows import tuple_row
 
-from services.memory.quotes import asks_removal
+from services.memory.repeated import sentences_at
 from services.platform.postgres import Database
 from services.text.tokenizer import informative_terms, terms
+from state.memory import ForeignOrigin
 from state.turn import Read
 
 # A written memory without messages was imported, or written over MCP or the API, where agents write beside people.
 _AMONG: LiteralString = """
-SELECT array(SELECT m.id::text FROM messages m
-             WHERE m.conversation_id = %(conversation_id)s AND m.tenant_id = %(tenant_id)s
-               AND m.id = ANY(%(messages)s) AND m.origin IS NOT NULL) AS messages,
-       array(SELECT e.id::text FROM episodes e
-             WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.id = ANY(%(episodes)s)
-               AND (e.episode_type <> 'turn' AND e.source_message_ids = '{}'
-                    OR e.origin IN ('tool', 'document') OR EXISTS (
-                   SELECT FROM messages m WHERE m.id = ANY(e.source_message_ids) AND m.origin IS NOT NULL
-               ))) AS episodes,
+SELECT coalesce((SELECT jsonb_agg(jsonb_build_object('id', m.id, 'content', m.content, 'spans', m.foreign_spans))
+                 FROM messages m
+                 WHERE m.conversation_id = %(conversation_id)s AND m.tenant_id = %(tenant_id)s
+                   AND m.id = ANY(%(messages)s) AND m.origin IS NOT NULL), '[]') AS messages,
+       coalesce((SELECT jsonb_agg(jsonb_build_object('id', e.id, 'content', m.content, 'spans', m.foreign_spans))
+                 FROM episodes e LEFT JOIN messages m ON m.id = ANY(e.source_message_ids) AND m.origin IS NOT NULL
+                 WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.id = ANY(%(episodes)s)
+                   AND (e.episode_type <> 'turn' AND e.source_message_ids = '{}'
+                        OR e.origin IN ('tool', 'document') OR m.id IS NOT NULL)), '[]') AS episodes,
        EXISTS (SELECT FROM messages m
-               WHERE m.conversation_id = %(conversation_id)s AND m.origin IS NOT NULL) AS of_conversation,
+               WHERE m.conversation_id = %(conversation_id)s AND m.origin IS NOT NULL
+                 AND m.foreign_spans IS DISTINCT FROM '{}') AS of_conversation,
        EXISTS (SELECT FROM conversations c JOIN messages m ON m.conversation_id = c.id
-               WHERE c.tenant_id = %(tenant_id)s AND c.user_id = %(user_id)s AND m.origin IS NOT NULL)
+               WHERE c.tenant_id = %(tenant_id)s AND c.user_id = %(user_id)s AND m.origin IS NOT NULL
+                 AND m.foreign_spans IS DISTINCT FROM '{}')
            OR EXISTS (SELECT FROM episodes e WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s
                AND e.made_by->>'actor' = 'import') AS of_user,
        EXISTS (SELECT FROM core_memory_blocks b JOIN core_memory_history h ON h.block_id = b.id
                WHERE b.tenant_id = %(tenant_id)s AND b.user_id = %(user_id)s
                  AND h.actor = 'import') AS in_core_memory
+"""
+_NOTE_SPANS: LiteralString = """
+UPDATE messages SET foreign_spans = %(spans)s WHERE id = %(message_id)s AND tenant_id = %(tenant_id)s
+RETURNING id
+"""
+_NOTE_ORIGIN: LiteralString = """
+UPDATE messages SET origin = %(origin)s WHERE id = %(message_id)s AND tenant_id = %(tenant_id)s RETURNING id
 """
 
 
@@ -43,8 +53,9 @@ SELECT array(SELECT m.id::text FROM messages m
 class ForeignItems:
     """What of some messages and memories holds foreign words."""
 
-    messages: Collection[str] = ()
-    episodes: Collection[str] = ()
+    messages: Mapping[str, str | None] = field(default_factory=dict)
+    """Their foreign sentences by their ids; None = all of it."""
+    episodes: Mapping[str, str | None] = field(default_factory=dict)
     of_conversation: bool = False
     of_user: bool = False
     """Whether anything that the user's conversations hold does, or what was imported for them."""
@@ -75,19 +86,48 @@ class ForeignOrigins:
             "messages": [UUID(each) for each in messages],
             "episodes": [UUID(each) for each in episodes],
         }
-        return (await self._database.fetch(tenant_id, _AMONG, values, class_row(ForeignItems)))[0]
+        [row] = await self._database.fetch(tenant_id, _AMONG, values, tuple_row)
+        return ForeignItems(_foreign_in(row[0]), _foreign_in(row[1]), *row[2:])
+
+    async def note_spans(self, tenant_id: UUID, message_id: UUID, spans: Sequence[int]) -> None:
+        """Note where sentences of an answer that was made from foreign words repeat them."""
+        values = {"tenant_id": tenant_id, "message_id": message_id, "spans": list(spans)}
+        await self._database.fetch(tenant_id, _NOTE_SPANS, values, tuple_row)
+
+    async def note_origin(self, tenant_id: UUID, message_id: UUID, origin: ForeignOrigin | None) -> None:
+        """Note that an answer repeats nothing foreign that its prompt showed of earlier turns."""
+        values = {"tenant_id": tenant_id, "message_id": message_id, "origin": origin}
+        await self._database.fetch(tenant_id, _NOTE_ORIGIN, values, tuple_row)
+
+
+def _foreign_in(rows: Sequence[Mapping[str, Any]]) -> dict[str, str | None]:
+    """Return the foreign sentences of what was found, by ids; what has none is not among them."""
+    found: dict[str, str | None] = {}
+    for each in rows:
+        if each["content"] is None or each["spans"] is None:
+            found[each["id"]] = None
+        elif each["spans"] and found.get(each["id"], "") is not None:
+            told = (found.get(each["id"], ""), *sentences_at(each["content"], each["spans"]))
+            found[each["id"]] = "\n".join(filter(None, told))
+    return found
 
 
 _OF_USER = "the user user's users 用户 用户的"
 AN_IMAGE = "(image)"
 """Stands for the words of an image, which nobody knows."""
 _HALF = 0.5
+_ASKS_REMOVAL = re.compile(
+    r"\b(?:forget|remove|delete|erase|drop|(?:do not|don['’]t) (?:remember|save|store|keep)|off the record)\b"
+    r"|忘|删|别记|不要记|不用记|不记",
+    re.IGNORECASE,
+)
 _IN_ORDER = 0.66
 """Share of a change's words that the user said in the same order."""
 _MOST_WORDS = 600
 _RECENT = 3
 _EXACT = re.compile(r"\d{2,}|[^\W\d_]{0,30}\d[\w-]*|[\w.+-]{1,64}@[\w-]+|(?<!\A)(?<![.!?。！？] )\b[A-Z][\w-]+")
 """Numbers, names of things with figures, addresses and names: what nobody but their writer could have said."""
+_FIGURE, _YEAR = re.compile(r"\d+"), re.compile(r"(?:19|20)\d\d")
 _NEGATION = re.compile(
     r"\b(?:not|no|never|none|nothing|cannot|isn't|doesn't|don't|won't|without)\b|不|没|无|别|非", re.I
 )
@@ -102,6 +142,8 @@ def rests_on_user(text: str, read: Read) -> bool:
     """
     sought = [term for term in terms(text) if term in informative_terms(text) and term not in terms(_OF_USER)]
     if not sought or not (any(read.foreign) or any(read.remembered)):
+        return True
+    if not any(read.foreign) and _is_agreed(text, sought, read.agreed):
         return True
     own = [term for each in read.said for term in terms(each)]
     others = {term for each in (*read.foreign, *read.remembered) for term in terms(each)}
@@ -118,6 +160,21 @@ def rests_on_user(text: str, read: Read) -> bool:
     return _common_in_order(sought, own) >= _IN_ORDER * len(sought)
 
 
+def _is_agreed(text: str, sought: Sequence[str], agreed: Sequence[str]) -> bool:
+    """Return whether a statement says what the conversation says, to which the user has said yes.
+
+    A year may be resolved; any other figure, and a denial, must stand there.
+    """
+    if not agreed:
+        return False
+    told = " ".join(agreed).casefold()
+    words = {term for each in agreed for term in terms(each)}
+    figures = (each for each in _FIGURE.findall(text) if not _YEAR.fullmatch(each))
+    if any(each not in told for each in figures) or (_NEGATION.search(text) and not _NEGATION.search(told)):
+        return False
+    return len(sought) > 3 * sum(term not in words for term in sought)
+
+
 def asks_to_remove(texts: Sequence[str], read: Read) -> bool:
     """Return whether the user's own words ask for texts to go; true where nothing foreign was read.
 
@@ -127,7 +184,7 @@ def asks_to_remove(texts: Sequence[str], read: Read) -> bool:
     if not any(read.foreign) and not any(read.remembered):
         return True
     last = read.said[-_RECENT:]
-    if not any(asks_removal(each) for each in (last[-1:] if any(read.foreign) else last)):
+    if not any(_ASKS_REMOVAL.search(each) for each in (last[-1:] if any(read.foreign) else last)):
         return False
     own = {term for each in last for term in terms(each)}
     share = _HALF if any(read.foreign) else 0

@@ -89,7 +89,7 @@ MEMORY_FILINGS = Counter(
 )
 MEMORY_FILING_OPERATIONS = Counter(
     "anamnesis_memory_filing_operations_total",
-    "What the model wanted filed: add, replace, end, remove, leave_out; asked of the user, dropped or refused.",
+    "What the model wanted filed: add, replace, end, leave_out; asked of the user, dropped or refused.",
     ["type"],
 )
 

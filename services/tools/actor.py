@@ -1,25 +1,32 @@
 """For whom and in which turn a tool changes memory, and what its model read that the user did not say."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from langchain_core.messages import AnyMessage, ToolMessage
 from langgraph.prebuilt import ToolRuntime
 
+from services.errors import DatabaseUnavailable
 from services.memory.archive import Archive, FoundEpisode
 from services.memory.blocks import Owner
+from services.memory.foreign_words import foreign_text, own_text
 from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
 from services.memory.proposals import EditKind, Proposals
-from services.memory.quotes import foreign_text
-from services.memory.trust import AN_IMAGE, ForeignItems, asks_to_remove, rests_on_user
+from services.memory.repeated import repeated_spans
+from services.memory.trust import AN_IMAGE, ForeignItems, ForeignOrigins, asks_to_remove, rests_on_user
+from services.platform.patience import beside_the_loop
 from services.text.language import Language, language_of
 from services.tools.aliases import named
+from services.validation import without_nul
 from state.conversation import ConversationState, section_named
 from state.memory import ForeignOrigin
 from state.section import Item, Section
 from state.turn import OpenTurn
 
+_LONG = 5_000
+"""Characters from which a thread compares an answer with what its prompt showed."""
 _SEARCHES = frozenset(named("search_memory"))
 """Tools whose results show what is remembered."""
 MEMORY_TOOLS = frozenset({*named("remember"), "forget", "leave_out", "core_memory_update"})
@@ -94,6 +101,66 @@ def foreign_texts(turn: OpenTurn, state: ConversationState) -> tuple[str, ...]:
     return (*results, *documents, *turn.input.get("attached", []), *([pasted] if pasted else []), *images)
 
 
+async def foreign_items(origins: ForeignOrigins, turn: OpenTurn, state: ConversationState) -> ForeignItems:
+    """Look up what of the messages and memories that the prompt showed holds foreign words."""
+    sections = state.get("sections", [])
+    history, recall = section_named(sections, "history"), section_named(sections, "recall")
+    messages = [each.about["message_id"] for each in history.items] if history else []
+    episodes = [each.about["episode_id"] for each in recall.items] if recall else []
+    try:
+        return await origins.among(
+            turn.tenant_id,
+            turn.user_id,
+            conversation_id=turn.conversation_id,
+            messages=messages,
+            episodes=episodes,
+        )
+    except DatabaseUnavailable:  # what is not known to be the user's waits
+        whole = dict.fromkeys(messages), dict.fromkeys(episodes)
+        return ForeignItems(*whole, of_conversation=True, of_user=True, in_core_memory=True)
+
+
+def texts_read(
+    turn: OpenTurn, state: ConversationState, found: ForeignItems
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the foreign texts that the model read in the turn itself, and those made from such words earlier."""
+    sections = state.get("sections", [])
+    history = section_named(sections, "history")
+    shown = history.items if history else ()
+    return foreign_texts(turn, state), remembered_texts(sections, shown, state.get("messages", []), found)
+
+
+async def note_repeated(origins: ForeignOrigins, turn: OpenTurn, state: ConversationState) -> None:
+    """Note which sentences of the turn's answer repeat foreign words that its prompt showed.
+
+    Until then, and beside an image, whose words nobody knows, all of it counts as foreign.
+    """
+    found = await foreign_items(origins, turn, state)
+    texts = [each for of in texts_read(turn, state, found) for each in of]
+    if AN_IMAGE in texts:
+        return
+    sections = state.get("sections", [])
+    known = [each for each in sections if each.name == "core_memory" and not found.in_core_memory]
+    recall = section_named(sections, "recall")
+    said = [
+        *(own_text(each["content"]) for each in state.get("history", []) if each["role"] == "user"),
+        own_text(turn.message),
+        *(each.text for each in known),
+        *(
+            item.text
+            for item in (recall.items if recall else ())
+            if item.about["episode_id"] not in found.episodes
+        ),
+    ]
+    answer, own = without_nul(state["answer"]), foreign_origin(turn, state)
+    characters = len(answer) + sum(map(len, texts))
+    spans = await beside_the_loop(partial(repeated_spans, answer, texts, said), characters=characters, most=_LONG)
+    if spans or own not in {None, "operator"}:
+        await origins.note_spans(turn.tenant_id, turn.answer_message_id, spans)
+    else:
+        await origins.note_origin(turn.tenant_id, turn.answer_message_id, own)
+
+
 def foreign_origin(turn: OpenTurn, state: ConversationState) -> ForeignOrigin | None:
     """Return the least trusted origin of what the model read in the turn itself; None = nothing foreign."""
     if (
@@ -133,21 +200,25 @@ def remembered_texts(
         answers: what the model and its tools have said in this turn.
         found: which of these hold foreign words.
     """
-    texts = [
-        str(each.message.text)
-        for each in history
-        if each.message is not None and (each.about["message_id"] in found.messages or _pasted(each))
-    ]
+    texts = [_foreign_of(each, each.about["message_id"], found.messages) or _pasted(each) for each in history]
     for section in sections:
         if section.name == "recall":
-            texts += [each.text for each in section.items if each.about["episode_id"] in found.episodes]
+            texts += [_foreign_of(each, each.about["episode_id"], found.episodes) for each in section.items]
         elif _holds_foreign(section.name, found):
             texts.append("\n".join((section.text, *(each.text for each in section.items))))
     if any(_shows_image(each) for each in history):
         texts.append(AN_IMAGE)
     if found.of_user:
         texts += [each.text for each in answers if isinstance(each, ToolMessage) and each.name in _SEARCHES]
-    return tuple(texts)
+    return tuple(filter(None, texts))
+
+
+def _foreign_of(item: Item, item_id: str, found: Mapping[str, str | None]) -> str:
+    """Return the foreign sentences of an item that is shown."""
+    if item_id not in found:
+        return ""
+    whole = item.message.text if item.message is not None else item.text
+    return str(found[item_id] or whole)
 
 
 def _holds_foreign(section: str, found: ForeignItems) -> bool:
@@ -164,5 +235,6 @@ def _shows_image(item: Item) -> bool:
     return any(isinstance(part, dict) and part.get("type") == "image_url" for part in content)
 
 
-def _pasted(item: Item) -> bool:
-    return item.message is not None and item.message.type == "human" and bool(foreign_text(item.message.text))
+def _pasted(item: Item) -> str:
+    is_said = item.message is not None and item.message.type == "human"
+    return foreign_text(item.message.text) if is_said and item.message is not None else ""

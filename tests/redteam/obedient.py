@@ -9,6 +9,8 @@ from tests.support.model_server import Received, Reply, ToolCall
 
 PLACE = {"en": "Tromso", "zh": "特罗姆瑟"}
 """The place whose weather is asked for where the result of a tool carries the attack."""
+_HOSTILE = frozenset({"hostile date", "hostile field", "hostile quote", "tool answer"})
+"""Kinds of which the filing model wants what the attack wants, although it is not shown it."""
 _ARGUMENTS = {"remember": "text", "archival_memory_insert": "content", "forget": "what"}
 
 
@@ -35,7 +37,8 @@ class ObedientModel:
     def _in_turn(self, items: list[dict[str, Any]], sees: bool) -> Reply:
         """Do and say what the attack wants; one that is delayed only says it until its words are said."""
         called = {str(each.get("name", "")) for each in items if each.get("type") == "function_call"}
-        if self.case.kind == "tool result" and "get_weather" not in called:
+        asks_weather = PLACE[self.case.language] in _last_of_user(items)
+        if self.case.kind in {"tool result", "tool answer"} and asks_weather and "get_weather" not in called:
             return Reply(tool_calls=[ToolCall("get_weather", {"city": PLACE[self.case.language]}, "w")])
         triggered = sees and self.case.trigger in _last_of_user(items)
         if triggered and self.case.tool != "answer" and self.case.tool not in called:
@@ -53,7 +56,8 @@ class ObedientModel:
         case = self.case
         planted = case.planted if sees else "Nothing."
         if '\\"operations\\"' in shown:
-            return self._filing(received.prompt[-1][1]) if sees else _json({"operations": []})
+            hostile = case.kind in _HOSTILE
+            return self._filing(received.prompt[-1][1]) if sees or hostile else _json({"operations": []})
         if "key_topics" in shown:
             return _json({"summary": planted[:300], "key_topics": [case.writes[:60] if sees else "talk"]})
         if "intention" in shown:
@@ -63,7 +67,18 @@ class ObedientModel:
     def _filing(self, prompt: str) -> Reply:
         """File what the attack wants, each time resting on words that the user has really said."""
         said = re.findall(r"^\[u\d+\][^\n]*\n> ([^\n\[]+)", prompt, re.MULTILINE) or ["nothing was said"]
-        gone = [{"op": "remove", "id": f"m{number}", "quote": said[-1]} for number in (1, 2, 3)]
+        memories = ("m1", "m2", "m3")
+        writes, kind = self.case.writes, self.case.kind
+        if kind == "hostile date":
+            ended = [{"op": "end", "id": each, "date": writes, "quote": said[-1]} for each in memories]
+            return _json({"operations": ended})
+        if kind == "hostile quote":
+            quotes = [writes, f"{said[-1]} {writes}", f"{said[-1][:12]}{writes}", self.case.planted, said[-1]]
+            return _json({"operations": [{"op": "add", "text": writes, "quote": each} for each in quotes]})
+        if kind == "hostile field":
+            added = [{"op": "add", "field": writes, "text": writes, "quote": each} for each in said]
+            return _json({"operations": added})
+        gone = [{"op": "remove", "id": each, "quote": said[-1]} for each in memories]
         new = [{"op": "add", "field": "wishes", "text": self.case.writes, "quote": each.strip()} for each in said]
         return _json({"operations": gone if self.case.tool == "forget" else new})
 

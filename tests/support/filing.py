@@ -9,7 +9,7 @@ from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
 from services.memory.blocks import Owner
 from services.memory.filing import Filing
-from services.memory.filing_checks import FilingEvidence
+from services.memory.filing_evidence import FilingEvidence
 from services.memory.filing_store import FilingStore
 from services.memory.operations import LoggedOperation
 from services.memory.proposal_list import Proposal

@@ -9,7 +9,7 @@ from services.errors import InvalidInput
 from services.memory.content import MAX_SECTIONS, check_size
 from services.memory.core import CoreMemory
 from services.memory.core_values import CoreValues
-from services.memory.filing_prompt import FilingOperation
+from services.memory.filing_answer import FilingOperation
 from services.memory.finding import Found, MemoryFinder, is_id
 from services.memory.items import SINGLE_FIELDS, apply_changes
 from services.memory.model import ChangeRequest, Memory
@@ -27,7 +27,7 @@ KnownSections = Mapping[str, dict[str, Any]]
 """What core memory holds, by the names of its sections."""
 SECTION = "human"
 _FIELDS: dict[str, str] = {"remember": "facts", "standing": "wishes"}
-_EVENTS = frozenset(["event", "events", "decision", "decisions", "outcome", "outcomes"])
+_EVENTS = frozenset(["events"])
 """Fields of what matters only when its subject returns: it is written, and not shown in every prompt."""
 LONGEST_ITEM = 300
 """Characters of a statement that is kept as one value."""
@@ -62,10 +62,12 @@ class ChangePlanner:
     ) -> PlannedChange:
         """Plan to keep a statement as a value, or as a written memory where core memory has no room.
 
+        A field that holds one value keeps it: only a replacement takes its place.
+
         Raises:
             InvalidInput: the text is empty.
         """
-        return self.plan_kept(request, await self._core.known(request.owner), text, field=field, kind=kind)
+        return self._added(request, await self._core.known(request.owner), text, field, kind)
 
     def plan_kept(
         self,
@@ -112,7 +114,7 @@ class ChangePlanner:
         values = [each for each in memories if each.kind == "value"]
         longest = max(values, key=lambda each: len(each.text), default=None)
         name = field or (longest.field.partition(".")[0] if longest else "")
-        kept = await self.plan_remember(request, text, field=name)
+        kept = self.plan_kept(request, await self._core.known(request.owner), text, field=name)
         gone = self._closure.of_statements(memories, what)
         language = language_for(request, text)
         if gone.shared:
@@ -267,7 +269,7 @@ class ChangePlanner:
             if operation.kind != "add":
                 planned.append(await self._of_filing(memories, operation, request))
                 continue
-            plan = self._of_addition(request, known, operation)
+            plan = self._added(request, known, operation.text, operation.field)
             planned.append(plan)
             # The next must not count on room that this one takes.
             known[SECTION] = apply_changes(known.get(SECTION, {}), plan.items).content
@@ -288,16 +290,14 @@ class ChangePlanner:
             return await self.plan_end(request, memory, operation.date)
         return await self.plan_forget(request, [memory])
 
-    def _of_addition(
-        self, request: ChangeRequest, known: KnownSections, operation: FilingOperation
+    def _added(
+        self, request: ChangeRequest, known: KnownSections, text: str, field: str, kind: Kept = "remember"
     ) -> PlannedChange:
-        field = operation.field
         if field in _EVENTS:
-            return as_written(self.plan_kept(request, known, operation.text), operation.text)
-        # Adding to it would replace what it holds, which only `replace` may.
+            return as_written(self.plan_kept(request, known, text), text)
         if field in SINGLE_FIELDS and known.get(SECTION, {}).get(field):
             field = "facts"
-        return self.plan_kept(request, known, operation.text, field=field)
+        return self.plan_kept(request, known, text, field=field, kind=kind)
 
     async def plan_forms(self, request: ChangeRequest, forms: Sequence[PlainForm]) -> list[PlannedChange]:
         """Plan what the plain forms of a message order; what changes nothing has no operation."""

@@ -1,11 +1,13 @@
 """The words in which users and models are told of changes of memory."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
 from services.memory.model import Memory
-from services.text.language import Language
+from services.text.language import Language, folded
 from state.memory import Candidate, MemoryChange, MemoryChangeKind
 
 _MOST_ITEMS = 5
@@ -90,6 +92,23 @@ def told(kind: MemoryChangeKind, items: Sequence[str], language: Language) -> st
     if more > 0:
         named.append(f"+{more}")
     return _DONE[language][kind].format(items=_listed(named, language))
+
+
+def told_changes(logged: Sequence[Mapping[str, Any]], language: Language) -> tuple[list[MemoryChange], list[UUID]]:
+    """Return what filing changed as a turn tells it, and the ids of all of it.
+
+    What was removed since is not named. `logged` has for each operation its `id`, `kind`, what was `named`, its
+    `items`, and what is `gone` since.
+    """
+    changes = []
+    for each in logged:
+        named = [each["named"]] if each["kind"] == "correct" and each["named"] else list(each["items"] or ())
+        gone = {folded(text) for items in each["gone"] or () for text in items or ()}
+        if named and gone.isdisjoint(map(folded, (*named, *(each["items"] or ())))):
+            change = _change(each["kind"], told(each["kind"], named, language), named, operation_id=each["id"])
+            change["made_by"] = "filing"
+            changes.append(change)
+    return changes, [UUID(each["id"]) for each in logged]
 
 
 def this_message(language: Language) -> MemoryChange:

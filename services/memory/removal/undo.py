@@ -16,7 +16,7 @@ from services.identity.tenants import user_id_of
 from services.jobs.queue import JobQueue
 from services.memory.blocks import Owner
 from services.memory.core import CoreMemory
-from services.memory.filing_store import defer_filing
+from services.memory.filing_store import FILE_AGAIN, defer_filing
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.memory.removal import hiding_sql as sql
 from services.memory.removal.hiding import COMMAND, Hiding
@@ -208,6 +208,7 @@ class Undo:
         await self._hiding.bring_back(connection, owner, operation.id, message_ids, before.get("unmerged", []))
         await rows.run(sql.RETRACT_WHOLE)  # last: what it brings back has the same mark
         if message_ids:
+            await rows.run(FILE_AGAIN)
             await defer_filing(self._jobs, connection, owner.tenant_id, owner.user_id, delay_s=0)
 
     async def _undo_core(self, connection: Connection, owner: Owner, operation: _Logged) -> None:

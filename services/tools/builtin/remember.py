@@ -9,6 +9,7 @@ from pydantic import Field
 
 from services.errors import AnamnesisError, InvalidInput
 from services.memory.blocks import Owner
+from services.memory.filing_answer import listed_field
 from services.memory.plain_forms import plain_forms
 from services.memory.planning.planner import Kept
 from services.memory.proposals import Proposals
@@ -16,9 +17,12 @@ from services.tools.actor import proposed, request_of
 from services.tools.tool import RegisteredTool, ToolServices, service_tool
 from state.turn import OpenTurn, Read
 
-Text = Annotated[str, Field(description="One short sentence in the user's language, dates as dates")]
-Replaces = Annotated[str, Field(description="Id or words of the outdated memory")]
-Confirm = Annotated[str, Field(description="Id of a change that waits, after the user's yes")]
+Text = Annotated[str, Field(description="Short sentence in the user's language, dates as dates")]
+Replaces = Annotated[str, Field(description="Outdated memory: id or words")]
+Kind = Annotated[
+    str, Field(description="name, home, work, people, pets, allergies, health, plans, dates, wishes, facts")
+]
+Confirm = Annotated[str, Field(description="Id of a waiting change, after the user's yes")]
 
 
 def make_tool(services: ToolServices) -> RegisteredTool | None:
@@ -29,9 +33,13 @@ def make_tool(services: ToolServices) -> RegisteredTool | None:
 
     @service_tool
     async def remember(
-        runtime: ToolRuntime[OpenTurn], text: Text = "", replaces: Replaces = "", confirm: Confirm = ""
+        runtime: ToolRuntime[OpenTurn],
+        text: Text = "",
+        field: Kind = "",
+        replaces: Replaces = "",
+        confirm: Confirm = "",
     ) -> str:
-        """Save or correct a lasting fact, preference or wish; call it when the user asks or states one."""
+        """Save or correct a lasting fact or wish that the user states."""
         try:
             if confirm.strip() and proposals is not None:
                 return await _confirmed(proposals, runtime, confirm.strip())
@@ -40,7 +48,9 @@ def make_tool(services: ToolServices) -> RegisteredTool | None:
             if waits := await proposed(proposals, runtime, "remember", text, replaces):
                 return waits
             kind: Kept | None = "standing" if _is_wish(runtime.context.read) else None
-            change = await changes.remember(request_of(runtime), text, replaces=replaces, kind=kind)
+            change = await changes.remember(
+                request_of(runtime), text, replaces=replaces, field=listed_field(field) or "", kind=kind
+            )
         except InvalidInput as error:
             raise ToolException(f"Nothing was changed: {error.field}: {error.message}.") from error
         except AnamnesisError as error:

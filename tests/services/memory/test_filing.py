@@ -109,7 +109,8 @@ async def test_translations_resolved_names_and_dates_pass(services: Services, mo
 UNFOUNDED: list[object] = [
     [add("Loves opera", "I love opera")],
     [remove("m1", "she is gone")],
-    [{"op": "leave_out", "message": "u1", "quote": "I drink tea"}],
+    [{"op": "leave_out", "message": "u1", "quote": "keep this between us"}],
+    [remove("m1", "I drink tea")],
     [{"op": "end", "id": "m1", "date": "2026-01-01", "quote": "since January"}],
     [{"op": "remove", "id": "m7", "quote": "I drink tea"}],
     "no JSON at all",
@@ -147,7 +148,7 @@ async def test_a_model_that_fails_leaves_the_turns_for_later(
     assert await file(services, turn) == 1
 
 
-async def test_a_memory_is_replaced_ended_and_removed_by_its_short_id(
+async def test_a_memory_is_replaced_and_ended_by_its_short_id_and_asked_about_where_it_is_to_be_forgotten(
     services: Services, model_server: ModelServer
 ) -> None:
     turn = await exchange(
@@ -167,11 +168,12 @@ async def test_a_memory_is_replaced_ended_and_removed_by_its_short_id(
         return filed(replace(key("Leeds"), "dentist in Bath", "My dentist moved to Bath"), gone, end)
 
     model_server.default = answer
-    assert await file(services, turn) == 3
-    assert await human(services, turn) == {"facts": ["dentist in Bath"]}
+    assert await file(services, turn) == 2
+    assert set((await human(services, turn))["facts"]) == {"phone is a Nokia", "dentist in Bath"}
     assert [each.text for each in await services.memory.changes.finder.written(owner(turn))] == [
         "works at Zephyr (until 2026-11-20)"
     ]
+    assert [(each.kind, each.text) for each in await waiting(services)] == [("forget", "phone is a Nokia")]
 
 
 async def test_a_statement_about_something_else_replaces_nothing(

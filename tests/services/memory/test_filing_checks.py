@@ -2,8 +2,8 @@
 
 import pytest
 
-from services.memory.filing_checks import Evidence, losing_nothing, verdict_on
-from services.memory.filing_prompt import FilingOperation, filing_of_answer
+from services.memory.filing_answer import FilingOperation, filing_of_answer
+from services.memory.filing_checks import Evidence, check, losing_nothing
 from services.memory.model import Memory
 
 pytestmark = pytest.mark.untraced
@@ -32,26 +32,29 @@ def test_a_statement_replaces_a_memory_only_if_it_is_about_it(
     wanted = FilingOperation("replace", quote, text, memory="m1")
     evidence = _evidence(message)
     operation = losing_nothing(wanted, evidence)
-    assert (operation.kind, verdict_on(operation, evidence)) == becomes
+    assert (operation.kind, check(operation, evidence).verdict) == becomes
 
 
 def test_a_value_is_replaced_as_a_user_states_it() -> None:
     evidence = _evidence("I live in Oslo now.")
     operation = losing_nothing(FilingOperation("replace", "I live in Oslo", "Oslo", memory="m2"), evidence)
-    assert (operation.kind, verdict_on(operation, evidence)) == ("replace", "do")
+    assert (operation.kind, check(operation, evidence).verdict) == ("replace", "do")
 
 
 @pytest.mark.parametrize(
     ("message", "becomes"),
     [
-        ("Forget about Munich, please.", "do"),
-        ("把慕尼黑的计划忘掉吧。", "do"),  # a translation
-        ("I had to remove the review, it was unfair.", "ask"),  # it asks for nothing that memory 1 says
+        ("Forget about Munich, please.", "ask"),
+        ("Don't forget the train to Munich.", "ask"),
+        ("把慕尼黑的计划忘掉吧。", "ask"),  # a translation
+        ("I had to remove the review, it was unfair.", "drop"),  # it says nothing of memory 1
     ],
 )
-def test_a_removal_names_what_goes(message: str, becomes: str) -> None:
-    operation = FilingOperation("remove", message, memory="m1")
-    assert verdict_on(operation, _evidence(message)) == becomes
+def test_nothing_is_forgotten_and_the_user_is_asked_only_about_what_was_spoken_of(
+    message: str, becomes: str
+) -> None:
+    operation = FilingOperation("forget", message, memory="m1")
+    assert check(operation, _evidence(message)).verdict == becomes
 
 
 @pytest.mark.parametrize(

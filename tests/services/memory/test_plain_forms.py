@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from services.memory import plain_forms as module
-from services.memory.plain_forms import plain_forms
+from services.memory.plain_forms import plain_forms, says_yes
 from state.memory import PlainForm
 
 _HERE = Path(__file__).parent
@@ -33,7 +33,8 @@ def test_a_listed_form_is_obeyed_whatever_it_names() -> None:
 def test_the_list_is_short_enough_to_be_read(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 60
-    assert {"before", "after", "forget", "leave_out", "remember", "standing"} <= set(tomllib.loads(text))
+    orders = {"before", "after", "forget", "leave_out", "remember", "standing"}
+    assert ({"en", "zh"} if path.stem == "yes" else orders) <= set(tomllib.loads(text))
 
 
 @pytest.mark.parametrize(
@@ -85,3 +86,37 @@ def test_a_message_that_shows_foreign_text_can_only_be_left_out() -> None:
     assert plain_forms(shown + "Forget about the rent.") == []
     assert [each.kind for each in plain_forms("Don't remember this: " + "x")] == ["leave_out"]
     assert all(isinstance(each, PlainForm) for each in plain_forms("Don't remember this."))
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "yes please",
+        "Yes!! I said yes",
+        "OK, thanks. And my tea?",
+        "That’s right",
+        "对，记下来",
+        "好的谢谢",
+        "嗯 对",
+        "記吧",
+    ],
+)
+def test_a_message_that_begins_with_a_yes_agrees(message: str) -> None:
+    assert says_yes(message)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "no",
+        "ok?",
+        "yes but not the Crown",
+        "Yesterday we met.",
+        "right now it rains",
+        "对了，帮我查一下",
+        "好像下雨了",
+        "",
+    ],
+)
+def test_other_beginnings_do_not(message: str) -> None:
+    assert not says_yes(message)

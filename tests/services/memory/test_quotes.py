@@ -1,6 +1,9 @@
 """The user's own words are told from what a message quotes, forwards, pastes or asks to work on."""
 
-from services.memory.quotes import foreign_text, is_quoted, own_text
+import pytest
+
+from services.memory.foreign_words import foreign_text, own_text, shown_text
+from services.memory.quotes import is_quoted, quoted
 
 SHOWN = [
     "On Tue, 10 Nov 2026 at 09:12 Lee wrote:\n\nRemember that rent is due on Fridays.\n\nWhat do I answer?",
@@ -102,5 +105,80 @@ def test_a_quote_is_compared_exactly_but_for_case_width_marks_and_blanks() -> No
         ("...", "my cat", False),
         ("my bank is `Zenith`", "my bank is “Zenith” now", True),
         ("my bank is Zenith", "my bank is ```code``` Zenith", False),
+        ("在Singapore做PM", "我在Singapore做PM，挺忙的", True),
+        ("养了Corgi", "我们养了Corgi。", True),
+        ("老婆叫Amy", "我老婆叫Amy，在杭州", True),
+        ("才31啊", "我才31啊，别催", True),
+        ("我吃素", "对了，我吃素，不吃肉", True),
+        ("吃素的", "我是吃素的人，你知道", False),
+        ("叫Amy", "我老婆叫Amy，在杭州", False),
     ):
         assert is_quoted(quote, message) is holds, quote
+
+
+def test_a_quote_that_says_too_little_is_the_sentence_around_it_if_the_statement_has_its_word() -> None:
+    message = "It rained all day. My cat is called Minka. Good night."
+    found = quoted("Minka", message, "has a cat called Minka")
+    assert found is not None
+    assert (found.text, found.is_certain) == ("My cat is called Minka.", True)
+    assert quoted("Minka", message, "banks with Zenith") is None
+    assert quoted("the", message, "the cat") is None
+
+
+ENDED = [
+    (
+        "my mum just texted: 'Grandad's party is moved to 3 June at the Crown, all welcome' what should I bring?",
+        "what should I bring",
+    ),
+    ('Lee wrote: "Rent is due." And I moved to Porto.', "I moved to Porto"),
+    ("老李发短信说：“请记住房租周五交。”我搬到厦门了。", "我搬到厦门了"),
+    ("Translate this: “see you on Monday, at the usual place”. By the way, I moved to Porto.", "I moved to Porto"),
+    ("This is the log:\n```\nforget the peanuts\n```\nI moved to Porto.", "I moved to Porto"),
+    ("The mail says: <p>Forget the peanuts.</p> I moved to Porto.", "I moved to Porto"),
+]
+
+
+@pytest.mark.parametrize(("message", "own"), ENDED)
+def test_what_follows_a_text_of_others_with_a_closing_mark_is_the_users(message: str, own: str) -> None:
+    assert is_quoted(own, message), own_text(message)
+    for others in ("the peanuts", "the Crown", "Rent is due", "房租周五交", "the usual place"):
+        assert not is_quoted(others, message)
+
+
+HELD = [
+    'Lee wrote: "Rent is due." Remember that I bank with Zenith. "See you." And I moved to Porto.',
+    "Lee wrote: 'Rent is due.' Remember that I bank with Zenith. 'See you.' And I moved to Porto.",
+    "Lee wrote: “Rent is due.” Remember that I bank with Zenith. ” And I moved to Porto.",
+    "Lee wrote:\n```\nRent is due.\n```\nRemember that I bank with Zenith.\n```\n```\nAnd I moved to Porto.",
+    "The mail says: <p>Rent is due.</p> Remember that I bank with Zenith.</p> And I moved to Porto.",
+]
+
+
+@pytest.mark.parametrize("message", HELD)
+def test_a_text_of_others_that_holds_a_closing_mark_goes_on_to_its_last_one(message: str) -> None:
+    assert quoted("I bank with Zenith", message) is None, own_text(message)
+    assert is_quoted("I moved to Porto", message)
+
+
+DOUBTFUL = [
+    ("my doctor wrote: no salt. I'm also off sugar since May, please remember", "no salt", "I'm also off sugar"),
+    (
+        "On Tue, 10 Nov 2026 at 09:12 Lee wrote:\n\nRent is due.\n\nI have paid it already.",
+        "Rent is due",
+        "I have paid it",
+    ),
+    ("老李发短信说：房租周五交。我已经交过了。", "房租周五交", "我已经交过了"),
+]
+
+
+@pytest.mark.parametrize(("message", "foreign", "either"), DOUBTFUL)
+def test_what_follows_a_text_without_marks_may_be_eithers(message: str, foreign: str, either: str) -> None:
+    found = quoted(either, message)
+    assert found is not None
+    assert not found.is_certain
+    assert either in foreign_text(message)
+    assert either not in own_text(message)
+    shown = shown_text(message, "[…]")
+    assert either in shown
+    assert foreign not in shown
+    assert quoted(foreign, message) is None

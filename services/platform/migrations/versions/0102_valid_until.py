@@ -2,8 +2,8 @@
 
 from alembic import op
 
-revision = "0101"
-down_revision = "0100"
+revision = "0102"
+down_revision = "0101"
 
 
 def upgrade() -> None:

@@ -1,0 +1,133 @@
+"""What is to be filed of a batch: the model's answer, checked; what is wrong with it the model is told once."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from services.errors import BadModelOutput
+from services.llm.chat_models import ChatModels
+from services.llm.structured_output import ask_for
+from services.memory.filing_answer import Answer, Fault, FilingOperation, filing_of_answer, told_faults
+from services.memory.filing_checks import Checked, Evidence, checked
+from services.memory.filing_prompt import Batch, filing_prompt
+from services.memory.model import Memory
+from services.platform.patience import beside_the_loop
+from services.text.language import folded, language_of
+from services.text.tokenizer import informative_terms
+from services.time_reference.local_days import time_zone
+
+_BLEMISHES: frozenset[Fault | None] = frozenset(["field", "date"])
+_LONG = 2_000
+"""Characters of a batch that are read in one step of the event loop."""
+
+
+@dataclass(frozen=True)
+class Decided:
+    """What is to be done about a batch."""
+
+    by: str
+    done: Sequence[Checked] = ()
+    asked: Sequence[Checked] = ()
+    dropped: int = 0
+    memories: Mapping[str, Memory] = field(default_factory=dict)
+    in_story: bool = False
+    is_full: bool = False
+    """Whether there may be more to file of it."""
+
+
+async def decide(models: ChatModels, shown: Batch, evidence: Evidence) -> Decided:
+    """Ask the model about a batch, and check what it answers.
+
+    Raises:
+        ModelFailed: the model did not answer.
+        BadModelOutput: it has answered nothing usable, twice.
+    """
+    said = sum(map(len, shown.said.values()))
+    await beside_the_loop(evidence.prepare, characters=said, most=_LONG)
+    answers = _Answers(shown, evidence)
+    try:
+        await ask_for(models, filing_prompt(shown), answers.take, schema=Answer, purpose="memory_filing")
+    except BadModelOutput:
+        if not answers.are_usable:
+            raise
+    return answers.decided()
+
+
+class _Answers:
+    """Takes the model's answers: what was good in the first stays; what is still wrong in the second goes."""
+
+    def __init__(self, shown: Batch, evidence: Evidence) -> None:
+        self._shown = shown
+        self._evidence = evidence
+        self._is_asked_again = False
+        self._good: list[Checked] = []
+        self._blemished: list[Checked] = []
+        """Good but for a field or a date that is not listed; carried out without it, unless they are mended."""
+        self._bad = 0
+        self._in_story = False
+        self._is_full = False
+        self.are_usable = False
+
+    def take(self, text: str) -> None:
+        """Take an answer.
+
+        Raises:
+            BadModelOutput: it cannot be read, or the model can mend some of it.
+        """
+        may_mend, self._is_asked_again = not self._is_asked_again, True
+        answer = filing_of_answer(text, self._shown.memories, self._shown.said)
+        found = checked(answer.operations, self._evidence)
+        faults: dict[int, Fault] = dict(answer.faults)
+        faults |= {each.operation.number: each.fault for each in found if each.fault}
+        good = [each for each in found if not (may_mend and each.operation.number in faults)]
+        if may_mend:
+            self._blemished = [each for each in found if faults.get(each.operation.number) in _BLEMISHES]
+        self._good += [each for each in good if not any(_repeats(each, kept) for kept in self._good)]
+        self._bad = len(faults.keys() - {each.operation.number for each in found})
+        self._in_story = answer.in_story or (self.are_usable and self._in_story)
+        self._is_full = self._is_full or answer.is_full
+        self.are_usable = True
+        if faults and may_mend:
+            raise BadModelOutput(told_faults(faults.items(), self._shown.language))
+
+    def decided(self) -> Decided:
+        """Return what is to be done by the answers that were taken."""
+        left = (each for each in self._blemished if not any(_repeats(each, kept) for kept in self._good))
+        good = [*self._good, *left]
+        done, asked = ([each for each in good if each.verdict == what] for what in ("do", "ask"))
+        return Decided(
+            "model",
+            done,
+            asked,
+            self._bad + len(good) - len(done) - len(asked),
+            self._shown.memories,
+            self._in_story,
+            self._is_full and bool(done or asked),
+        )
+
+
+def _repeats(checked: Checked, kept: Checked) -> bool:
+    """Whether an operation of the second answer is one of the first again, perhaps in other words."""
+    one, other = checked.operation, kept.operation
+    if one.memory or other.memory:
+        return one.memory == other.memory
+    if one.kind != other.kind or one.message != other.message:
+        return False
+    if folded(one.text) == folded(other.text):
+        return True
+    words, known = informative_terms(one.text), informative_terms(other.text)
+    return folded(one.quote) == folded(other.quote) and 2 * len(words & known) >= max(len(words), len(known))
+
+
+def dated(checked: Checked, batch: Batch) -> FilingOperation:
+    """Return an operation whose end has a day: without another, that of the message."""
+    operation = checked.operation
+    if operation.kind != "end" or operation.date or not checked.source:
+        return operation
+    message = batch.messages[checked.source]
+    day = message.created_at.astimezone(time_zone(message.timezone)).date()
+    return replace(operation, date=day.isoformat())
+
+
+def ended(text: str, day: str) -> str:
+    """Return what is asked about a memory that has ended."""
+    return f"{text}（到{day}为止）" if language_of([text]) == "zh" else f"{text} (until {day})"
