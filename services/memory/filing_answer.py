@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 from services.llm.structured_output import json_answer
 from services.memory.content import FIELD_LABELS
-from services.memory.items import item_text
+from services.memory.items import LIST_FIELDS, SINGLE_FIELDS, item_text
 from services.text.language import Language
 from services.text.storable import storable
 
@@ -30,6 +30,8 @@ FIELDS = (
     *("wishes", "events", "facts"),
 )
 """Fields of core memory that a model may choose; what is an event is written as a memory."""
+
+_KNOWN_FIELDS = frozenset([*FIELDS, *SINGLE_FIELDS, *LIST_FIELDS])
 
 Fault = Literal["object", "name", "id", "message", "text", "length", "field", "date", "quote", "others"]
 """What is wrong with an operation."""
@@ -195,7 +197,7 @@ def shown_fields(language: Language) -> str:
 def listed_field(given: str) -> str | None:
     """Return the field that a name or a label means; None = it is not listed."""
     name = _LABELS.get(given.strip()) or given.strip().casefold().replace(" ", "_")
-    return name if name in FIELDS else None
+    return name if name in _KNOWN_FIELDS else None
 
 
 def _operation(

@@ -1,7 +1,7 @@
 """Plans changes of memory: finds what is meant, and what goes with it. Nothing is changed here."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 from uuid import UUID
 
@@ -32,6 +32,8 @@ _EVENTS = frozenset(["events"])
 LONGEST_ITEM = 300
 """Characters of a statement that is kept as one value."""
 _EDGES = " ,，.。;；!！"
+_EASTERNMOST = timedelta(hours=14)
+"""Where a day begins first: a user's day of today is not one to come."""
 
 
 class ChangePlanner:
@@ -140,7 +142,7 @@ class ChangePlanner:
         mark = f"（到{on}为止）" if language_of([memory.text]) == "zh" else f" (until {on})"
         text = memory.text.rstrip(_EDGES) + mark
         plan = await self.plan_replace(request, [memory], text, field=memory.field)
-        today = datetime.now(UTC).date().isoformat()
+        today = (datetime.now(UTC) + _EASTERNMOST).date().isoformat()
         return plan if on > today[: len(on)] else as_written(plan, text)
 
     async def _closed(self, request: ChangeRequest, memories: Sequence[Memory]) -> list[str]:
@@ -286,9 +288,7 @@ class ChangePlanner:
         if operation.kind == "replace":
             plan = await self.plan_replace(request, [memory], operation.text, field=memory.field)
             return as_written(plan, operation.text) if memory.kind == "written" else plan
-        if operation.kind == "end":
-            return await self.plan_end(request, memory, operation.date)
-        return await self.plan_forget(request, [memory])
+        return await self.plan_end(request, memory, operation.date)
 
     def _added(
         self, request: ChangeRequest, known: KnownSections, text: str, field: str, kind: Kept = "remember"
