@@ -345,10 +345,10 @@ def _places(known: Iterable[Memory]) -> list[Memory]:
     found = []
     for each in known:
         for sentence in sentences(each.text):
-            if sentence.asks and each.kind == "said":
-                continue
             subject = ""
             for clause in clauses_of(sentence):
+                if clause.asks and each.kind == "said":
+                    continue
                 subject = clause.text if clause.stands else subject
                 about = "" if clause.stands else subject
                 found.append(replace(each, text=clause.text, within=each.text, subject=about))

@@ -7,7 +7,7 @@ that goes, both are told as `shared`, for the caller to ask about.
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from services.memory.words import Words, names_in
@@ -19,8 +19,8 @@ _LONGEST_SENTENCE = 1_000
 """Characters; what is longer is a table or a heap of words, and one clause."""
 _MOST_CLAUSES = 200
 """Clauses of a text that are looked at one by one; what follows is kept as it is."""
-_AND = re.compile(r"(?:[,;] (?:and |but |so )?| (?:and|but|so) )(?=\w)", re.IGNORECASE)
-_PRONOUN = re.compile(r"(?:i|we|he|she|they|it)(?:'\w+)? (?!and\b|or\b)\w", re.IGNORECASE)
+_AND = re.compile(r"(?:[,;] (?:and |but |so )?| (?:and|but|so) )(?:that |also |then |now )?(?=\w)", re.IGNORECASE)
+_PRONOUN = re.compile(r"(?:(?:i|we|he|she|they|it)(?:'\w+)?|im|ive) (?!and\b|or\b)\w", re.IGNORECASE)
 _PRONOUN_ALONE = re.compile(r"(?:i|we|he|she|they|it|you)\b", re.IGNORECASE)
 _SUBJECT = re.compile(r"(?:my|our|his|her|their|its|the)\b", re.IGNORECASE)
 _VERB = (
@@ -38,17 +38,20 @@ _VERB = (
 _HAS_VERB = re.compile(rf"^(?:\S+ ){{0,6}}?{_VERB}", re.IGNORECASE)
 _NAMED = re.compile(rf"[A-Z][\w'-]{{0,30}}(?: [A-Z][\w'-]{{0,30}})? (?:{_VERB})")
 _STATES = re.compile(
-    r"\b(?:(?:i|we|he|she|they|it)(?:'\w{1,3})? (?!and\b|or\b)\w|"
+    r"\b(?:(?:(?:i|we|he|she|they|it)(?:'\w{1,3})?|im|ive) (?!and\b|or\b)\w|"
     rf"(?:my|our|his|her|their|its|the) (?:\S{{1,40}} ){{0,6}}?{_VERB})",
     re.IGNORECASE,
 )
 _OPENS_WITH_VERB = re.compile(_VERB, re.IGNORECASE)
 _SUBORDINATE = re.compile(
     r"\b(?:if|because|when|while|since|although|though|unless|until|whether|which|who|whose|whereas)\b|"
-    r"因为|由于|所以|如果|要是|虽然|但|不过|除非|只要|只有|既然|即使|而是|不是|就是|的话|的时候|才|于是",
+    r"因为|由于|所以|如果|要是|虽然|除非|只要|只有|既然|即使|而是|不是|就是|的话|的时候|才|于是",
     re.IGNORECASE,
 )
-_CHINESE_COMMA = re.compile(r"[，；]+(?!\d)(?:[而并]且|另外|同时|然后|所以)?|[,;](?=[\u3400-\u9fff])")
+_CHINESE_COMMA = re.compile(
+    r"[，；]+(?!\d)(?:[而并]且|另外|同时|然后|所以|但是|不过|可是|但)?|[,;](?=[\u3400-\u9fff])"
+    r"|(?<=[\u3400-\u9fff～~]) +(?=[\u3400-\u9fff])"
+)
 _CHINESE_SUBJECT = re.compile(
     r"(?:还有)?(?:我|咱|俺|他|她|它|家里|老婆|老公|妻子|丈夫|爸|妈|父亲|母亲|儿子|女儿|孩子|哥|姐|弟|妹|爷爷|奶奶|外公|外婆)"
 )
@@ -56,9 +59,14 @@ _CHINESE_VERB = re.compile(
     "[是有在叫住去来做当养爱怕会想要吃喝买用学教开得搬生读看玩打练写说给姓属考唱跑游跳画种卖租弹骑钓爬戴]|"
     r"喜欢|讨厌|过敏|工作|上班|结婚|下.?棋|[了过着很不没都已]|[\d一二三四五六七八九十两半]{1,4}(?:个?月|岁|号|点|斤|公斤|米|厘米|块|元)"
 )
+_ONESELF = frozenset("我咱俺")
+_LONGEST_SUBJECT = 5
+"""Characters of a Chinese subject."""
+_SEVERAL, _MANY = 2, 6
+"""Words that say something of their own; a Chinese character is half a word."""
 _COORDINATES = re.compile(
     r"(?:[,;] ?| )(?:and|or|but|as well as|plus)(?= )|[,;](?!\d)| [/&+] |[，；、]|"
-    r"(?<=[\u3400-\u9fff])(?:和|与|及|以及|或者?|还有|跟)(?=\w)",
+    r"(?<=[\u3400-\u9fff])(?:和|与|及|以及|或者?|还有|[而并]且)(?=\w)",
     re.IGNORECASE,
 )
 """Marks and words between parts of a clause that may be about different things."""
@@ -74,6 +82,8 @@ class Clause:
     end: int
     stands: bool
     """Whether it stands without what precedes it in its sentence."""
+    asks: bool = False
+    """Whether it ends in a question mark."""
 
 
 @dataclass(frozen=True)
@@ -130,12 +140,27 @@ def what_stays(
 def says_more_than(clause: str, what: str) -> bool:
     """Return whether a clause says something that words which name it do not name.
 
-    That is so if one of its coordinated parts has none of the words, or has informative ones of its own beside
-    another part that has not; and if the words are names alone, and the clause has further names.
+    That is so if `names_a_part` is, or if the clause has several words beside a statement that names it, or many
+    beside the name of something (“the wifi password”), which the statement gives a value.
+    """
+    named, language = Words.of(what), language_of([what])
+    if not named.share_in(Words.of(clause)):
+        return False  # it was found by its meaning, as a whole
+    if names_a_part(clause, what):
+        return True
+    several = _SEVERAL if _says_something(what, is_chinese=language == "zh") else _MANY
+    return Words.of(clause).without(named).count >= several
+
+
+def names_a_part(clause: str, what: str) -> bool:
+    """Return whether words name one of several things of a clause.
+
+    One of its coordinated parts has none of the words, or has informative ones of its own beside another part that
+    has not; or the words are names alone, and the clause has further names.
     """
     named = Words.of(what)
     if not named.count or not named.share_in(Words.of(clause)):
-        return False  # it was found by its meaning, as a whole
+        return False
     parts = parts_of(clause)
     beside = [Words.of(part).without(named).count > 0 for part in parts]
     touched = [named.share_in(Words.of(part)) > 0 for part in parts]
@@ -143,14 +168,15 @@ def says_more_than(clause: str, what: str) -> bool:
         return any(own and not hit for own, hit in zip(beside, touched, strict=True))
     if len(parts) > len(parts_of(what)) and any(beside) and not all(beside):
         return True
-    others = Words.of(names_in(clause)).without(named)
+    names = names_in(clause)
     is_name = named.covered_by(Words.of(names_in(f"x {what}")))
-    return bool(is_name and names_in(clause) and others.count)
+    return is_name and bool(names) and Words.of(names).without(named).count > 0
 
 
 def parts_of(clause: str) -> list[str]:
     """Return the coordinated parts of a clause that say something (“peanuts and cats”); one if it has none."""
-    return [part for each in _COORDINATES.split(clause) if is_informative(part := each.strip(_EDGES))]
+    parts = (each.strip(_EDGES) for each in _COORDINATES.split(clause))
+    return [each for each in parts if len(each) > 1 and is_informative(each)]
 
 
 def clauses_of(sentence: Sentence) -> list[Clause]:
@@ -158,7 +184,7 @@ def clauses_of(sentence: Sentence) -> list[Clause]:
     is_chinese = language_of([sentence.text]) == "zh"
     boundary = _CHINESE_COMMA if is_chinese else _AND
     is_short = len(sentence.text) <= _LONGEST_SENTENCE
-    can_be_split = is_short and not sentence.asks and not _SUBORDINATE.search(simplified(sentence.text))
+    can_be_split = is_short and not _SUBORDINATE.search(simplified(sentence.text))
     cuts: list[tuple[int, int, bool]] = []
     marks = list(boundary.finditer(sentence.text)) if can_be_split else []
     pieces = [
@@ -167,13 +193,11 @@ def clauses_of(sentence: Sentence) -> list[Clause]:
     ]
     for mark, left, right in zip(marks, pieces, pieces[1:], strict=False):
         before = sentence.text[: mark.start()]
-        stands = _is_whole(right, is_chinese)
-        if (
-            (cuts or _says_something(before, is_chinese))
-            and _ends(left, mark[0], is_chinese)
-            and (stands or _depends(right, is_chinese))
-        ):
-            cuts.append((mark.start(), mark.end(), stands or _is_about_the_user(before, is_chinese)))
+        is_question = sentence.asks and mark is marks[-1]
+        cut = _cut_in_chinese if is_chinese else _cut_in_english
+        stands = cut(before, left, mark[0].strip(), right, goes_on=bool(cuts))
+        if stands is not None:
+            cuts.append((mark.start(), mark.end(), stands or is_question))
     found_clauses = []
     begin, stands = 0, True
     for end, following, next_stands in [*cuts, (len(sentence.text), len(sentence.text), True)]:
@@ -182,57 +206,78 @@ def clauses_of(sentence: Sentence) -> list[Clause]:
             at = sentence.start
             found_clauses.append(Clause(words, at + begin, at + end, stands))
         begin, stands = following, next_stands
+    if found_clauses and sentence.asks:
+        found_clauses[-1] = replace(found_clauses[-1], asks=True)
     return found_clauses
 
 
-def _is_whole(words: str, is_chinese: bool) -> bool:
-    """Return whether words begin with a subject and have a verb."""
+def _cut_in_chinese(before: str, left: str, mark: str, right: str, *, goes_on: bool) -> bool | None:  # noqa: ARG001
+    """Return whether the words after a mark stand alone; None = they are not cut off.
+
+    Every comma and blank ends a clause, unless a subject of which nothing is said yet stands beside it.
+    """
+    if _is_bare_subject(left) or _is_bare_subject(right):
+        return None
+    subjects = _CHINESE_SUBJECT.findall(simplified(before))
+    # What is said without a subject after words about oneself is about oneself, also when they go.
+    return not mark or _is_whole_chinese(right) or all(each in _ONESELF for each in subjects)
+
+
+def _cut_in_english(before: str, left: str, mark: str, right: str, *, goes_on: bool) -> bool | None:
+    """Return whether the words after a mark stand alone; None = they are not cut off.
+
+    A semicolon ends a clause, and so do a comma and a conjunction between two that have verbs.
+    """
+    if mark[:1] == ";":
+        return True
+    is_statement = goes_on or _says_something(before, is_chinese=False)
+    stands = _is_whole(right)
+    if not is_statement or not _ends(left, mark) or not (stands or _opens_with_verb(right)):
+        return None
+    return stands or not _has_subject(before)
+
+
+def _is_bare_subject(words: str) -> bool:
+    """Return whether Chinese words are a subject of which nothing is said yet (我妈)."""
+    words = simplified(words.strip(_EDGES))
+    if len(words) > _LONGEST_SUBJECT or _CHINESE_VERB.search(words):
+        return False
+    return _CHINESE_SUBJECT.match(words) is not None
+
+
+def _is_whole_chinese(words: str) -> bool:
+    """Return whether Chinese words begin with a subject and have a verb."""
+    words = simplified(words.strip(_EDGES))
+    return _CHINESE_SUBJECT.match(words) is not None and _CHINESE_VERB.search(words) is not None
+
+
+def _is_whole(words: str) -> bool:
+    """Return whether English words begin with a subject and have a verb."""
     words = words.strip(_EDGES)
-    if is_chinese:
-        words = simplified(words)
-        return _CHINESE_SUBJECT.match(words) is not None and _CHINESE_VERB.search(words) is not None
     if _PRONOUN.match(words) or _NAMED.match(words):
         return True
     return _SUBJECT.match(words) is not None and _HAS_VERB.match(words) is not None
 
 
-def _has_subject(words: str, is_chinese: bool) -> bool:
-    """Return whether words have a subject anywhere, as after “remember that”; without one it is understood."""
-    if is_chinese:
-        return _CHINESE_SUBJECT.search(simplified(words)) is not None
+def _has_subject(words: str) -> bool:
+    """Return whether English words have a subject with its verb anywhere, as after “remember that”."""
     return _STATES.search(words) is not None or _NAMED.search(words) is not None
 
 
-def _is_about_the_user(words: str, is_chinese: bool) -> bool:
-    """Return whether words leave it understood that what follows without a subject is said of the user.
-
-    Nothing is said then of anybody else when they go.
-    """
-    if not is_chinese:
-        return not _has_subject(words, is_chinese)
-    subjects = _CHINESE_SUBJECT.findall(simplified(words))
-    return all(each in {"我", "咱", "俺"} for each in subjects)
-
-
-def _says_something(words: str, is_chinese: bool) -> bool:
+def _says_something(words: str, *, is_chinese: bool) -> bool:
     """Return whether words are a statement, with a subject or without."""
-    return (_has_subject(words, is_chinese) and not is_chinese) or _depends(words, is_chinese)
-
-
-def _ends(words: str, mark: str, is_chinese: bool) -> bool:
-    """Return whether words end at a mark, and do not begin a subject (“my wife and I live”)."""
-    words = words.strip(_EDGES)
-    if is_chinese:
-        return _depends(words, is_chinese) or _CHINESE_SUBJECT.match(simplified(words)) is None
-    if _is_whole(words, is_chinese) or _has_subject(words, is_chinese):
-        return True
-    may_be_subject = _SUBJECT.match(words) or _PRONOUN_ALONE.match(words) or words[:1].isupper()
-    return _depends(words, is_chinese) or (mark[0] in ",;" and not may_be_subject)
-
-
-def _depends(words: str, is_chinese: bool) -> bool:
-    """Return whether words have a verb, and so go on about the subject before them."""
-    words = words.strip(_EDGES)
     if is_chinese:
         return _CHINESE_VERB.search(simplified(words)) is not None
-    return _OPENS_WITH_VERB.match(words) is not None
+    return _has_subject(words) or _opens_with_verb(words)
+
+
+def _ends(words: str, mark: str) -> bool:
+    """Return whether English words end at a mark, and do not begin a subject (“my wife and I live”)."""
+    words = words.strip(_EDGES)
+    may_be_subject = _SUBJECT.match(words) or _PRONOUN_ALONE.match(words) or words[:1].isupper()
+    return _has_subject(words) or _opens_with_verb(words) or (mark[:1] == "," and not may_be_subject)
+
+
+def _opens_with_verb(words: str) -> bool:
+    """Return whether English words go on about the subject before them."""
+    return _OPENS_WITH_VERB.match(words.strip(_EDGES)) is not None

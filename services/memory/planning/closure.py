@@ -5,7 +5,7 @@ filed from it, and with both what answers repeat of them. `what_stays` decides w
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -13,7 +13,7 @@ from services.memory.core_values import CoreValues
 from services.memory.finding import MemoryFinder
 from services.memory.items import removed_value
 from services.memory.model import ChangeRequest, Memory
-from services.memory.what_stays import Rest, says_more_than, what_stays
+from services.memory.what_stays import Rest, names_a_part, says_more_than, what_stays
 from services.memory.words import Words, repeats, says
 from state.memory import ItemChange
 
@@ -32,6 +32,8 @@ class Gone:
     """What goes, in the user's words."""
     shared: list[str] = field(default_factory=list)
     """Sentences that also say something else, which would go with it."""
+    texts: list[str] = field(default_factory=list)
+    """The whole texts of which something goes."""
 
     def __bool__(self) -> bool:
         return bool(self.messages or self.episodes or self.items)
@@ -75,7 +77,7 @@ class Closure:
                 sources[source].is_whole |= whole and each.kind == "said"
         gone = Gone()
         for parts in named.values():
-            _take_statement(gone, parts, what, whole=whole)
+            _take_statement(gone, parts, what, says_more_than, whole=whole)
         for value in await self._finder.values(request.owner):
             source = filed.get((value.field, value.text))
             if source is not None and source in sources and value.id not in named:
@@ -98,7 +100,7 @@ class Closure:
             else:
                 named.setdefault(each.id, []).append(each)
         for parts in named.values():
-            _take_statement(gone, parts, what, whole=not what)
+            _take_statement(gone, parts, what, names_a_part, whole=not what)
         gone.told, gone.shared = _each_once(gone.told), _each_once(gone.shared)
         return gone
 
@@ -131,6 +133,7 @@ class Closure:
             gone.messages[message.id] = rest.text or None
             gone.told += rest.gone
             gone.shared += rest.shared
+            gone.texts.append(message.text)
             clauses += rest.gone
         for answer_id, content, asked in await self._finder.answers(owner, [UUID(each) for each in gone.messages]):
             if str(answer_id) not in gone.messages:
@@ -161,13 +164,15 @@ def _rest_of_message(content: str, source: _Source, namings: Sequence[str]) -> R
     return Rest("", (content,), () if is_one else (content,))
 
 
-def _take_statement(gone: Gone, parts: Sequence[Memory], what: str, *, whole: bool) -> None:
+def _take_statement(
+    gone: Gone, parts: Sequence[Memory], what: str, says_more: Callable[[str, str], bool], *, whole: bool
+) -> None:
     """Take the named clauses of a statement, or with `whole` all of it."""
     clauses = {each.text for each in parts}
     text = parts[0].within or parts[0].text
     rest = Rest("", (text,))
     if not whole:
-        rest = what_stays(text, clauses.__contains__, says_more=lambda clause: _says_more(clause, [what]))
+        rest = what_stays(text, clauses.__contains__, says_more=lambda clause: says_more(clause, what))
     _take(gone, parts[0], text, rest)
 
 
@@ -183,6 +188,7 @@ def _take(gone: Gone, memory: Memory, text: str, rest: Rest) -> None:
         gone.items.append(removed_value(memory.section, memory.field, text))
     gone.told += rest.gone
     gone.shared += rest.shared
+    gone.texts.append(text)
 
 
 def _says_more(clause: str, namings: Iterable[str]) -> bool:

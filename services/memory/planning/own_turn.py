@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from services.memory.planning.closure import without_repetition
 from services.memory.planning.wording import this_message
-from services.memory.what_stays import what_stays
+from services.memory.what_stays import clauses_of, what_stays
 from services.memory.words import Words, says, shares_name
 from services.text.language import Language, sentences
 from services.text.tokenizer import informative_terms
@@ -89,7 +89,7 @@ def _without_removed(message: str, removed: Sequence[str], targets: Sequence[str
     """Return what stays of the message that had something forgotten.
 
     The clauses go that say what was removed; if none does, those that have all words by which it was named; if
-    none has, those with one of its names.
+    none has, those with one of its names, or else the one that shares most words with it: it is the order.
     """
     if not removed:
         return message
@@ -102,7 +102,12 @@ def _without_removed(message: str, removed: Sequence[str], targets: Sequence[str
         rest = what_stays(message, goes)
         if rest.gone:
             return rest.text
-    return message
+    told = Words.of("\n".join([*removed, *targets]))
+    clauses = [each.text for sentence in sentences(message) for each in clauses_of(sentence)]
+    nearest = max(clauses, key=lambda each: told.share_in(Words.of(each)), default="")
+    if not told.share_in(Words.of(nearest)):
+        return message
+    return what_stays(message, lambda clause: clause == nearest).text
 
 
 def _of_repetition(

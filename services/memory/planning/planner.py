@@ -217,7 +217,7 @@ class ChangePlanner:
         language = language_for(request, what, *gone.told)
         items, written = gone.items, gone.written
         if gone.shared and keep.strip():
-            kept = await self._kept_of(request, gone.shared, keep, [each for each in memories if each.field])
+            kept = await self._kept_of(request, gone.texts, keep, [each for each in memories if each.field])
             items, written = [*items, *kept.items], [*written, *kept.written]
         elif gone.shared and not takes_all:
             told = of_one_sentence("forget", what or gone.told[0], gone.shared, memories, language)
@@ -238,11 +238,11 @@ class ChangePlanner:
         )
 
     async def _kept_of(
-        self, request: ChangeRequest, shared: Sequence[str], keep: str, values: Sequence[Memory]
+        self, request: ChangeRequest, texts: Sequence[str], keep: str, values: Sequence[Memory]
     ) -> PlannedChange:
-        """Plan to keep a sentence in the words of those that go."""
-        if Words.of(keep).without(Words.of("\n".join(shared))).count:
-            raise InvalidInput("keep", f"may only have words of what stands there: {'; '.join(shared)}")
+        """Plan to keep a sentence in the words of texts of which something goes."""
+        if Words.of(keep).without(Words.of("\n".join(texts))).count:
+            raise InvalidInput("keep", f"may only have words of what stands there: {'; '.join(texts)}")
         return await self.plan_remember(request, keep, field=values[0].field if len(values) == 1 else "")
 
     async def plan_leave_out(self, request: ChangeRequest, message_ids: Sequence[UUID]) -> PlannedChange:

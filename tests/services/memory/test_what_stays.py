@@ -48,6 +48,9 @@ def test_what_shares_a_subject_with_what_goes_is_told(message: str, first: str, 
         ("works as a nurse and lives in Oslo", ["works as a nurse", "lives in Oslo"]),
         ("对花生过敏，住在上海", ["对花生过敏", "住在上海"]),
         ("我得过肺炎，现在好了。", ["我得过肺炎", "现在好了"]),
+        ("门锁密码是4711 猫粮在阳台，备用钥匙在花盆下", ["门锁密码是4711", "猫粮在阳台", "备用钥匙在花盆下"]),
+        ("the alarm code is 4419; could you boil an egg?", ["the alarm code is 4419", "could you boil an egg"]),
+        ("im a vegan and i commute by train", ["im a vegan", "i commute by train"]),
         ("我住在上海，是一名护士。", ["我住在上海", "是一名护士"]),
         ("I live in Oslo and Tom works at Siemens.", ["I live in Oslo", "Tom works at Siemens"]),
     ],
@@ -119,6 +122,8 @@ def test_what_is_told_beside_an_order_to_forget_stays(message: str, removed: str
         ("the wifi password is hunter2", "the wifi password", False),
         ("my dog is called Rex", "my dog", False),
         ("I live in Oslo", "where I live", False),
+        ("I live in Oslo in a flat near my sister", "I live in Oslo", True),
+        ("我乳糖不耐受而且晕车", "我晕车", True),
     ],
 )
 def test_a_clause_says_more_than_what_names_a_part_of_it(clause: str, what: str, more: bool) -> None:
