@@ -82,7 +82,7 @@ async def serve_until_stopped(
             worker.tell("ready")
         if open_console:
             # A browser started in the foreground would block the service.
-            threading.Thread(target=webbrowser.open, args=[f"{_address(settings)}/console"], daemon=True).start()
+            threading.Thread(target=webbrowser.open, args=[f"{settings.address}/console"], daemon=True).start()
         finish = _finish_start(settings, services.embedder, alone=worker is None)
         finishing = asyncio.create_task(finish, name="end of the start")
         stack.callback(finishing.cancel)
@@ -151,14 +151,9 @@ class _Server(uvicorn.Server):
         yield
 
 
-def _address(settings: Settings) -> str:
-    host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    return f"http://{host}:{settings.port}"
-
-
 def _greet(settings: Settings) -> None:
     """Print the addresses of the service, what it runs on, and how to talk to it."""
-    address = _address(settings)
+    address = settings.address
     embedded = [
         name
         for name, url in (
