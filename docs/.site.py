@@ -1,14 +1,18 @@
 """How the pages become the site: no screenshots, and each language with its menu, its chrome and its search."""
 
 import json
+import logging
 import re
 from collections.abc import Iterator, MutableMapping
 from pathlib import Path
 from typing import Any
 
+import jieba
 from mkdocs.plugins import event_priority
 from mkdocs.structure.nav import Navigation, Section
 from mkdocs.structure.pages import Page
+
+jieba.setLogLevel(logging.WARNING)  # it tells each time that it has read its dictionary
 
 _CHINESE = "zh/"
 _MENU = "中文"

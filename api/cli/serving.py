@@ -16,6 +16,7 @@ import uvicorn
 from api.app import analyse_routes, make_app
 from api.cli.working import warn_of_surroundings
 from api.connections import uvicorn_options
+from api.pages import SITE
 from graph.builder import build_graph
 from graph.turns.runner import TurnRunner
 from services.bootstrap import open_services
@@ -163,21 +164,20 @@ def _greet(settings: Settings) -> None:
         )
         if url is None
     ]
-    model = (
-        settings.llm_model or "built-in offline model, which only quotes; set ANAMNESIS_LLM_MODEL for a real one"
-    )
+    model = settings.llm_model or "built-in offline model, which only quotes; choose one in the console"
     body = '{"user_id": "me", "session_id": "first", "message": "My dog is called Bruno."}'
     lines = [
         f"Anamnesis is ready at {address}",
         f"  console    {address}/console",
+        f"  guide      {f'{address}/guide' if SITE.is_dir() else 'not in this installation'}",
+        f"  API docs   {address}/docs",
         f"  embedded   {', '.join(embedded) + f'; data in {settings.data_dir}' if embedded else 'nothing'}",
         f"  model      {model}",
-        f"  API docs   {address}/docs",
-        f"  chat       {sys.argv[0]} chat",
-        "  or",
-        f"    curl -N {address}/api/v1/chat/stream -H 'Content-Type: application/json' \\",
-        *([] if settings.auth == "none" else ['      -H "Authorization: Bearer $KEY" \\']),
-        f"      -d '{body}'",
+        "  stop       Ctrl-C",
+        "  more       anamnesis demo, anamnesis chat; in a checkout: make demo, make chat",
+        f"  try        curl -N {address}/api/v1/chat/stream -H 'Content-Type: application/json' \\",
+        *([] if settings.auth == "none" else ['               -H "Authorization: Bearer $KEY" \\']),
+        f"               -d '{body}'",
     ]
     sys.stdout.write("\n".join(lines) + "\n")
     sys.stdout.flush()
