@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.process]
 
 ENGLISH = {
     "delete a user": "operations.html#erasure",
-    "erase": "api.html#erase-a-user",
+    "erase": "api-memory.html#erase-a-user",
     "add a tool": "tools.html",
     "back up": "operations.html#backup",
     "backup": "operations.html#backup",
@@ -39,7 +39,7 @@ ENGLISH = {
 }
 CHINESE = {
     "删除用户": "operations.html#清除用户",
-    "清除": "api.html#清除用户",
+    "清除": "api-memory.html#清除用户",
     "添加工具": "tools.html",
     "备份": "operations.html#备份",
     "恢复备份": "operations.html#备份",
