@@ -77,7 +77,7 @@ async def _over_http(notes: Path) -> AsyncIterator[str]:
         yield f"http://127.0.0.1:{port}/mcp"
     finally:
         process.terminate()
-        await asyncio.to_thread(process.wait, 10)
+        await asyncio.to_thread(process.wait, 60)
 
 
 def _body(message: str, **more: Any) -> dict[str, Any]:

@@ -57,7 +57,7 @@ async def address(authorization: AuthorizationServer, tmp_path: Path) -> AsyncIt
         yield f"http://127.0.0.1:{port}/mcp"
     finally:
         process.terminate()
-        await asyncio.to_thread(process.wait, 10)
+        await asyncio.to_thread(process.wait, 60)
 
 
 @pytest.fixture

@@ -47,7 +47,7 @@ async def test_the_program_is_started_again_when_it_dies(address: SecretStr) -> 
     first = await _pid(client)
     assert first is not None
     os.kill(first, signal.SIGKILL)
-    psutil.Process(first).wait(10)
+    psutil.Process(first).wait(60)
 
     async def is_there_again() -> bool:
         return await _pid(client) not in {None, first}
