@@ -8,6 +8,7 @@ AT_ONCE := -n 3 --dist worksteal
 # CI measures coverage
 COVERAGE ?=
 PIP := $(BIN)/python -m pip --disable-pip-version-check
+GUIDE := api/guide/site/index.html
 
 .PHONY: help
 help: ## Show what each target does
@@ -17,30 +18,49 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Anamnesis needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Name another one: make PYTHON=python3.12")'
 	@$(PYTHON) -m venv .venv
 
-.venv/.installed: requirements.lock pyproject.toml | $(BIN)/python
-	@echo "Installing Anamnesis into .venv (about a minute, once)"
-	@$(PIP) install -qq --no-deps --require-hashes -r requirements.lock
+.venv/.installed: requirements.lock requirements-docs.lock pyproject.toml | $(BIN)/python
+	@echo "Installing Anamnesis into .venv: two minutes and 1 GB, once"
+	@$(BIN)/python .ci/install.py requirements.lock requirements-docs.lock
 	@$(PIP) install -qq --no-deps --no-build-isolation --editable .
 	@touch $@
 
 .venv/.installed-dev: requirements-dev.lock .venv/.installed
-	@echo "Installing the development tools into .venv (once)"
-	@$(PIP) install -qq --no-deps --require-hashes -r requirements-dev.lock
+	@echo "Installing the development tools into .venv: a minute and 0.7 GB, once"
+	@$(BIN)/python .ci/install.py requirements-dev.lock
+	@touch $@
+
+$(GUIDE): $(shell find docs mkdocs.yml -type f) .venv/.installed
+	@echo "Building the guide from docs/: ten seconds, after each change"
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@find api/guide/site -name '*.map' -delete -o -name 404.html -delete
+	@find api/guide/site/assets/javascripts/lunr -name '*.js' ! -name '*.zh.*' ! -name '*.multi.*' ! -name '*.support.*' -delete
 	@touch $@
 
 .PHONY: setup
 setup: .venv/.installed ## Create .venv and install the service
 
 .PHONY: setup-dev
-setup-dev: .venv/.installed-dev ## The same, with the development tools
+setup-dev: .venv/.installed-dev ## Install the development tools too
 
 .PHONY: run
-run: setup ## Start the service with everything embedded
+run: setup $(GUIDE) ## Start the service with everything embedded
 	@exec $(BIN)/anamnesis serve
+
+.PHONY: open
+open: setup $(GUIDE) ## The same, and open the console in a browser
+	@exec $(BIN)/anamnesis serve --open
+
+.PHONY: demo
+demo: setup ## Give the running service a month of made-up conversations; REMOVE=1 takes them away
+	@exec $(BIN)/anamnesis demo $(if $(REMOVE),--remove)
 
 .PHONY: chat
 chat: setup ## Talk to the running service in the terminal
 	@exec $(BIN)/anamnesis chat
+
+.PHONY: doctor
+doctor: setup ## Check the running service and all that it needs, and say what to do
+	@exec $(BIN)/anamnesis doctor
 
 .PHONY: studio
 studio: setup-dev ## Open the graph in LangGraph Studio's server, with the embedded engines
@@ -97,11 +117,13 @@ schema: setup-dev ## Write the page that describes the schema from a database th
 	@$(BIN)/python -m tests.support.schema_page
 
 .PHONY: docs
-docs: setup-dev ## Build the documentation as a site, which the service serves at /guide
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint requirements-dev.lock --group docs
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
-	@find api/guide/site -name '*.map' -delete -o -name 404.html -delete
-	@find api/guide/site/assets/javascripts/lunr -name '*.js' ! -name '*.zh.*' ! -name '*.multi.*' ! -name '*.support.*' -delete
+docs: $(GUIDE) ## Build the documentation as a site, which the service serves at /guide
+
+.PHONY: wheel
+wheel: setup $(GUIDE) ## Build the wheels of the service, with its guide, and of both clients in dist/
+	@for package in . anamnesis_client langchain_anamnesis; do \
+		(cd $$package && $(CURDIR)/$(BIN)/python -m hatchling build -t wheel -d $(CURDIR)/dist) || exit 1; \
+	done
 
 .PHONY: versions
 versions: setup-dev ## Check types and wheels for every Python and machine that is named; asks the package index
@@ -145,3 +167,4 @@ scorecard: setup-dev ## Compare recall with BM25, the encoder and rank fusion on
 lock: setup-dev ## Pin every dependency again: names, versions and hashes only
 	@$(BIN)/uv pip compile --quiet --no-header --no-annotate --no-emit-index-url --generate-hashes --universal --python-version 3.11 --extra install --extra otel --extra dev pyproject.toml -o requirements-dev.lock
 	@$(BIN)/uv pip compile --quiet --no-header --no-annotate --no-emit-index-url --generate-hashes --universal --python-version 3.11 --extra install --extra otel -c requirements-dev.lock pyproject.toml -o requirements.lock
+	@$(BIN)/uv pip compile --quiet --no-header --no-annotate --no-emit-index-url --generate-hashes --universal --python-version 3.11 --group docs -c requirements-dev.lock -o requirements-docs.lock

@@ -1,21 +1,27 @@
 """How the pages become the site: no screenshots, and each language with its menu, its chrome and its search."""
 
 import json
+import logging
 import re
 from collections.abc import Iterator, MutableMapping
 from pathlib import Path
 from typing import Any
 
+import jieba
+from mkdocs.exceptions import PluginError
 from mkdocs.plugins import event_priority
 from mkdocs.structure.nav import Navigation, Section
 from mkdocs.structure.pages import Page
+
+jieba.setLogLevel(logging.WARNING)  # it tells each time that it has read its dictionary
 
 _CHINESE = "zh/"
 _MENU = "中文"
 """Section of the navigation that is the menu of the Chinese pages."""
 
+_NOT_SOUGHT = "decisions/"
+"""Pages that say why it is built as it is: they use every word, and answer no question of how."""
 _FOUND_LATER = {
-    "decisions/": 0.01,
     "schema.md": 0.05,
     "scenarios.md": 0.1,
     "benchmarks.md": 0.1,
@@ -31,6 +37,8 @@ _menus: dict[bool, Navigation] = {}
 
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
     """Return the page without screenshots, so that the site fits into the wheel."""
+    if page.file.src_uri.startswith(_NOT_SOUGHT):
+        page.meta["search"] = {"exclude": True}
     if boost := next((boost for name, boost in _FOUND_LATER.items() if page.file.src_uri.startswith(name)), None):
         page.meta["search"] = {"boost": boost}
     return _SCREENSHOT.sub("", markdown)
@@ -72,26 +80,57 @@ def on_post_page(output: str, page: Page, **_: object) -> str:
     return _BASE.sub(lambda found: f'{found[1]}"{found[2].removeprefix("..").removeprefix("/") or "."}"', output)
 
 
+_FIELDS = {"title": {"boost": 1e3}, "text": {"boost": 1.0}, "tags": {"boost": 1e4}}
+"""Weights of what is found where; a tag is another word for what a section is about."""
+_ALL_WORDS_FIRST = (
+    # What holds all words comes first, and not what holds one of them in its title. A page is preferred to a
+    # section by less than a word.
+    (
+        r"\+!(\w)\.parent\+(Object\.values\(\w\)\.filter\(\w=>\w\)\.length/Object\.keys\(\w\)\.length)",
+        r"+!\1.parent*.03+\2",
+    ),
+    (r"score:(\w)\*\(1\+(\w)\((\w),2\)\)", r"score:\1*\2(1e12,\3)"),
+    # Each word gets its wildcard once: with two of them a Chinese word never counts as found.
+    (r'\.join\("\* "\)', r'.join(" ")'),
+    # Stop words are not sought: with the wildcard that each word gets, “a” would find every word that begins so.
+    (
+        r"\.map\((\w)=>/\(\[~\^\]\$\)/",
+        r".filter((w,_,all)=>{let s=x=>lunr.stopWordFilter(x.toLowerCase());return s(w)||!all.some(s)})\g<0>",
+    ),
+)
+"""What differs in the theme's search: patterns in its worker, of the pinned version, and what replaces them."""
+
+
 @event_priority(-100)
 def on_post_build(config: MutableMapping[str, Any], **_: object) -> None:
-    """Give each language an index of all words in which its own pages come first."""
+    """Give each language an index of its own pages, and a search that finds all words first."""
     site = Path(config["site_dir"])
     index = json.loads((site / "search/search_index.json").read_text("utf-8"))
+    synonyms = json.loads((Path(config["docs_dir"]) / ".synonyms.json").read_text("utf-8"))
+    if unknown := synonyms.keys() - {entry["location"] for entry in index["docs"]}:
+        raise PluginError(f"docs/.synonyms.json names what no page has: {sorted(unknown)}")
     for folder in ("", _CHINESE):
-        docs = [_seen_from(folder, each) for each in index["docs"]]
+        docs = [
+            {**entry, "location": entry["location"].removeprefix(folder), **_tags(synonyms.get(entry["location"]))}
+            for entry in index["docs"]
+            if entry["location"].startswith(_CHINESE) == bool(folder)
+        ]
+        told = {**index["config"], "lang": ["en", "zh"] if folder else ["en"], "fields": _FIELDS}
         file = site / folder / "search/search_index.json"
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps({**index, "docs": docs}, ensure_ascii=False, separators=(",", ":")), "utf-8")
+        text = json.dumps({"config": told, "docs": docs}, ensure_ascii=False, separators=(",", ":"))
+        file.write_text(text, "utf-8")
+    (worker,) = site.glob("assets/javascripts/workers/search.*.js")
+    script = worker.read_text("utf-8")
+    for pattern, instead in _ALL_WORDS_FIRST:
+        script, count = re.subn(pattern, instead, script)
+        if count != 1:
+            raise PluginError(f"the theme's search has changed: {pattern} is found {count} times")
+    worker.write_text(script, "utf-8")
 
 
-def _seen_from(folder: str, entry: dict[str, Any]) -> dict[str, Any]:
-    chinese = entry["location"].startswith(_CHINESE)
-    location = entry["location"].removeprefix(folder) if chinese or not folder else f"../{entry['location']}"
-    return {
-        **entry,
-        "location": location,
-        "boost": entry.get("boost", 1) * (1 if chinese == bool(folder) else 0.1),
-    }
+def _tags(words: list[str] | None) -> dict[str, list[str]]:
+    return {"tags": words} if words else {}
 
 
 def _speak(context: MutableMapping[str, Any], chinese: bool) -> None:

@@ -53,7 +53,7 @@ async def open_engines(
     """
     async with AsyncExitStack() as stack:
         if alone and (settings.milvus_uri is None or settings.database_url is None):
-            stack.enter_context(held(settings.data_dir))
+            stack.enter_context(held(settings.data_dir, settings.address))
         milvus = EmbeddedMilvus(settings.data_dir) if settings.milvus_uri is None else None
         if milvus is not None:
             await stack.enter_async_context(milvus.running(_launched(milvus, settings)))

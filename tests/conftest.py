@@ -316,7 +316,7 @@ async def url(services: Services, runner: "TurnRunner") -> AsyncIterator[str]:
 async def client(url: str) -> AsyncIterator[httpx.AsyncClient]:
     """An HTTP client of the application."""
     # Plain HTTP: to load the certificates would take longer than most tests.
-    async with httpx.AsyncClient(base_url=url, timeout=30, verify=False) as opened:
+    async with httpx.AsyncClient(base_url=url, timeout=120, verify=False) as opened:
         yield opened
 
 
@@ -356,7 +356,7 @@ async def shared_url(shared_services: Services) -> AsyncIterator[str]:
 @pytest.fixture
 async def shared_client(shared_url: str) -> AsyncIterator[httpx.AsyncClient]:
     """An HTTP client of the application over the shared services."""
-    async with httpx.AsyncClient(base_url=shared_url, timeout=30, verify=False) as opened:
+    async with httpx.AsyncClient(base_url=shared_url, timeout=120, verify=False) as opened:
         yield opened
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import httpx
 import typer
 
-from api.cli.service import AtUrl, WithKey
+from api.cli.service import AtUrl, WithKey, address_of
 from api.cli.shell import FAILED, AsJson, fail, open_services_on, print_json, print_table, read_settings
 from services.engines import migrate_if_owner, open_engines
 from services.errors import Unavailable
@@ -61,7 +61,7 @@ def doctor(
     Example: `anamnesis doctor --ask`
     """
     settings = read_settings()
-    address = url or f"http://{settings.host}:{settings.port}"
+    address = url or address_of(settings)
     source, found = "service", _of_service(address, key, ask=ask)
     if found is None:
         source, found = "shell", asyncio.run(_of_shell(settings, ask=ask))

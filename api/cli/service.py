@@ -13,7 +13,8 @@ from anamnesis_client import Anamnesis, ClientError, ServiceError, Unreachable
 from anamnesis_client.calls import NOT_OURS, is_loopback
 from api.cli.shell import FAILED, WRONG_USE, fail, one_line_errors, quiet_settings, then
 from services.errors import Unavailable
-from services.platform.settings import KEY_VARIABLE, URL_VARIABLE
+from services.platform.data_folder import address_of_holder
+from services.platform.settings import KEY_VARIABLE, URL_VARIABLE, Settings
 
 AtUrl = Annotated[
     str | None,
@@ -51,12 +52,11 @@ def connected(url: str | None, key: str | None, *, after_failure: str = "") -> I
     """Yield a client of the running service; errors end the program with one line.
 
     Args:
-        url: its address; None = as the settings of this machine say.
+        url: its address; None = as `address_of` finds it.
         key: an API key or token, if the service requires one.
         after_failure: a sentence after the reason, such as what to do next.
     """
-    settings = quiet_settings()
-    address = (url or f"http://{settings.host}:{settings.port}").rstrip("/")
+    address = (url or address_of(quiet_settings())).rstrip("/")
     if not address.startswith(("http://", "https://")):
         fail(f"--url must begin with http:// or https://; this is {address!r}", WRONG_USE)
     headers = {"Authorization": f"Bearer {key}"} if key else None
@@ -82,6 +82,15 @@ def connected(url: str | None, key: str | None, *, after_failure: str = "") -> I
             fail(then(told(error), after_failure), WRONG_USE if wrong_use else FAILED)
         except UnicodeEncodeError:
             fail("what is given is not UTF-8", WRONG_USE)
+
+
+def address_of(settings: Settings) -> str:
+    """Return where the service of this machine listens: as named, or else as the one of the data folder does.
+
+    A service may listen elsewhere than its settings say (`anamnesis serve --port 8080`).
+    """
+    named = {"host", "port"} & settings.model_fields_set
+    return settings.address if named else address_of_holder(settings.data_dir) or settings.address
 
 
 def told(error: ClientError) -> str:

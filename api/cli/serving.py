@@ -16,6 +16,7 @@ import uvicorn
 from api.app import analyse_routes, make_app
 from api.cli.working import warn_of_surroundings
 from api.connections import uvicorn_options
+from api.pages import SITE
 from graph.builder import build_graph
 from graph.turns.runner import TurnRunner
 from services.bootstrap import open_services
@@ -82,7 +83,7 @@ async def serve_until_stopped(
             worker.tell("ready")
         if open_console:
             # A browser started in the foreground would block the service.
-            threading.Thread(target=webbrowser.open, args=[f"{_address(settings)}/console"], daemon=True).start()
+            threading.Thread(target=webbrowser.open, args=[f"{settings.address}/console"], daemon=True).start()
         finish = _finish_start(settings, services.embedder, alone=worker is None)
         finishing = asyncio.create_task(finish, name="end of the start")
         stack.callback(finishing.cancel)
@@ -151,14 +152,9 @@ class _Server(uvicorn.Server):
         yield
 
 
-def _address(settings: Settings) -> str:
-    host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    return f"http://{host}:{settings.port}"
-
-
 def _greet(settings: Settings) -> None:
     """Print the addresses of the service, what it runs on, and how to talk to it."""
-    address = _address(settings)
+    address = settings.address
     embedded = [
         name
         for name, url in (
@@ -168,21 +164,20 @@ def _greet(settings: Settings) -> None:
         )
         if url is None
     ]
-    model = (
-        settings.llm_model or "built-in offline model, which only quotes; set ANAMNESIS_LLM_MODEL for a real one"
-    )
+    model = settings.llm_model or "built-in offline model, which only quotes; choose one in the console"
     body = '{"user_id": "me", "session_id": "first", "message": "My dog is called Bruno."}'
     lines = [
         f"Anamnesis is ready at {address}",
         f"  console    {address}/console",
+        f"  guide      {f'{address}/guide' if SITE.is_dir() else 'not in this installation'}",
+        f"  API docs   {address}/docs",
         f"  embedded   {', '.join(embedded) + f'; data in {settings.data_dir}' if embedded else 'nothing'}",
         f"  model      {model}",
-        f"  API docs   {address}/docs",
-        f"  chat       {sys.argv[0]} chat",
-        "  or",
-        f"    curl -N {address}/api/v1/chat/stream -H 'Content-Type: application/json' \\",
-        *([] if settings.auth == "none" else ['      -H "Authorization: Bearer $KEY" \\']),
-        f"      -d '{body}'",
+        "  stop       Ctrl-C",
+        "  more       anamnesis demo, anamnesis chat; in a checkout: make demo, make chat",
+        f"  try        curl -N {address}/api/v1/chat/stream -H 'Content-Type: application/json' \\",
+        *([] if settings.auth == "none" else ['               -H "Authorization: Bearer $KEY" \\']),
+        f"               -d '{body}'",
     ]
     sys.stdout.write("\n".join(lines) + "\n")
     sys.stdout.flush()

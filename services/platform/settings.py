@@ -507,6 +507,12 @@ class Settings(BaseSettings):
         """Whether the built-in offline model answers."""
         return self.llm_model is None
 
+    @property
+    def address(self) -> str:
+        """Where the service listens."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}"
+
 
 SECRET_FIELDS = frozenset(
     name for name, field in Settings.model_fields.items() if "SecretStr" in str(field.annotation)

@@ -65,7 +65,8 @@ class Tracing:
             from services.platform.tracing_exporter import exporting_provider  # noqa: PLC0415 — an extra
         except ImportError:
             raise ConfigurationError(
-                f"{_ENDPOINTS[0]} is set, which needs the extra: pip install 'anamnesis-agent[otel]'"
+                f"{_ENDPOINTS[0]} is set, which needs packages: pip install opentelemetry-sdk "
+                "opentelemetry-exporter-otlp-proto-http"
             ) from None
         provider = exporting_provider(os.environ.get("OTEL_SERVICE_NAME") or "anamnesis")
         self._provider, self.tracer, self.content = provider, provider.get_tracer("anamnesis"), content

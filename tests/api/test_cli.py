@@ -4,6 +4,7 @@ import pty
 import select
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -71,13 +72,16 @@ def test_without_its_database_doctor_and_serve_end_with_one_line(engines: Engine
 
 
 def test_doctor_describes_the_running_service_and_asks_its_models(
-    service: ServiceProcess, model_server: ModelServer
+    service: ServiceProcess, data_dir: Path, model_server: ModelServer
 ) -> None:
     address = {"ANAMNESIS_PORT": service.url.rsplit(":", 1)[1], "COLUMNS": "200"}
     unasked = _anamnesis("doctor", **address)
     assert unasked.stdout.startswith(f"The service that runs at {service.url}:")
     assert "not asked" in unasked.stdout
     assert model_server.requests == []
+
+    by_folder = _anamnesis("doctor", ANAMNESIS_DATA_DIR=str(data_dir))
+    assert by_folder.stdout.startswith(f"The service that runs at {service.url}:")
 
     model_server.default = lambda received: (
         Reply(status=400, error_message="scripted does not support tools")

@@ -143,7 +143,7 @@ async def test_a_run_that_was_cut_off_is_taken_up(
         await until(three_are_made_and_two_asked_for, seconds=60)
     finally:
         process.send_signal(signal.SIGINT)
-        _, err = await asyncio.to_thread(process.communicate, timeout=30)
+        _, err = await asyncio.to_thread(process.communicate, timeout=120)
     before = await made()
     assert len(before) == 3
     assert process.returncode == 1

@@ -49,7 +49,7 @@ def test_a_key_made_beside_the_service_works_until_revoked_and_nothing_secret_is
     key = made.stdout.strip()
     key_id = key.split("_")[1]
     canary = "a very private canary"
-    with httpx.Client(base_url=guarded_service.url, timeout=30) as client:
+    with httpx.Client(base_url=guarded_service.url, timeout=120) as client:
         body = {**ASK, "message": canary}
         assert client.post("/api/v1/chat", json=body, headers=bearer(key)).status_code == 200
         for wrong, headers, status in (

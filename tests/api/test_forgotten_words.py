@@ -90,9 +90,9 @@ async def test_partial_answer_of_a_turn_that_forgetting_stops_is_dropped(
     client: httpx.AsyncClient, exported: str, model_server: ModelServer
 ) -> None:
     model_server.script(Reply(["Your code ", "is qzvault", *[" and"] * 400], gap_s=0.02))
-    asking = asyncio.create_task(_stream(client, "What is the code of my locker?"))
-    await model_server.asked("What is the code")
-    await asyncio.sleep(0.2)
+    answered = asyncio.Event()
+    asking = asyncio.create_task(_stream(client, "What is the code of my locker?", answered))
+    await answered.wait()
 
     await _forget(client, delete=True)
 
@@ -102,9 +102,15 @@ async def test_partial_answer_of_a_turn_that_forgetting_stops_is_dropped(
     assert "qzvault" not in json.dumps(model_server.requests[-1].body)
 
 
-async def _stream(client: httpx.AsyncClient, message: str) -> str:
-    body = {"user_id": "u-1", "session_id": "s-1", "message": message}
-    return (await client.post("/api/v1/chat/stream", json=body)).text
+async def _stream(client: httpx.AsyncClient, message: str, answered: asyncio.Event) -> str:
+    """Ask; return the stream, and tell when the code of the locker has come."""
+    body, text = {"user_id": "u-1", "session_id": "s-1", "message": message}, ""
+    async with client.stream("POST", "/api/v1/chat/stream", json=body) as response:
+        async for piece in response.aiter_text():
+            text += piece
+            if "qzvault" in text:
+                answered.set()
+    return text
 
 
 @pytest.mark.settings(encryption=True)

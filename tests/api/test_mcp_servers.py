@@ -22,7 +22,7 @@ from services.tools.mcp_config import McpServerConfig
 from services.tools.mcp_connection import McpServer
 from tests.support.fork_server import ROOT
 from tests.support.model_server import ModelServer, Reply, ToolCall
-from tests.support.ports import free_port
+from tests.support.ports import free_port, wait_for_port
 from tests.support.talks import new_expert
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
@@ -38,7 +38,7 @@ def notes(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def servers(notes: Path) -> dict[str, Any]:
-    return {"desk": {**PROGRAM, "env": {"NOTES": str(notes)}, "timeout_s": 5}}
+    return {"desk": {**PROGRAM, "env": {"NOTES": str(notes)}, "timeout_s": 60}}
 
 
 @pytest.fixture
@@ -73,17 +73,11 @@ async def _over_http(notes: Path) -> AsyncIterator[str]:
     port = free_port()
     process = _started(notes, port)
     try:
-        async with httpx.AsyncClient() as http:
-            for _ in range(200):
-                try:
-                    await http.get(f"http://127.0.0.1:{port}/mcp")
-                    break
-                except httpx.TransportError:
-                    await asyncio.sleep(0.1)
+        await asyncio.to_thread(wait_for_port, port)
         yield f"http://127.0.0.1:{port}/mcp"
     finally:
         process.terminate()
-        await asyncio.to_thread(process.wait, 10)
+        await asyncio.to_thread(process.wait, 60)
 
 
 def _body(message: str, **more: Any) -> dict[str, Any]:

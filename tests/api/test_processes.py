@@ -95,7 +95,7 @@ def each_reads_what_the_other_writes(service: ServiceProcess, model_server: Mode
     assert "My cat is called Minka." in model_server.requests[-1].said
     by = {answered_by(service, each[-1][2]["turn_id"]) for each in (first, last)}
     assert by == {"worker 1", "worker 2"}
-    assert httpx.get(f"{service.url}/readyz", timeout=60).json()["state"] == "ok"
+    assert service.settled()
 
 
 @pytest.mark.soak  # runners that share turns, and working sets of two processes, are tested by themselves

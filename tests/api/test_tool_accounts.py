@@ -25,7 +25,7 @@ from services.platform.settings import Settings
 from tests.support.authorization_server import AuthorizationServer
 from tests.support.fork_server import ROOT
 from tests.support.model_server import ModelServer, Reply, ToolCall
-from tests.support.ports import free_port
+from tests.support.ports import free_port, wait_for_port
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
@@ -51,22 +51,18 @@ async def address(authorization: AuthorizationServer, tmp_path: Path) -> AsyncIt
     port = free_port()
     process = _started(authorization, tmp_path / "notes.txt", port)
     try:
+        await asyncio.to_thread(wait_for_port, port)
         async with httpx.AsyncClient() as http:
-            for _ in range(200):
-                try:
-                    assert (await http.get(f"http://127.0.0.1:{port}/mcp")).status_code == 401
-                    break
-                except httpx.TransportError:
-                    await asyncio.sleep(0.1)
+            assert (await http.get(f"http://127.0.0.1:{port}/mcp")).status_code == 401
         yield f"http://127.0.0.1:{port}/mcp"
     finally:
         process.terminate()
-        await asyncio.to_thread(process.wait, 10)
+        await asyncio.to_thread(process.wait, 60)
 
 
 @pytest.fixture
 def settings(settings: Settings, address: str, authorization: AuthorizationServer, tmp_path: Path) -> Settings:
-    desk = {"url": address, "oauth": {"per_user": True, "issuer": authorization.issuer}, "timeout_s": 5}
+    desk = {"url": address, "oauth": {"per_user": True, "issuer": authorization.issuer}, "timeout_s": 60}
     servers = SecretStr(json.dumps({"mcpServers": {"desk": desk}}))
     return settings.model_copy(update={"mcp_servers": servers, "encryption_keys_dir": tmp_path / "keys"})
 

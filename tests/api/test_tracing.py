@@ -40,7 +40,7 @@ async def client(services: Services, collector: TraceCollector) -> AsyncIterator
     async with (
         running_turns(services) as runner,
         served(services, runner) as url,
-        httpx.AsyncClient(base_url=url, timeout=30, verify=False) as opened,
+        httpx.AsyncClient(base_url=url, timeout=120, verify=False) as opened,
     ):
         yield opened
 
@@ -49,7 +49,7 @@ async def _asked(services: Services) -> httpx.Response:
     async with (
         running_turns(services) as runner,
         served(services, runner) as url,
-        httpx.AsyncClient(base_url=url, timeout=30, verify=False) as http,
+        httpx.AsyncClient(base_url=url, timeout=120, verify=False) as http,
     ):
         return await http.post("/api/v1/chat", json=ASK)
 

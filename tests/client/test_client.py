@@ -77,7 +77,7 @@ async def test_a_stream_that_breaks_after_every_event_misses_and_repeats_none(
     words = [f"word{number} " for number in range(12)]
     model_server.script(Reply(words))
     cutting = CutEverywhere()
-    async with httpx.AsyncClient(base_url=url, transport=cutting, timeout=30) as http:
+    async with httpx.AsyncClient(base_url=url, transport=cutting, timeout=120) as http:
         client = AsyncAnamnesis(url, user="u-1", http=http)
         events = [event async for event in client.stream("Count", session="s-1")]
 

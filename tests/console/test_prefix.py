@@ -57,7 +57,7 @@ def proxied(url: str) -> Iterator[str]:
             yield f"http://127.0.0.1:{port}"
         finally:
             process.terminate()
-            process.wait(10)
+            process.wait(60)
 
 
 async def test_everything_stays_below_the_path(browser: Browser, proxied: str) -> None:

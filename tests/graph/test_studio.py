@@ -49,7 +49,7 @@ def studio() -> Iterator[str]:
             children = psutil.Process(process.pid).children(recursive=True)
             process.send_signal(signal.SIGINT)
             try:
-                process.wait(15)
+                process.wait(60)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()

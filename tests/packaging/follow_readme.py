@@ -1,13 +1,16 @@
-"""Follow the README's commands word for word: `python -m tests.packaging.follow_readme [PYTHON …]`.
+"""Play the README of a fresh clone: `python -m tests.packaging.follow_readme [--wheel] [--tests] [PYTHON …]`.
 
-For each interpreter, this one by default: an environment and a folder of their own, and the lines of the section
-“Three commands” as they stand. Two things differ: the name of the distribution is the wheel of this checkout, and
-no browser is opened. Then a fact is told and asked for. Prints the seconds of each step; the exit code is 1 if one
-fails. Packages come from where `pip` is configured to find them.
+For each interpreter, this one by default: a clone of this checkout's commit in an empty home, and the README's
+commands as they stand, with the clone's address filled in. `make run` installs and serves, `make demo` loads the
+demo, five messages are answered over HTTP and the guide is opened. With `--wheel`, `make wheel` builds one, which
+is installed elsewhere and serves; with `--tests`, `make test` follows. Prints the seconds of each step and what is
+installed in bytes; the exit code is 1 if one fails. Packages come from where `pip` is configured to find them.
 """
 
+import argparse
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,79 +20,135 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import httpx
-from hatchling.builders.wheel import WheelBuilder
 
 from tests.support.ports import free_port
 
 _ROOT = Path(__file__).parents[2]
-_WAIT_S = 180.0
+_PLACE = "<address of this repository>"
+_INSTALL_S, _STEP_S, _TESTS_S, _STOP_S = 900.0, 120.0, 3600.0, 60.0
+_TOLD = {
+    "My dog is called Bruno.": "",
+    "What is my dog called?": "Bruno",
+    "我住在杭州。": "",
+    "我住在哪里？": "杭州",
+    "Forget that my dog is called Bruno.": "Bruno",
+}
+"""What is said, each in a conversation of its own, and what its answer holds."""
 
 
 def main() -> None:
-    """Follow them with each interpreter."""
+    """Play it with each interpreter."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--wheel", action="store_true")
+    parser.add_argument("--tests", action="store_true")
+    parser.add_argument("pythons", nargs="*", default=[sys.executable])
+    options = parser.parse_args()
     failed = False
-    with tempfile.TemporaryDirectory() as folder:
-        (wheel,) = WheelBuilder(str(_ROOT)).build(directory=folder)
-        for python in sys.argv[1:] or [sys.executable]:
-            version = subprocess.run(
-                [python, "--version"], check=True, capture_output=True, text=True
-            ).stdout.strip()
-            try:
-                print(version, _followed(python, wheel), flush=True)  # noqa: T201
-            except (AssertionError, subprocess.CalledProcessError, httpx.HTTPError) as error:
-                failed = True
-                print(version, f"failed: {error}", flush=True)  # noqa: T201
+    for python in options.pythons:
+        version = subprocess.run([python, "--version"], check=True, capture_output=True, text=True).stdout.strip()
+        try:
+            print(version, _played(python, wheel=options.wheel, tests=options.tests), flush=True)  # noqa: T201
+        except (AssertionError, subprocess.SubprocessError, httpx.HTTPError) as error:
+            failed = True
+            print(version, f"failed: {error}", flush=True)  # noqa: T201
     sys.exit(failed)
 
 
 def commands() -> list[str]:
-    """The lines of the README's section “Three commands”, without their comments."""
-    section = (_ROOT / "README.md").read_text(encoding="utf-8").split("## Three commands")[1]
+    """The lines of the README's block of commands, without their comments."""
+    section = (_ROOT / "README.md").read_text(encoding="utf-8").split("## Start")[1]
     block = re.search(r"```sh\n(.*?)```", section, re.DOTALL)
     assert block is not None, "the section holds no commands"
     return [line.split("#")[0].strip() for line in block[1].splitlines()]
 
 
-def _followed(python: str, wheel: str) -> str:
-    install, serve, demo = commands()
-    assert "anamnesis-agent" in install
-    assert "--open" in serve
-    took = {}
-    with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([python, "-m", "venv", f"{folder}/env"], check=True)
-        port = free_port()
-        variables = {
-            name: value for name, value in os.environ.items() if not name.startswith(("ANAMNESIS_", "VIRTUAL"))
-        }
-        surroundings = {**variables, "PATH": f"{folder}/env/bin:{os.environ['PATH']}", "ANAMNESIS_PORT": str(port)}
-        begun = time.monotonic()
-        _run(install.replace("anamnesis-agent", wheel), folder, surroundings)
-        took["install"] = time.monotonic() - begun
-        command = serve.replace("--open", "").split()
-        with subprocess.Popen(
-            command, cwd=folder, env=surroundings, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        ) as service:
-            try:
-                with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
-                    _until_ready(client, service)
-                    took["ready"] = time.monotonic() - begun
-                    _ask(client, "first", "My dog is called Bruno.")
-                    assert "Bruno" in _ask(client, "second", "What is my dog called?"), "the fact was not recalled"
-                    took["first remembered fact"] = time.monotonic() - begun
-                    _run(demo, folder, surroundings)
-                    took["demo"] = time.monotonic() - begun
-            finally:
-                service.send_signal(signal.SIGINT)
-                assert service.wait(60) == 0, "Ctrl-C did not stop it"
-    return ", ".join(f"{step} {seconds:.0f} s" for step, seconds in took.items())
+def _played(python: str, *, wheel: bool, tests: bool) -> str:
+    clone, run, demo, test = commands()
+    assert (run, demo, test) == ("make run", "make demo", "make test")
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        surroundings = _surroundings(folder, python)
+        _run(clone.replace(_PLACE, str(_ROOT)), folder, surroundings, _STEP_S)
+        checkout = folder / "anamnesis"
+        took = _served(run, checkout, surroundings, demo)
+        size = sum(each.lstat().st_size for each in (checkout / ".venv").rglob("*"))
+        took.append(f".venv {size / 1e9:.2f} GB")
+        if wheel:
+            _run("make wheel", checkout, surroundings, _STEP_S)
+            took += _of_wheel(checkout / "dist", folder / "elsewhere", surroundings)
+        if tests:
+            begun = time.monotonic()
+            _run(test, checkout, surroundings, _TESTS_S)
+            took.append(f"make test {time.monotonic() - begun:.0f} s")
+    return ", ".join(took)
 
 
-def _run(command: str, folder: str, surroundings: Mapping[str, str]) -> None:
-    subprocess.run(command.split(), cwd=folder, env=surroundings, check=True, stdout=subprocess.DEVNULL)
+def _surroundings(folder: Path, python: str) -> dict[str, str]:
+    """The variables of somebody who has nothing but this interpreter; how pip is configured stays."""
+    programs, home = folder / "bin", folder / "home"
+    programs.mkdir()
+    home.mkdir()
+    (programs / "python3").symlink_to(shutil.which(python) or python)
+    kept = {name: value for name, value in os.environ.items() if name.startswith("PIP_") or name == "LANG"}
+    return {**kept, "HOME": str(home), "PATH": f"{programs}:{os.defpath}", "ANAMNESIS_PORT": str(free_port())}
+
+
+def _of_wheel(built: Path, elsewhere: Path, surroundings: Mapping[str, str]) -> list[str]:
+    """Install the wheel into an environment of its own, and serve from there."""
+    elsewhere.mkdir()
+    _run("python3 -m venv env", elsewhere, surroundings, _STEP_S)
+    (wheel,) = built.glob("anamnesis_agent-*.whl")
+    _run(f"env/bin/pip install {wheel}", elsewhere, surroundings, _INSTALL_S)
+    return [
+        "of the wheel:",
+        *_served("env/bin/anamnesis serve", elsewhere, surroundings, "env/bin/anamnesis demo"),
+    ]
+
+
+def _served(run: str, folder: Path, surroundings: Mapping[str, str], demo: str) -> list[str]:
+    begun, took = time.monotonic(), []
+    address = f"http://127.0.0.1:{surroundings['ANAMNESIS_PORT']}"
+    log = folder.parent / "run.log"
+    with (
+        log.open("w") as output,
+        subprocess.Popen(
+            run.split(),
+            cwd=folder,
+            env=surroundings,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        ) as service,
+        httpx.Client(base_url=address, timeout=_STEP_S) as client,
+    ):
+        try:
+            _until_ready(client, service)
+            took.append(f"`{run}` is ready after {time.monotonic() - begun:.0f} s")
+            said = log.read_text()
+            assert all(part in said for part in (f"{address}/console", f"{address}/guide", "Ctrl-C")), said
+            for path in ("/guide/", "/guide/zh/", "/console"):
+                assert client.get(path).status_code == httpx.codes.OK, path
+            begun = time.monotonic()
+            _run(demo, folder, surroundings, _STEP_S)
+            took.append(f"`{demo}` {time.monotonic() - begun:.0f} s")
+            for number, (message, expected) in enumerate(_TOLD.items()):
+                answer = _ask(client, f"conversation {number}", message)
+                assert expected in answer, f"{message!r} was answered with {answer!r}"
+            took.append(f"{len(_TOLD)} messages answered")
+        finally:
+            os.killpg(service.pid, signal.SIGINT)  # as Ctrl-C does
+            service.wait(_STOP_S)
+    return took
+
+
+def _run(command: str, folder: Path, surroundings: Mapping[str, str], seconds: float) -> None:
+    subprocess.run(
+        command, shell=True, cwd=folder, env=surroundings, check=True, stdout=subprocess.DEVNULL, timeout=seconds
+    )
 
 
 def _until_ready(client: httpx.Client, service: "subprocess.Popen[bytes]") -> None:
-    until = time.monotonic() + _WAIT_S
+    until = time.monotonic() + _INSTALL_S
     while time.monotonic() < until:
         assert service.poll() is None, "the service ended"
         try:

@@ -62,7 +62,7 @@ class Player:
         if name not in self._tenants:
             tenant_id, key = await self.house.new_tenant()
             headers = {"Authorization": f"Bearer {key}"}
-            opened = httpx.AsyncClient(base_url=self.house.url, headers=headers, timeout=30)
+            opened = httpx.AsyncClient(base_url=self.house.url, headers=headers, timeout=120)
             self._tenants[name] = tenant_id, await self._stack.enter_async_context(opened)
         return self._tenants[name]
 

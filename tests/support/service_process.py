@@ -99,6 +99,18 @@ class ServiceProcess:
             env=self._environment,
         )
 
+    def settled(self) -> dict[str, str]:
+        """Wait until all that it needs is well, which what is just being started is not; return their states."""
+        found: dict[str, Any] = {}
+
+        def well() -> bool:
+            nonlocal found
+            found = httpx.get(f"{self.url}/readyz", timeout=60).json()
+            return bool(found["state"] == "ok")
+
+        assert wait_until(well, seconds=120), found
+        return {each["name"]: each["state"] for each in found["dependencies"]}
+
     def stop(self, how: signal.Signals = signal.SIGTERM) -> int:
         """Ask it to end; return its exit code."""
         assert self.process

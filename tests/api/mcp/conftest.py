@@ -21,7 +21,7 @@ def connect(url: str) -> Connect:
     async def connected(headers: dict[str, str] | None = None, **options: Any) -> AsyncIterator[Client]:
         # Plain HTTP: to load the certificates would take longer than most tests.
         async with (
-            httpx2.AsyncClient(headers=headers, verify=False, timeout=30) as http,
+            httpx2.AsyncClient(headers=headers, verify=False, timeout=120) as http,
             Client(streamable_http_client(f"{url}/mcp", http_client=http), **options) as client,
         ):
             yield client

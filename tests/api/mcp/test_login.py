@@ -81,7 +81,7 @@ async def test_an_assistant_finds_the_server_signs_its_user_in_and_uses_memory(
     about = OAuthClientMetadata(client_name="assistant", redirect_uris=["http://127.0.0.1:1/back"])
     login = OAuthClientProvider(f"{url}/mcp", about, kept, person.open, person.come_back)
     async with (
-        httpx2.AsyncClient(auth=login, verify=False, timeout=30) as http,
+        httpx2.AsyncClient(auth=login, verify=False, timeout=120) as http,
         Client(streamable_http_client(f"{url}/mcp", http_client=http)) as assistant,
     ):
         await told(assistant, "remember", text=DOG)

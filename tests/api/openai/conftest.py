@@ -12,7 +12,7 @@ from openai import AsyncOpenAI
 async def _client(url: str) -> AsyncIterator[AsyncOpenAI]:
     # Plain HTTP: to load the certificates would take longer than most tests.
     async with (
-        httpx2.AsyncClient(verify=False, timeout=30) as http,
+        httpx2.AsyncClient(verify=False, timeout=120) as http,
         AsyncOpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0, http_client=http) as client,
     ):
         yield client

@@ -54,7 +54,7 @@ async def test_a_client_that_asks_for_them_gets_the_services_own_events(
 ) -> None:
     model_server.script(Reply(tool_calls=[ToolCall("get_current_time", {})]), Reply(["It is noon."]))
     body = {"model": "default", "messages": HELLO, "user": "u-1", "stream": True}
-    async with httpx.AsyncClient(base_url=url, verify=False, timeout=30) as client:
+    async with httpx.AsyncClient(base_url=url, verify=False, timeout=120) as client:
         answered = await client.post("/v1/chat/completions", json=body, headers={"X-Anamnesis-Events": "on"})
     named = [line.removeprefix("event: ") for line in answered.text.splitlines() if line.startswith("event: ")]
     assert named == [

@@ -166,8 +166,8 @@ async def test_a_turn_ends_after_those_that_begin_but_waits_for_none_that_hangs(
     await first_token(runner, turn_id)
     gate = runner._driver.gate
     beginning = [asyncio.create_task(gate.enter("others")) for _ in range(50)]
-    goes_on.set()
     begun = time.monotonic()
+    goes_on.set()
     while not gate._ends:  # noqa: ASYNC110
         await asyncio.sleep(0.01)
     if stopped:

@@ -133,20 +133,26 @@ async def test_what_is_written_meanwhile_is_in_it_as_of_one_moment(
 ) -> None:
     await _populate(engines.database_url)
     async with _turns(engines.database_url) as (_, turns):
-        going = True
+        going, written = True, 0
 
-        async def write(user: str) -> int:
-            count = 0
+        async def write(user: str) -> None:
+            nonlocal written
             while going:
-                count += 1
-                await exchange(turns, f"Message {count}", f"Answer {count}", user_id=user, session_id=user)
-            return count
+                await exchange(turns, f"Message {written}", f"Answer {written}", user_id=user, session_id=user)
+                written += 1
+
+        async def goes_on() -> None:
+            before = written
+            async with asyncio.timeout(60):
+                while written <= before:  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
 
         writers = [asyncio.create_task(write(f"w-{number}")) for number in range(4)]
-        await asyncio.sleep(0.3)
+        await goes_on()
         await asyncio.to_thread(_back_up, engines.database_url, tmp_path / "b.zip")
+        await goes_on()
         going = False
-        written = sum(await asyncio.gather(*writers))
+        await asyncio.gather(*writers)
     _restore(tmp_path / "b.zip", empty.target)
     with psycopg.connect(empty.superuser) as connection:
         [(turns_there, answered, asked)] = connection.execute(

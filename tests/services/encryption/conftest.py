@@ -13,6 +13,6 @@ async def client(services: Services) -> AsyncIterator[httpx.AsyncClient]:
     async with (
         running_turns(services) as runner,
         served(services, runner) as url,
-        httpx.AsyncClient(base_url=url, timeout=30, verify=False) as opened,
+        httpx.AsyncClient(base_url=url, timeout=120, verify=False) as opened,
     ):
         yield opened

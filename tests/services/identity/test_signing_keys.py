@@ -8,6 +8,7 @@ import pytest
 from services.errors import ConfigurationError, Unavailable
 from services.identity.signing_keys import SigningKey, SigningKeys, keys_of
 from tests.support.issuer import KeyServer, jwk, jwks, key_file
+from tests.support.jobs import until
 from tests.support.ports import free_port
 
 pytestmark = pytest.mark.anyio
@@ -74,14 +75,17 @@ async def test_a_file_that_cannot_be_used_stops_the_start(tmp_path: Path) -> Non
 
 
 async def test_an_unknown_key_is_asked_for_but_not_often(key_server: KeyServer) -> None:
-    keys = SigningKeys(key_server.url, again_s=1.0)
+    keys = SigningKeys(key_server.url, again_s=3.0)
     await _found(keys, "rsa")
     key_server.document = jwks("rsa", "stranger")
     for _ in range(20):
         assert await keys.find("stranger") is None
     assert key_server.asked == 1
-    await asyncio.sleep(1.05)
-    await _found(keys, "stranger")
+
+    async def is_known() -> bool:
+        return await keys.find("stranger") is not None
+
+    await until(is_known)
     assert key_server.asked == 2
     await keys.close()
 
@@ -124,8 +128,13 @@ async def test_while_an_address_hangs_known_keys_go_on(key_server: KeyServer) ->
     await _found(keys, "rsa")
     key_server.delay_s = 2
     await asyncio.sleep(0.1)
+    asked = key_server.asked
     reading = asyncio.create_task(_found(keys, "rsa"))
-    await asyncio.sleep(0.1)
+
+    async def is_asked() -> bool:
+        return key_server.asked > asked
+
+    await until(is_asked)
     await _found(keys, "rsa")
     assert not reading.done()
     await reading

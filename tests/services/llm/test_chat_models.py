@@ -12,6 +12,7 @@ from services.llm.calls import finish_of
 from services.llm.chat_models import ChatModels, ModelUsage
 from tests.services.llm.clients import SECRET, Make
 from tests.services.llm.streams.families import chunk, frames, response
+from tests.support.jobs import until
 from tests.support.model_server import Ending, ModelServer, Reply
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
@@ -160,7 +161,7 @@ async def test_a_refusal_is_the_answer_that_a_person_reads(
 
 
 async def test_a_model_that_was_away_for_five_turns_is_left_alone(make: Make, model_server: ModelServer) -> None:
-    models = make(model_server.base_url, "responses", rest_s=1.0)
+    models = make(model_server.base_url, "responses", rest_s=3.0)
     model_server.default = Reply(status=500)
     failures = [await failure_of(models.answer(QUESTION, on_text=lambda _: None)) for _ in range(5)]
     assert {failure.failure for failure in failures} == {"llm_server_error"}
@@ -170,8 +171,14 @@ async def test_a_model_that_was_away_for_five_turns_is_left_alone(make: Make, mo
     assert len(model_server.requests) == before
 
     model_server.default = Reply(TEXT)
-    await asyncio.sleep(1.1)
-    assert (await models.answer(QUESTION, on_text=lambda _: None)).text == "At nine."
+
+    async def answers() -> bool:
+        try:
+            return (await models.answer(QUESTION, on_text=lambda _: None)).text == "At nine."
+        except ModelFailed:
+            return False
+
+    await until(answers)
     assert models.failing == []
 
 

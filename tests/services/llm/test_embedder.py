@@ -184,7 +184,7 @@ async def test_what_gives_no_embeddings_of_the_texts_is_left_alone_after_three_f
 @pytest.mark.skipif("sentence_transformers" in sys.modules, reason="the extra is installed")
 def test_a_local_model_without_the_extra_says_what_to_install() -> None:
     settings = load_settings(embedding_api="local", embedding_model="some/folder", embedding_dim=384)
-    with pytest.raises(ConfigurationError, match="local-embeddings"):
+    with pytest.raises(ConfigurationError, match="sentence-transformers"):
         EmbeddingClient(settings)
 
 

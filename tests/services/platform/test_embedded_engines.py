@@ -301,7 +301,7 @@ async def test_nobody_else_gets_milvus_port_while_it_starts_or_is_away(tmp_path:
                 await server.wait()
                 assert server._process
                 server._process.kill()
-                server._process.wait(30)
+                server._process.wait(60)
         server._spawn()
         await server.wait()
     finally:
