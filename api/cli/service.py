@@ -56,7 +56,8 @@ def connected(url: str | None, key: str | None, *, after_failure: str = "") -> I
         key: an API key or token, if the service requires one.
         after_failure: a sentence after the reason, such as what to do next.
     """
-    address = (url or address_of(quiet_settings())).rstrip("/")
+    settings = quiet_settings()  # which also sends log lines where they do not mix with the output
+    address = (url or address_of(settings)).rstrip("/")
     if not address.startswith(("http://", "https://")):
         fail(f"--url must begin with http:// or https://; this is {address!r}", WRONG_USE)
     headers = {"Authorization": f"Bearer {key}"} if key else None

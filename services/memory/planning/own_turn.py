@@ -49,7 +49,10 @@ def of_own_turn(
     message = turn.message
     for each in plans if cut is not None else ():
         message = _without_order(message, each.order) if each.order else message
-    message = _without_removed(message, removed, [target for _, target in forgets if target])
+    if cut is not None:
+        message = what_stays(message, lambda clause: any(says(clause, text) for text in removed)).text
+    else:
+        message = _without_removed(message, removed, [target for _, target in forgets if target])
     left = without_repetition(answer, removed) if removed else answer
     if message == turn.message and left == answer:
         return [*plans, *_of_repetition(turn, answer, off_record, language)]

@@ -7,7 +7,8 @@ from uuid import UUID
 from uuid_utils.compat import uuid7
 
 from services.memory.model import Memory
-from services.text.language import Language, folded
+from services.memory.words import says
+from services.text.language import Language
 from state.memory import Candidate, MemoryChange, MemoryChangeKind
 
 _MOST_ITEMS = 5
@@ -103,8 +104,9 @@ def told_changes(logged: Sequence[Mapping[str, Any]], language: Language) -> tup
     changes = []
     for each in logged:
         named = [each["named"]] if each["kind"] == "correct" and each["named"] else list(each["items"] or ())
-        gone = {folded(text) for items in each["gone"] or () for text in items or ()}
-        if named and gone.isdisjoint(map(folded, (*named, *(each["items"] or ())))):
+        gone = [text for items in each["gone"] or () for text in items or ()]
+        went = [text for text in (*named, *(each["items"] or ())) if any(says(one, text) for one in gone)]
+        if named and not went:
             change = _change(each["kind"], told(each["kind"], named, language), named, operation_id=each["id"])
             change["made_by"] = "filing"
             changes.append(change)
