@@ -31,7 +31,7 @@ from services.memory.words import Words, labelled, patterns_of, speaks_of_anothe
 from services.platform.patience import beside_the_loop
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
-from services.text.language import sentences
+from services.text.language import SEMICOLONS, sentences
 
 _MOST_MENTIONS = 300
 _MOST_SCANNED = 10_000
@@ -344,7 +344,7 @@ def _places(known: Iterable[Memory]) -> list[Memory]:
     """Return each clause of what is known and was said, but for questions."""
     found = []
     for each in known:
-        for sentence in sentences(each.text):
+        for sentence in sentences(each.text, SEMICOLONS):
             subject = ""
             for clause in clauses_of(sentence):
                 if clause.asks and each.kind == "said":

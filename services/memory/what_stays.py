@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from services.memory.words import Words, names_in
-from services.text.language import Sentence, language_of, sentences
+from services.text.language import SEMICOLONS, Sentence, language_of, sentences
 from services.text.tokenizer import is_informative, simplified
 
 _EDGES = " \t\n.,!?;:。，！？；：、…"
@@ -33,6 +33,8 @@ _VERB = (
     r"arrived|retires?|retired|graduates?|graduated|trains?|swims?|swam|dances?|cooks?|bakes?|builds?|built|grows?|"
     r"grew|volunteers?|prefers?|avoids?|enjoys?|enjoyed|gets?|got|lost|found|left|broke|fell|gave|told|said|met|won|"
     r"sent|spent|paid|slept|sleeps?|quits?|became|hurt|calls?|gives?|says?|tells?|uses?|wears?|wore|walks?|cancel?led|"
+    r"lent|felt|held|led|meant|put|let|cut|hit|shut|bit|bent|brought|caught|chose|dug|drew|fed|fought|flew|forgot|hid|"
+    r"hung|laid|lay|lit|rode|rang|rose|shook|shot|sank|stole|stuck|stood|swore|swept|tore|threw|understood|woke|"
     r"[a-z]{2,20}ed)\b"
 )
 _HAS_VERB = re.compile(rf"^(?:\S+ ){{0,6}}?{_VERB}", re.IGNORECASE)
@@ -43,30 +45,43 @@ _STATES = re.compile(
     re.IGNORECASE,
 )
 _OPENS_WITH_VERB = re.compile(_VERB, re.IGNORECASE)
+_ASKS = re.compile(
+    r"(?:can|could|would|will|do|does|did|is|are|am|was|were|should|shall|has|have)(?:n't)? "
+    r"(?:i|you|u|we|he|she|it|they|that|this)\b|(?:please|pls)\b",
+    re.IGNORECASE,
+)
+"""Begins a question or a request, which has its subject behind its verb."""
+_ASKS_IN_CHINESE = re.compile(r"帮|请|麻烦|能不能|可不可以|可以|求|给我|怎么|有没有|要不要")
 _SUBORDINATE = re.compile(
     r"\b(?:if|because|when|while|since|although|though|unless|until|whether|which|who|whose|whereas)\b|"
-    r"因为|由于|所以|如果|要是|虽然|除非|只要|只有|既然|即使|而是|不是|就是|的话|的时候|才|于是",
+    r"因为|由于|所以|如果|要是|虽然|除非|只要|只有|既然|即使|而是|的话|的时候|才|于是",
     re.IGNORECASE,
 )
 _CHINESE_COMMA = re.compile(
     r"[，；]+(?!\d)(?:[而并]且|另外|同时|然后|所以|但是|不过|可是|但)?|[,;](?=[\u3400-\u9fff])"
-    r"|(?<=[\u3400-\u9fff～~\d]) +(?=[\u3400-\u9fff])"
+    r"|(?<=[\u3400-\u9fff～~]) +(?=[\u3400-\u9fff])|"
+    r"(?<=\d) +(?=[\u3400-\u9fff])(?![年月日号點点岁块元个人分天周次米斤公度只条本])"
 )
 _CHINESE_SUBJECT = re.compile(
-    r"(?:还有)?(?:我|咱|俺|他|她|它|家里|老婆|老公|妻子|丈夫|爸|妈|父亲|母亲|儿子|女儿|孩子|哥|姐|弟|妹|爷爷|奶奶|外公|外婆)"
+    r"(?:还有)?(?:我|咱|俺|你|您|他|她|它|家里|老婆|老公|妻子|丈夫|爸|妈|父亲|母亲|儿子|女儿|孩子|哥|姐|弟|妹|爷爷|奶奶|外公|外婆|姥姥|姥爷|姑|姨|舅|叔|伯|婆婆|公公|侄|孙|"
+    r"朋友|同事|室友|邻居|老板|领导|老师|同学|医生|闺蜜|男友|女友)"
 )
 _CHINESE_VERB = re.compile(
     "[是有在叫住去来做当养爱怕会想要吃喝买用学教开得搬生读看玩打练写说给姓属考唱跑游跳画种卖租弹骑钓爬戴]|"
     r"喜欢|讨厌|过敏|工作|上班|结婚|下.?棋|[了过着很不没都已]|[\d一二三四五六七八九十两半]{1,4}(?:个?月|岁|号|点|斤|公斤|米|厘米|块|元)"
 )
+_LONGEST_ADVERBIAL = 3
+"""Words before the subject of a clause (“on Tuesdays I …”)."""
 _ONESELF = frozenset("我咱俺")
-_LONGEST_SUBJECT = 5
+_LONGEST_SUBJECT = 3
 """Characters of a Chinese subject."""
+_TOUCHED = 0.25
+"""Share of words by which a part of a clause is named: one character of two lists may be the same."""
 _SEVERAL, _MANY = 2, 6
 """Words that say something of their own; a Chinese character is half a word."""
 _COORDINATES = re.compile(
     r"(?:[,;] ?| )(?:and|or|but|as well as|plus)(?= )|[,;](?!\d)| [/&+] |[，；、]|"
-    r"(?<=[\u3400-\u9fff])(?:和|与|及|以及|或者?|还有|[而并]且)(?=\w)",
+    r"(?<=\w)(?:和|与|及|以及|或者?|还有|[而并]且)(?=\w)",
     re.IGNORECASE,
 )
 """Marks and words between parts of a clause that may be about different things."""
@@ -108,7 +123,7 @@ def what_stays(
     """
     gone, shared, written = list[str](), list[str](), ""
     seen = 0
-    for sentence in sentences(text):
+    for sentence in sentences(text, SEMICOLONS):
         runs: list[list[Clause]] = [[]]
         """Clauses that stay, those together that stand next to each other."""
         subject: Clause | None = None
@@ -163,7 +178,7 @@ def names_a_part(clause: str, what: str) -> bool:
         return False
     parts = parts_of(clause)
     beside = [Words.of(part).without(named).count > 0 for part in parts]
-    touched = [named.share_in(Words.of(part)) > 0 for part in parts]
+    touched = [named.share_in(Words.of(part)) > _TOUCHED for part in parts]
     if len(parts) > 1 and not all(touched):
         return any(own and not hit for own, hit in zip(beside, touched, strict=True))
     if len(parts) > len(parts_of(what)) and any(beside) and not all(beside):
@@ -216,9 +231,11 @@ def _cut_in_chinese(before: str, left: str, mark: str, right: str, *, goes_on: b
 
     Every comma and blank ends a clause, unless a subject of which nothing is said yet stands beside it.
     """
-    if _is_bare_subject(left) or _is_bare_subject(right):
+    if _is_bare_subject(left) or _is_bare_subject(right) or len(right.strip(_EDGES)) <= 1:
         return None
     subjects = _CHINESE_SUBJECT.findall(simplified(before))
+    if _ASKS_IN_CHINESE.match(simplified(right.strip(_EDGES))):
+        return True
     # What is said without a subject after words about oneself is about oneself, also when they go.
     return not mark or _is_whole_chinese(right) or all(each in _ONESELF for each in subjects)
 
@@ -226,10 +243,8 @@ def _cut_in_chinese(before: str, left: str, mark: str, right: str, *, goes_on: b
 def _cut_in_english(before: str, left: str, mark: str, right: str, *, goes_on: bool) -> bool | None:
     """Return whether the words after a mark stand alone; None = they are not cut off.
 
-    A semicolon ends a clause, and so do a comma and a conjunction between two that have verbs.
+    A comma and a conjunction between two that have verbs end a clause.
     """
-    if mark[:1] == ";":
-        return True
     is_statement = goes_on or _says_something(before, is_chinese=False)
     stands = _is_whole(right)
     if not is_statement or not _ends(left, mark) or not (stands or _opens_with_verb(right)):
@@ -254,7 +269,9 @@ def _is_whole_chinese(words: str) -> bool:
 def _is_whole(words: str) -> bool:
     """Return whether English words begin with a subject and have a verb."""
     words = words.strip(_EDGES)
-    if _PRONOUN.match(words) or _NAMED.match(words):
+    if _PRONOUN.match(words) or _NAMED.match(words) or _ASKS.match(words):
+        return True
+    if (found := _STATES.search(words)) is not None and words[: found.start()].count(" ") <= _LONGEST_ADVERBIAL:
         return True
     return _SUBJECT.match(words) is not None and _HAS_VERB.match(words) is not None
 

@@ -11,7 +11,7 @@ from services.memory.planning.closure import without_repetition
 from services.memory.planning.wording import this_message
 from services.memory.what_stays import clauses_of, what_stays
 from services.memory.words import Words, says, shares_name
-from services.text.language import Language, sentences
+from services.text.language import SEMICOLONS, Language, sentences
 from services.text.tokenizer import informative_terms
 from state.memory import MemoryChange, PlannedChange
 from state.turn import OpenTurn
@@ -106,7 +106,7 @@ def _without_removed(message: str, removed: Sequence[str], targets: Sequence[str
         if rest.gone:
             return rest.text
     told = Words.of("\n".join([*removed, *targets]))
-    clauses = [each.text for sentence in sentences(message) for each in clauses_of(sentence)]
+    clauses = [each.text for sentence in sentences(message, SEMICOLONS) for each in clauses_of(sentence)]
     nearest = max(clauses, key=lambda each: told.share_in(Words.of(each)), default="")
     if not told.share_in(Words.of(nearest)):
         return message

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from services.memory.what_stays import clauses_of, says_more_than, what_stays
 from services.memory.words import repeats, says
-from services.text.language import sentences
+from services.text.language import SEMICOLONS, sentences
 
 _EDGES = " \n.,;!?。，；！？"
 _CLAUSES = (
@@ -56,7 +56,7 @@ def test_what_shares_a_subject_with_what_goes_is_told(message: str, first: str, 
     ],
 )
 def test_clauses_that_stand_alone_are_cut_apart(message: str, clauses: list[str]) -> None:
-    found = [each for sentence in sentences(message) for each in clauses_of(sentence)]
+    found = [each for sentence in sentences(message, SEMICOLONS) for each in clauses_of(sentence)]
     assert [each.text for each in found] == clauses
     assert all(each.stands for each in found)
 
@@ -74,7 +74,7 @@ def test_clauses_that_stand_alone_are_cut_apart(message: str, clauses: list[str]
     ],
 )
 def test_what_cannot_be_divided_safely_is_one_clause(message: str) -> None:
-    assert [each.text for sentence in sentences(message) for each in clauses_of(sentence)] == [
+    assert [each.text for sentence in sentences(message, SEMICOLONS) for each in clauses_of(sentence)] == [
         message.strip(_EDGES)
     ]
 
@@ -146,11 +146,11 @@ def test_whatever_goes_the_rest_is_made_of_whole_clauses_in_their_order(
     message = "".join(clause + joint for clause, joint in parts)
     rest = what_stays(message, lambda clause: says(clause, removed))
     at = 0
-    for kept in (each.text.strip(_EDGES) for each in sentences(rest.text)):
+    for kept in (each.text.strip(_EDGES) for each in sentences(rest.text, SEMICOLONS)):
         found = message.find(kept, at)
         assert found >= 0, (message, rest)
         at = found + len(kept)
-    of_message = [each.text for sentence in sentences(message) for each in clauses_of(sentence)]
+    of_message = [each.text for sentence in sentences(message, SEMICOLONS) for each in clauses_of(sentence)]
     assert all(each in of_message for each in rest.gone)
     assert all(says(each, removed) or any(each in one for one in rest.shared) for each in rest.gone)
     assert not [each for each in of_message if says(each, removed) and each in rest.text and each not in rest.gone]
