@@ -28,6 +28,7 @@ from services.memory.filing_evidence import FilingEvidence
 from services.memory.filing_prompt import Batch, Said
 from services.memory.filing_store import FILE_MEMORY, FilingStore, WaitingTurns, request_of
 from services.memory.foreign_words import own_text
+from services.memory.planning.orders import plan_filed
 from services.memory.planning.planner import ChangePlanner
 from services.memory.proposals import Proposals
 from services.memory.removal.hiding import Hiding
@@ -231,7 +232,7 @@ class Filing:
     async def _planned(self, batch: Batch, decided: Decided, done: Sequence[Checked]) -> list[_Step]:
         operations = [(dated(each, batch), batch.messages[each.source]) for each in done]
         requests = [(operation, request_of(batch.owner, message)) for operation, message in operations]
-        plans = await self._planner.plan_filed(decided.memories, requests)
+        plans = await plan_filed(self._planner, decided.memories, requests)
         return [_Step(*each, plan) for each, plan in zip(operations, plans, strict=True)]
 
     async def _add(self, connection: Connection, owner: Owner, steps: Sequence[_Step]) -> list[UUID]:

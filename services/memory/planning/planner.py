@@ -9,17 +9,16 @@ from services.errors import InvalidInput
 from services.memory.content import MAX_SECTIONS, check_size
 from services.memory.core import CoreMemory
 from services.memory.core_values import CoreValues
-from services.memory.filing_answer import FilingOperation
 from services.memory.finding import Found, MemoryFinder, is_id
 from services.memory.items import SINGLE_FIELDS, apply_changes
 from services.memory.model import ChangeRequest, Memory
 from services.memory.planning.closure import Closure
-from services.memory.planning.wording import known_already, not_clear, of_one_sentence, summary_of, this_message
+from services.memory.planning.wording import known_already, not_clear, of_one_sentence, summary_of
 from services.memory.what_stays import what_stays
 from services.memory.words import Words, says
 from services.text.language import Language, compare, language_of
 from services.text.secrets import Secrets
-from state.memory import ItemChange, PlainForm, PlannedChange
+from state.memory import ItemChange, PlannedChange
 
 Kept = Literal["remember", "standing"]
 """Kinds of what is kept: a fact, or a wish about all answers."""
@@ -40,11 +39,11 @@ class ChangePlanner:
     """Plans what a caller, a model or a plain form wants changed."""
 
     def __init__(self, core: CoreMemory, values: CoreValues, finder: MemoryFinder, secrets: Secrets) -> None:
-        self._core = core
+        self.core = core
         self._secrets = secrets
         self._closure = Closure(finder, values)
         self._values = values
-        self._finder = finder
+        self.finder = finder
 
     async def texts(self, request: ChangeRequest, what: str, *, ids: Sequence[str] = ()) -> list[str]:
         """Return the texts of the memories that ids or words name."""
@@ -53,8 +52,8 @@ class ChangePlanner:
     async def found(self, request: ChangeRequest, what: str, ids: Sequence[str]) -> Found:
         """Return what ids or words mean."""
         if not ids:
-            return await self._finder.find(request, what)
-        named = [await self._finder.by_id(request.owner, each) for each in ids]
+            return await self.finder.find(request, what)
+        named = [await self.finder.by_id(request.owner, each) for each in ids]
         return Found([each for each in named if each is not None])
 
     # --- keeping
@@ -69,7 +68,7 @@ class ChangePlanner:
         Raises:
             InvalidInput: the text is empty.
         """
-        return self._added(request, await self._core.known(request.owner), text, field, kind)
+        return self.plan_added(request, await self.core.known(request.owner), text, field, kind)
 
     def plan_kept(
         self,
@@ -96,6 +95,16 @@ class ChangePlanner:
         change = summary_of(kind, [text], language)
         return PlannedChange.keeping(change, items=[item] * has_room, written=[] if has_room else [text])
 
+    def plan_added(
+        self, request: ChangeRequest, known: KnownSections, text: str, field: str, kind: Kept = "remember"
+    ) -> PlannedChange:
+        """Plan to keep a statement in a field; one that holds a single value keeps it, and an event is written."""
+        if field in _EVENTS:
+            return as_written(self.plan_kept(request, known, text), text)
+        if field in SINGLE_FIELDS and known.get(SECTION, {}).get(field):
+            field = "facts"
+        return self.plan_kept(request, known, text, field=field, kind=kind)
+
     # --- replacing and ending
 
     async def plan_replace(
@@ -116,7 +125,7 @@ class ChangePlanner:
         values = [each for each in memories if each.kind == "value"]
         longest = max(values, key=lambda each: len(each.text), default=None)
         name = field or (longest.field.partition(".")[0] if longest else "")
-        kept = self.plan_kept(request, await self._core.known(request.owner), text, field=name)
+        kept = self.plan_kept(request, await self.core.known(request.owner), text, field=name)
         gone = self._closure.of_statements(memories, what)
         language = language_for(request, text)
         if gone.shared:
@@ -157,7 +166,7 @@ class ChangePlanner:
             source = filed.get((each.field, each.text)) if each.kind == "value" else each.message_id
             if source is not None and source != request.message_id:
                 texts.setdefault(source, []).append(each.text)
-        said = await self._finder.messages(owner, list(texts)) if texts else []
+        said = await self.finder.messages(owner, list(texts)) if texts else []
         return [each.id for each in said if not _stays_beside(each.text, texts[UUID(each.id)])]
 
     # --- removing
@@ -188,7 +197,7 @@ class ChangePlanner:
         Raises:
             InvalidInput: `keep` says something else.
         """
-        found = await self._finder.find(request, what, everything=True) if everything else None
+        found = await self.finder.find(request, what, everything=True) if everything else None
         found = found or await self.found(request, what, ids)
         if not found.meant:
             target = what or ", ".join(ids)
@@ -247,94 +256,13 @@ class ChangePlanner:
 
     async def plan_leave_out(self, request: ChangeRequest, message_ids: Sequence[UUID]) -> PlannedChange:
         """Plan to keep messages, and what was made of them, out of memory; their conversation shows them."""
-        said = await self._finder.messages(request.owner, message_ids)
+        said = await self.finder.messages(request.owner, message_ids)
         language = language_for(request, *(each.text for each in said))
         if not said:
             return PlannedChange.nothing(not_clear("do_not_remember", "", (), language), "")
         gone = await self._closure.of(request, said, whole=True)
         told = summary_of("do_not_remember", [each.text for each in said], language)
         return PlannedChange.leaving_out(told, messages=gone.messages, items=gone.items, episodes=gone.episodes)
-
-    # --- what others order
-
-    async def plan_filed(
-        self, memories: Mapping[str, Memory], operations: Sequence[tuple[FilingOperation, ChangeRequest]]
-    ) -> list[PlannedChange]:
-        """Plan what filing wants changed: operations, each with the request of the message that it rests on.
-
-        `memories` are those that the model was shown, by their short ids.
-        """
-        adds = next((request for operation, request in operations if operation.kind == "add"), None)
-        known = dict(await self._core.known(adds.owner)) if adds else {}
-        planned = []
-        for operation, request in operations:
-            if operation.kind != "add":
-                planned.append(await self._of_filing(memories, operation, request))
-                continue
-            plan = self._added(request, known, operation.text, operation.field)
-            planned.append(plan)
-            # The next must not count on room that this one takes.
-            known[SECTION] = apply_changes(known.get(SECTION, {}), plan.items).content
-        return planned
-
-    async def _of_filing(
-        self, memories: Mapping[str, Memory], operation: FilingOperation, request: ChangeRequest
-    ) -> PlannedChange:
-        if operation.kind == "leave_out":
-            # A request never takes its own message away, so that it is made outside of it.
-            outside = ChangeRequest.outside_of_turns(request.owner, request.trigger)
-            return await self.plan_leave_out(outside, [request.message_id])
-        memory = memories[operation.memory]
-        if operation.kind == "replace":
-            plan = await self.plan_replace(request, [memory], operation.text, field=memory.field)
-            return as_written(plan, operation.text) if memory.kind == "written" else plan
-        return await self.plan_end(request, memory, operation.date)
-
-    def _added(
-        self, request: ChangeRequest, known: KnownSections, text: str, field: str, kind: Kept = "remember"
-    ) -> PlannedChange:
-        if field in _EVENTS:
-            return as_written(self.plan_kept(request, known, text), text)
-        if field in SINGLE_FIELDS and known.get(SECTION, {}).get(field):
-            field = "facts"
-        return self.plan_kept(request, known, text, field=field, kind=kind)
-
-    async def plan_forms(self, request: ChangeRequest, forms: Sequence[PlainForm]) -> list[PlannedChange]:
-        """Plan what the plain forms of a message order; what changes nothing has no operation."""
-        return [await self._of_form(request, form) for form in forms]
-
-    async def _of_form(self, request: ChangeRequest, form: PlainForm) -> PlannedChange:
-        match form.kind:
-            case "forget" | "forget_everything":
-                everything = form.kind == "forget_everything"
-                plan = await self.plan_named(request, form.what, everything=everything, language=form.language)
-                return plan.of_order(form.order)
-            case "remember" | "standing":
-                return await self.plan_remember(request, form.what[:LONGEST_ITEM], kind=form.kind)
-            case "off_record":
-                return PlannedChange.leaving_out(this_message(form.language))
-            case "remember_last":
-                return await self._of_remembering_last(request, form)
-            case "leave_out" | "forget_last":
-                return await self._of_last(request, form)
-
-    async def _of_remembering_last(self, request: ChangeRequest, form: PlainForm) -> PlannedChange:
-        previous = None if form.rest else await self._finder.previous(request)
-        text = previous.text if previous else form.rest
-        if not text:
-            return PlannedChange.nothing(not_clear("remember", "", (), form.language), "")
-        return await self.plan_remember(request, text[:LONGEST_ITEM])
-
-    async def _of_last(self, request: ChangeRequest, form: PlainForm) -> PlannedChange:
-        """Plan to leave out, or to forget, the exchange before this message; or what else the message says."""
-        if form.rest or form.what:
-            return PlannedChange.leaving_out(this_message(form.language))
-        previous = await self._finder.previous(request)
-        if previous is None:
-            return PlannedChange.nothing(not_clear("forget", form.order, (), form.language), form.order)
-        if form.kind == "leave_out":
-            return await self.plan_leave_out(request, [UUID(previous.id)])
-        return (await self.plan_forget(request, [previous])).of_order(form.order)
 
 
 def language_for(request: ChangeRequest, *texts: str) -> Language:
