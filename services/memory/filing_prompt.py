@@ -82,12 +82,13 @@ _FORM: dict[Language, str] = {
 _NAMES: dict[Language, dict[str, str]] = {
     "zh": {
         "today": "今天", "memories": "记忆", "done": "已经办好", "earlier": "之前的消息", "new": "新消息",
-        "user": "用户", "assistant": "助手", "none": "（无）",
+        "user": "用户", "assistant": "助手", "other": "另一位参与者", "none": "（无）",
         "story": "之前宣布的游戏或故事仍在继续，除非用户在这里结束了它。",
     },
     "en": {
         "today": "Today", "memories": "Memories", "done": "Done already", "earlier": "Earlier messages",
-        "new": "New messages", "user": "user", "assistant": "assistant", "none": "(none)",
+        "new": "New messages", "user": "user", "assistant": "assistant", "other": "another participant",
+        "none": "(none)",
         "story": "A game or story that was announced before goes on, unless the user ends it here.",
     },
 }  # fmt: skip
@@ -164,6 +165,11 @@ class Said:
     """Where sentences of it repeat texts of others; None = not known, so that all may."""
 
     @property
+    def is_users(self) -> bool:
+        """Whether the user says it, and no other participant."""
+        return self.role == "user" and self.origin is None
+
+    @property
     def is_foreign(self) -> bool:
         """Whether it has words that are neither the user's nor the assistant's."""
         return self.origin is not None or (self.role == "assistant" and self.has_images)
@@ -209,7 +215,7 @@ class Batch:
     @property
     def said(self) -> dict[str, str]:
         """Return the user's new messages by their short ids."""
-        return {key: each.content for key, each in self.messages.items() if each.role == "user"}
+        return {key: each.content for key, each in self.messages.items() if each.is_users}
 
     @property
     def language(self) -> Language:
@@ -233,12 +239,12 @@ def filing_prompt(batch: Batch) -> list[BaseMessage]:
     if batch.done:
         sections.append((names["done"], "\n".join(f"- {_done(each, language)}" for each in batch.done)))
     if batch.earlier:
-        before = [f"{names[each.role]}: {_line(_shown(each), _LONGEST_EARLIER)}" for each in batch.earlier]
+        before = [f"{names[_who(each)]}: {_line(_shown(each), _LONGEST_EARLIER)}" for each in batch.earlier]
         sections.append((names["earlier"], "\n".join(before)))
     new = [names["story"]] if batch.in_story else []
     for key, each in batch.messages.items():
         most = _LONGEST_SAID if each.role == "user" else _LONGEST_ANSWER
-        head = f"[{key}] {names[each.role]}, {_when(each.created_at, timezone, language)}:"
+        head = f"[{key}] {names[_who(each)]}, {_when(each.created_at, timezone, language)}:"
         new += [head, *(f"> {line}" for line in _shown(each)[:most].splitlines())]
     sections.append((names["new"], "\n".join(new)))
     body = "\n\n".join(f"## {heading}\n{text}" for heading, text in sections)
@@ -246,9 +252,13 @@ def filing_prompt(batch: Batch) -> list[BaseMessage]:
     return [SystemMessage(rules + _FORM[language]), HumanMessage(body)]
 
 
+def _who(said: Said) -> str:
+    return "other" if said.role == "user" and not said.is_users else said.role
+
+
 def _shown(said: Said) -> str:
     """Return a message without the text of others: the model is not to read what may instruct it."""
-    if said.role == "user":
+    if said.is_users:
         return shown_text(said.content, _LEFT_OUT)
     if not said.is_hidden:
         return said.content

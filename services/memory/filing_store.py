@@ -268,10 +268,11 @@ def _portion(turn_ids: Sequence[UUID], messages: Sequence[Said]) -> list[UUID]:
 
 
 def _numbered(messages: Sequence[Said]) -> dict[str, Said]:
-    """Return messages by short ids: u1, … of the user, a1, … of the assistant."""
+    """Return messages by short ids: u1, … of the user, o1, … of other participants, a1, … of the assistant."""
     numbered: dict[str, Said] = {}
-    counts = {"user": 0, "assistant": 0}
+    counts = dict.fromkeys("uoa", 0)
     for each in messages:
-        counts[each.role] += 1
-        numbered[f"{'u' if each.role == 'user' else 'a'}{counts[each.role]}"] = each
+        whose = "u" if each.is_users else "o" if each.role == "user" else "a"
+        counts[whose] += 1
+        numbered[f"{whose}{counts[whose]}"] = each
     return numbered

@@ -23,6 +23,7 @@ from services.tools.aliases import named
 from services.validation import without_nul
 from state.conversation import ConversationState, section_named
 from state.memory import ForeignOrigin
+from state.prompt import HistoryMessage
 from state.section import Item, Section
 from state.turn import OpenTurn
 
@@ -92,16 +93,22 @@ async def proposed(
 
 
 def foreign_texts(turn: OpenTurn, state: ConversationState) -> tuple[str, ...]:
-    """Return the foreign texts that the model read in the turn itself: results, documents, notes, pasted texts.
+    """Return the foreign texts that the model read in the turn itself: results, documents, notes, pasted texts,
+    and what another participant says.
 
     Of an image nobody knows the words; that there is one stands for them.
     """
     answers, passages = state.get("messages", []), state.get("retrieval_results", [])
     results = [each.text for each in answers if isinstance(each, ToolMessage) and each.name not in _OF_SERVICE]
     documents = [f"{each['document']}\n{each['heading']}\n{each['text']}" for each in passages]
-    pasted = foreign_text(turn.message)
+    pasted = turn.message if turn.speaker else foreign_text(turn.message)
     images = [AN_IMAGE] if turn.images else []
     return (*results, *documents, *turn.input.get("attached", []), *([pasted] if pasted else []), *images)
+
+
+def is_users(said: HistoryMessage) -> bool:
+    """Return whether the user said a message of the conversation, and no other participant."""
+    return said["role"] == "user" and not said.get("speaker")
 
 
 async def foreign_items(origins: ForeignOrigins, turn: OpenTurn, state: ConversationState) -> ForeignItems:
@@ -149,8 +156,8 @@ async def note_repeated(origins: ForeignOrigins, turn: OpenTurn, state: Conversa
     sections = state.get("sections", [])
     recall = section_named(sections, "recall")
     said = [
-        *(own_text(each["content"]) for each in state.get("history", []) if each["role"] == "user"),
-        own_text(turn.message),
+        *(own_text(each["content"]) for each in state.get("history", []) if is_users(each)),
+        "" if turn.speaker else own_text(turn.message),
         *(_own_of(each, found) for each in sections if each.name in _OF_CORE_MEMORY),
         *(
             item.text
@@ -174,6 +181,7 @@ def foreign_origin(turn: OpenTurn, state: ConversationState) -> ForeignOrigin | 
         or turn.input.get("attached")
         or turn.images
         or section_named(state.get("sections", []), _A_QUESTION)
+        or turn.speaker
         or foreign_text(turn.message)
     ):
         return "document"
