@@ -21,6 +21,7 @@ from services.errors import CallerError, Forbidden, Unauthenticated
 from services.identity.caller import Caller, Scope
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
+from services.memory.operations import Trigger
 
 ExpertQuery = Annotated[Id, Query(description="Name of the expert whose memory it is.")]
 SpaceQuery = Annotated[
@@ -30,6 +31,8 @@ SpaceQuery = Annotated[
 """Whose memory is read or changed: that of a space, or what all spaces of the user share."""
 PathId = Annotated[Id, Path()]
 """The name of a user, of an expert or of something else, in a path."""
+CONSOLE_HEADER = "X-Anamnesis-Console"
+"""Sent with every request of the console. A page of another site cannot send it without a CORS preflight."""
 _DOCS = frozenset({"/docs", "/openapi.json"})
 
 
@@ -161,6 +164,8 @@ class UserOfPath:
 
     caller: ServedCaller
     user_id: str
+    trigger: Trigger
+    """Who writes, as memory notes it: in the console the user, elsewhere a program for them."""
 
     @property
     def services(self) -> Services:
@@ -188,7 +193,8 @@ class _UserWith(_Bearer):
         self._caller = _CallerWith(scope)
 
     async def __call__(self, connection: HTTPConnection, user_id: PathId) -> UserOfPath:
-        return UserOfPath(await self._caller(connection), user_id)
+        by = "console" if CONSOLE_HEADER in connection.headers else "api"
+        return UserOfPath(await self._caller(connection), user_id, Trigger("user", details={"by": by}))
 
 
 class StartsTurns:

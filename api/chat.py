@@ -19,6 +19,7 @@ from api.problems import Problem, documented, invalid_fields, problem_of, respon
 from api.request_bodies import JsonRoute, parsed
 from api.schemas import TicketView
 from api.streams import EventStream, last_event, sse_events, ws_frame
+from services.conversations.speakers import names_of_user, other_speaker
 from services.conversations.turn import TurnRequest
 from services.errors import AnamnesisError, InvalidInput
 from services.identity.authentication import TICKET_S
@@ -188,6 +189,9 @@ async def _start(
     """Start the turn of a message, or find it; return for whom it is followed, and its id."""
     caller = await starter.caller_for(request.user_id)
     asked = request.as_input()
+    if request.speaker is not None:
+        of_user = await names_of_user(starter.services.users, caller.tenant_id, request.user_id, [request.speaker])
+        asked["speaker"] = other_speaker(request.speaker, of_user)
     if request.without:
         exclusions = starter.services.memory.exclusions
         asked["without"] = await exclusions.expanded(caller.tenant_id, request.user_id, request.without)

@@ -8,6 +8,7 @@ from pydantic_core import PydanticCustomError
 
 from api.schemas import StrictModel
 from services.conversations import values
+from services.conversations.speakers import MOST_CHARACTERS
 from state.budget import LONGEST_S, MOST_CALLS, MOST_TOKENS, BudgetReport, RequestBudget
 from state.memory import MemoryChange
 from state.prompt import Finish, Source
@@ -27,6 +28,7 @@ class EarlierMessageRequest(StrictModel):
     role: Literal["user", "assistant"]
     content: values.Text
     images: values.Images = Field(default_factory=list)
+    speaker: str | None = Field(None, min_length=1, max_length=MOST_CHARACTERS, description="As of the message.")
 
 
 class BudgetRequest(StrictModel):
@@ -57,6 +59,13 @@ class ChatRequest(StrictModel):
 
     user_id: values.Id = Field(description="The caller's own name for the user.")
     message: values.Text = Field(description=f"1 to {values.MAX_MESSAGE_CHARACTERS} characters.")
+    speaker: str | None = Field(
+        None,
+        min_length=1,
+        max_length=MOST_CHARACTERS,
+        description="Name of another participant who says it: it changes nothing that is remembered of the user. "
+        "Null, or the user's id or display name = the user.",
+    )
     session_id: values.Id = Field(description="The caller's name for the conversation.")
     kb_prefix: values.Id | None = Field(None, description="Knowledge base to answer from.")
     agent_type: AgentType = "hybrid_agent"
@@ -143,7 +152,10 @@ class ChatRequest(StrictModel):
             shown["budget"] = limits
         if self.earlier:
             shown["earlier"] = [
-                EarlierMessage(role=each.role, content=each.content, images=each.images) for each in self.earlier
+                EarlierMessage(
+                    role=each.role, content=each.content, images=each.images, speaker=each.speaker or ""
+                )
+                for each in self.earlier
             ]
         return shown
 

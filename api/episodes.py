@@ -26,7 +26,6 @@ from services.memory.episodes.episode import (
     Source,
     WrittenType,
 )
-from services.memory.operations import Trigger
 from services.search.queries import Utterance
 from services.validation import no_nul
 
@@ -132,7 +131,6 @@ class EpisodeChangeRequest(StrictModel):
 
 router = json_router("/api/v1/users/{user_id}/episodes", "memory", HTTPStatus.NOT_FOUND)
 
-_BY_USER = Trigger("user")
 _Whole = answered(WholeEpisodeView)
 
 
@@ -154,7 +152,7 @@ async def episode(user: ReadUser, episode_id: UUID) -> Any:
 @router.patch("/{episode_id}", response_model=_Whole, responses=CONFLICT)
 async def edit(user: WrittenUser, episode_id: UUID, body: EpisodeChangeRequest) -> Any:
     """Change a written memory; 409 for a turn, because what was said cannot be rewritten."""
-    await user.services.memory.catalog.edit(*user.named, episode_id, _BY_USER, **body.model_dump())
+    await user.services.memory.catalog.edit(*user.named, episode_id, user.trigger, **body.model_dump())
     return await _whole(user, episode_id)
 
 
@@ -195,14 +193,14 @@ async def insert(user: WrittenUser, body: NewEpisodeRequest) -> Any:
     owner = await user.owner(body.expert, body.space, make_space=True)
     importance = IMPORTANCE[body.episode_type] if body.importance is None else body.importance
     new = NewEpisode(body.content, body.episode_type, importance, "user_said")
-    episode_id = await user.services.memory.archive.insert(owner, new, _BY_USER)
+    episode_id = await user.services.memory.archive.insert(owner, new, user.trigger)
     return {**vars(new), "id": episode_id, "content": new.content.strip()}
 
 
 @router.delete("/{episode_id}", **NO_CONTENT)
 async def remove(user: WrittenUser, episode_id: UUID, expert: ExpertQuery = "default") -> None:
     """Remove an episode from recall. The messages of a turn stay in their conversation."""
-    await user.services.memory.archive.remove(await user.owner(expert), episode_id, _BY_USER)
+    await user.services.memory.archive.remove(await user.owner(expert), episode_id, user.trigger)
 
 
 async def _whole(user: UserOfPath, episode_id: UUID) -> dict[str, Any]:

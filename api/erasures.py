@@ -13,7 +13,6 @@ from api.paging import Paged, json_router
 from api.schemas import Page, StrictModel, answered
 from services.conversations.values import Id, Moment, SpaceName, Text
 from services.memory.model import ChangeRequest
-from services.memory.operations import Trigger
 from services.memory.removal.erasures import ForgetResult
 from services.memory.removal.receipts import SignedReceipt
 from services.memory.removal.targets import Target
@@ -62,7 +61,7 @@ async def forget(user: WrittenUser, body: ForgetRequest) -> Any:
     changed: `also_said` has the sentences, for `keep` or `all` in a second call.
     """
     changes = user.services.memory.changes
-    request = ChangeRequest.outside_of_turns(await user.owner(body.expert, body.space), Trigger("user"))
+    request = ChangeRequest.outside_of_turns(await user.owner(body.expert, body.space), user.trigger)
     if not body.dry_run:
         change = await changes.forget(request, body.what, takes_all=body.all, keep=body.keep or "")
         return {**change, "affected": None}

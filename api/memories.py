@@ -19,7 +19,6 @@ from services.errors import NotFound
 from services.memory.known import Statement
 from services.memory.lineage.tracing import Direction, Trace
 from services.memory.model import ChangeRequest, Memory
-from services.memory.operations import Trigger
 from services.memory.planning.planner import LONGEST_ITEM
 from services.text.language import language_of
 from state.memory import MemoryChange
@@ -84,7 +83,7 @@ async def pin(user: WrittenUser, memory_id: Annotated[str, Path(max_length=36)],
 
 async def _named(user: UserOfPath, memory_id: str, whose: Whose) -> tuple[ChangeRequest, Memory]:
     """Return for whom a memory is changed, and the memory."""
-    request = ChangeRequest.outside_of_turns(await user.owner(whose.expert, whose.space), Trigger("user"))
+    request = ChangeRequest.outside_of_turns(await user.owner(whose.expert, whose.space), user.trigger)
     memory = await user.services.memory.changes.finder.by_id(request.owner, memory_id)
     if memory is None or memory.kind == "said":
         raise NotFound(f"There is no memory {memory_id}.")

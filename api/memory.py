@@ -19,7 +19,7 @@ from services.memory.blocks import Block, Change, Owner
 from services.memory.content import MAX_SECTION_BYTES, SECTION_PATTERN
 from services.memory.items import values_of
 from services.memory.open_questions import State
-from services.memory.operations import LoggedOperation, Trigger
+from services.memory.operations import LoggedOperation
 from services.memory.pins import PinnedValue
 from services.memory.proposal_list import Proposal
 from services.memory.removal.undo import UndoneOperation
@@ -81,8 +81,6 @@ router = json_router("/api/v1/users/{user_id}", "memory", HTTPStatus.NOT_FOUND)
 
 Section = Annotated[str, Path(pattern=SECTION_PATTERN, description="1 to 64 letters, digits and underscores.")]
 
-_BY_USER = Trigger("user")
-
 
 async def _to_read(user: ReadUser, expert: ExpertQuery = "default", space: SpaceQuery = None) -> Owner:
     return await user.owner(expert, space)
@@ -117,15 +115,15 @@ async def replace(
     """Replace the whole content of a section; 409 if its version is not the expected one."""
     owner = await user.owner(expert, space, make_space=True)
     block = await user.services.memory.core.replace(
-        owner, section, body.content, _BY_USER, expected_version=body.expected_version
+        owner, section, body.content, user.trigger, expected_version=body.expected_version
     )
     return (await _views(user.services, owner, [block]))[0]
 
 
 @router.delete("/core-memory/{section}", **NO_CONTENT)
-async def forget(owner: WrittenOwner, section: Section, services: ServicesOf) -> None:
+async def forget(user: WrittenUser, owner: WrittenOwner, section: Section) -> None:
     """Remove a section, with its history."""
-    await services.memory.core.forget(owner, section, _BY_USER)
+    await user.services.memory.core.forget(owner, section, user.trigger)
 
 
 @router.get("/core-memory/{section}/history", response_model=Page[Change])
@@ -144,10 +142,10 @@ async def history(
 
 
 @router.post("/core-memory/{section}/rollback", response_model=CoreMemorySectionView)
-async def rollback(owner: WrittenOwner, section: Section, body: RollbackRequest, services: ServicesOf) -> Any:
+async def rollback(user: WrittenUser, owner: WrittenOwner, section: Section, body: RollbackRequest) -> Any:
     """Give a section the content of an earlier version, as a new version."""
-    block = await services.memory.core.rollback(owner, section, body.version, _BY_USER)
-    return (await _views(services, owner, [block]))[0]
+    block = await user.services.memory.core.rollback(owner, section, body.version, user.trigger)
+    return (await _views(user.services, owner, [block]))[0]
 
 
 @router.get("/memory-operations", response_model=Page[LoggedOperation])

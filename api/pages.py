@@ -18,7 +18,7 @@ from starlette.responses import HTMLResponse
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from api.access import KnownCaller
+from api.access import CONSOLE_HEADER, KnownCaller
 from api.problems import documented
 from api.request_bodies import JsonRoute
 from services.errors import InvalidInput, Unauthenticated
@@ -129,8 +129,6 @@ class Guide(Pages):
 
 
 COOKIE = "anamnesis_session"
-HEADER = "X-Anamnesis-Console"
-"""Sent with every request of the console. A page of another site cannot send it without a CORS preflight."""
 _LIFETIME_S = 12 * 3600
 _LONGEST_CREDENTIAL = 3800  # browsers drop cookies of more than 4096 bytes with their names and attributes
 _PATHS = ("/api/", "/console/session")
@@ -188,7 +186,7 @@ class ConsoleSession:
         """Check only the headers."""
         if scope["type"] == "http" and scope["path"].startswith(_PATHS):
             headers = Headers(scope=scope)
-            if HEADER in headers and "authorization" not in headers:
+            if CONSOLE_HEADER in headers and "authorization" not in headers:
                 credential = _cookie(headers.get("cookie", ""))
                 if credential:
                     scope = {**scope, "headers": list(scope["headers"])}

@@ -8,8 +8,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, Field
 
-from api.access import Chatter, ServicesOf
-from api.pages import HEADER
+from api.access import CONSOLE_HEADER, Chatter, ServicesOf
 from api.paging import json_router
 from api.schemas import Page, StrictModel
 from services.conversations.values import Id
@@ -63,7 +62,7 @@ async def connect(server: Server, user_id: User, caller: Chatter, request: Reque
     caller.services.mcp_servers.check(server)
     await caller.services.users.make(caller.tenant_id, user_id)
     link = await caller.services.mcp_servers.link(caller.tenant_id, user_id, server)
-    if HEADER in request.headers:
+    if CONSOLE_HEADER in request.headers:
         response.set_cookie(
             f"{_COOKIE}{server}",
             link.secret,

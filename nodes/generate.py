@@ -17,6 +17,7 @@ from services.llm.chat_models import ChatModels, ModelUsage
 from services.llm.streams.text import Reasoning, Retraction
 from services.llm.token_estimates import TokenEstimators
 from services.platform.patience import beside_the_loop
+from services.text.tokenizer import indexed_text
 from services.tools.registry import ToolRegistry
 from state.budget import BudgetMeasure
 from state.conversation import ConversationState, TokenUsage
@@ -97,7 +98,7 @@ async def answer(
             budget=budget,
             epoch=state["epoch"],
             features=state["features"],
-            message=turn.message,
+            message=indexed_text(turn.speaker, turn.message),
             images=turn.images,
             tools=tools.described if tools and with_tools else "",
             after=after,

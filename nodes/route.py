@@ -66,7 +66,7 @@ async def route(
         "quick_tools": calls,
     }
     if turn.stored:
-        update["plain_forms"] = plain_forms(message)
+        update["plain_forms"] = [] if turn.speaker else plain_forms(message)
     return update
 
 

@@ -12,7 +12,7 @@ from services.memory.plain_forms import says_yes
 from services.memory.trust import ForeignOrigins
 from services.platform.patience import beside_the_loop
 from services.text.language import sentences
-from services.tools.actor import foreign_items, texts_read
+from services.tools.actor import foreign_items, is_users, texts_read
 from services.tools.executor import ToolExecutor
 from state.conversation import ConversationState
 from state.turn import OpenTurn, Read
@@ -40,7 +40,8 @@ async def tools(
 
 async def _with_words(state: ConversationState, turn: OpenTurn, origins: ForeignOrigins) -> OpenTurn:
     """Return the turn with what the user said, and what the model read of others."""
-    said = [*(each["content"] for each in state.get("history", []) if each["role"] == "user"), turn.message]
+    said = [*(each["content"] for each in state.get("history", []) if is_users(each))]
+    said.append("" if turn.speaker else turn.message)
     found = await foreign_items(origins, turn, state)
 
     def with_texts() -> OpenTurn:
@@ -54,7 +55,7 @@ async def _with_words(state: ConversationState, turn: OpenTurn, origins: Foreign
 def _agreed(state: ConversationState, turn: OpenTurn) -> list[str]:
     """Return the messages of the conversation, if the last answer ends in a question and the message says yes."""
     history = state.get("history", [])
-    if not history or history[-1]["role"] != "assistant" or not says_yes(turn.message):
+    if not history or history[-1]["role"] != "assistant" or turn.speaker or not says_yes(turn.message):
         return []
     asked = sentences(history[-1]["content"])
     return [each["content"] for each in history] if asked and asked[-1].asks else []

@@ -34,6 +34,8 @@ class HistoryMessage(TypedDict):
     parts: list[dict[str, Any]]
     """Images of the message, as OpenAI content parts; empty for most."""
     created_at: datetime
+    speaker: NotRequired[str]
+    """Another participant who said it; empty or absent = the user or the assistant."""
     off_record: NotRequired[bool]
     """Whether it is shown in its conversation and remembered nowhere; False if not given."""
 

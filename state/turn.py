@@ -30,6 +30,8 @@ class EarlierMessage(TypedDict):
     content: str
     images: NotRequired[list[str]]
     """Image addresses or data URLs."""
+    speaker: NotRequired[str]
+    """Another participant who said it; empty or absent = the user."""
 
 
 class Sampling(TypedDict, total=False):
@@ -59,6 +61,8 @@ class TurnInput(TypedDict, total=False):
     message: str
     images: list[str]
     """Image addresses or data URLs, passed on to the model as content parts."""
+    speaker: str | None
+    """Another participant who says the message; empty, None or absent = the user."""
     session_id: str
     """The caller's name for the conversation."""
     agent_type: AgentType
@@ -181,6 +185,11 @@ class OpenTurn:
     def message(self) -> str:
         """The user's message."""
         return self.input["message"]
+
+    @property
+    def speaker(self) -> str:
+        """Another participant who says the message, whose words are not the user's; empty = the user says it."""
+        return self.input.get("speaker") or ""
 
     @property
     def images(self) -> Sequence[str]:

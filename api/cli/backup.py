@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,6 +16,9 @@ from services.backup.snapshot import write_backup
 from services.engines import direct_url, open_postgres
 from services.platform.migrate import role_of
 from services.platform.settings import Settings
+
+if TYPE_CHECKING:
+    from services.backup.undone import UndoneErasures
 
 _COUNTED = ("users", "conversations", "messages", "episodes", "knowledge_bases", "kb_documents")
 
@@ -52,29 +55,48 @@ def restore(
         bool,
         typer.Option("--replace", help="Replace what is stored now. Without it, the target must be empty."),
     ] = False,
+    repeats: Annotated[
+        bool | None,
+        typer.Option(
+            "--repeat-erasures/--undo-erasures",
+            help="Whether to erase again what was erased since the backup; unset = ask.",
+        ),
+    ] = None,
     yes: shell.Yes = False,
     as_json: shell.AsJson = False,
 ) -> None:
     """Restore a backup, all of it or nothing, and rebuild the Milvus index. The service must not be running.
 
-    The file is checked before anything is written.
+    The file is checked before anything is written. With --replace the users whose erasures it undoes are named.
 
     Example: `anamnesis restore backups/anamnesis-20260301-040000.zip`
     """
     settings = shell.quiet_settings()
     with shell.one_line_errors("Nothing was changed."):
-        manifest = _restore(settings, file, replace=replace, yes=yes)
+        manifest, undone = _restore(settings, file, replace=replace, yes=yes, repeats=repeats)
+    repeated = 0
+    if undone is not None:
+        with shell.one_line_errors(
+            "Everything is restored, but not every erasure that is named above is repeated."
+        ):
+            repeated = asyncio.run(_repeat(settings, undone))
     with shell.one_line_errors("Everything is restored, but the index is not rebuilt. Run: anamnesis reindex"):
         indexed = asyncio.run(_rebuild(settings))
     if as_json:
-        shell.print_json({**_summary(manifest), "indexed": indexed})
+        shell.print_json({**_summary(manifest), "indexed": indexed, "erased_again": repeated})
         return
     typer.echo(f"Restored the backup of {manifest.made_at}: {shell.as_counts(_rows(manifest))}.")
+    if undone is not None:
+        typer.echo(f"Erased again what was erased since: {repeated} users, messages, memories and values.")
     typer.echo(f"Indexed {shell.as_counts(indexed)}.")
 
 
-def _restore(settings: Settings, file: Path, *, replace: bool, yes: bool) -> Manifest:
+def _restore(
+    settings: Settings, file: Path, *, replace: bool, yes: bool, repeats: bool | None
+) -> "tuple[Manifest, UndoneErasures | None]":
+    """Restore, and return what is to be erased again; None = nothing is."""
     from services.backup.restore import Target, restore  # noqa: PLC0415 — a sixth of a second
+    from services.backup.undone import UndoneErasures, undone_by  # noqa: PLC0415
 
     with Archive.open(file) as archive:
         manifest = archive.manifest
@@ -82,21 +104,51 @@ def _restore(settings: Settings, file: Path, *, replace: bool, yes: bool) -> Man
         with shell.progress_bar() as progress:
             checked = progress.add_task("check", total=rows)
             archive.verify(lambda more: progress.advance(checked, more))
-        if replace:
-            shell.confirm(f"Permanently replace everything with the backup of {manifest.made_at}?", yes=yes)
-        with _postgres(settings) as (database_url, owner_url), shell.progress_bar() as progress:
+        with _postgres(settings) as (database_url, owner_url):
             if owner_url is None:
                 shell.fail(
                     "set ANAMNESIS_MIGRATION_DATABASE_URL to the address of the tables' owner", shell.WRONG_USE
                 )
-            restored = progress.add_task("restore", total=rows)
-            restore(
-                Target(owner_url, role_of(database_url)),
-                archive,
-                replace=replace,
-                on_rows=lambda more: progress.advance(restored, more),
-            )
-    return manifest
+            undone = undone_by(owner_url, archive) if replace else UndoneErasures()
+            repeats = _repeats(undone, repeats, yes=yes)
+            if replace:
+                shell.confirm(f"Permanently replace everything with the backup of {manifest.made_at}?", yes=yes)
+            with shell.progress_bar() as progress:
+                restored = progress.add_task("restore", total=rows)
+                restore(
+                    Target(owner_url, role_of(database_url)),
+                    archive,
+                    replace=replace,
+                    on_rows=lambda more: progress.advance(restored, more),
+                )
+    return manifest, undone if repeats else None
+
+
+def _repeats(undone: "UndoneErasures", repeats: bool | None, *, yes: bool) -> bool:
+    """Name what a restore brings back that was erased since, and return whether it is erased again."""
+    if undone.conversations:
+        typer.echo(
+            f"Conversations that were deleted since the backup come back: {undone.conversations}.", err=True
+        )
+    if not undone.named:
+        return False
+    typer.echo(
+        f"Since the backup was made, {', '.join(undone.named)} were erased, or had something forgotten for good "
+        f"({len(undone.users)} users, {len(undone.receipts)} receipts); restoring brings it back.",
+        err=True,
+    )
+    if repeats is not None:
+        return repeats
+    if yes:
+        shell.fail("say --repeat-erasures or --undo-erasures; nothing was changed", shell.WRONG_USE)
+    return typer.confirm("Erase it again right after restoring?", default=True, err=True)
+
+
+async def _repeat(settings: Settings, undone: "UndoneErasures") -> int:
+    from services.backup.undone import repeat  # noqa: PLC0415
+
+    async with shell.open_all_services(settings) as services:
+        return await repeat(services, undone)
 
 
 async def _rebuild(settings: Settings) -> dict[str, int]:

@@ -88,6 +88,7 @@ class AgUiMessage(_Camel):
     id: str | None = Field(None, max_length=256)
     role: str = Field(max_length=64)
     content: str | list[dict[str, Any]] | dict[str, Any] | None = None
+    name: str | None = Field(None, description="Of who says it, if it is another participant than the user.")
 
 
 class ForwardedProps(BaseModel):
@@ -141,7 +142,7 @@ class AgUiRequest(_Camel):
             content = each.content
             if isinstance(content, list):
                 content = [_part(part) for part in content]
-            said.append(ClientMessage(role=each.role, content=content))
+            said.append(ClientMessage(role=each.role, content=content, name=each.name))
         return said
 
 

@@ -15,7 +15,7 @@ from api.access import MemoryReader, MemoryWriter, ServedCaller
 from api.end_user import NO_USER, end_user_of
 from api.long_json import MessageList, pieces_of
 from api.openai.chat import ERRORS
-from api.openai.messages import read_all
+from api.openai.messages import read_all, without_names_of
 from api.openai.models import expert_of
 from api.openai.reconciliation import import_lines, lines_of
 from api.openai.response_schemas import messages_of_items
@@ -23,8 +23,10 @@ from api.openai.responses import forget_message
 from api.openai.sessions import ids_of, uuid_in
 from api.request_bodies import JsonRoute
 from services.conversations.known_conversations import UNNAMED
+from services.conversations.speakers import names_of_user
 from services.conversations.transcript import Conversation, Message
 from services.errors import InvalidInput, NotFound
+from state.turn import EarlierMessage
 
 
 def item_of(message: Message) -> dict[str, Any]:
@@ -119,7 +121,7 @@ async def create(body: NewConversation, connection: Request, caller: MemoryWrite
         "space": space,
         "created_at": datetime.now(UTC).isoformat(),
     }
-    said = read_all(messages_of_items(body.items or [], "items"), "items")
+    said = await _said(caller, speaker.user_id, body.items or [])
     lines = [begun, *lines_of(speaker.user_id, session, expert.name, said, space=space)]
     await import_lines(caller.services, caller.tenant_id, lines, "items")
     found = await caller.services.transcript.conversations(
@@ -172,7 +174,7 @@ async def items(
 async def add_items(conversation_id: ConversationId, body: NewItems, caller: MemoryWriter) -> Response:
     """Add messages from elsewhere, behind those that there are."""
     found = await _find(caller, conversation_id)
-    said = read_all(messages_of_items(body.items, "items"), "items")
+    said = await _said(caller, found.user_id, body.items)
     await import_lines(
         caller.services, caller.tenant_id, lines_of(found.user_id, found.session_id, found.expert, said), "items"
     )
@@ -223,3 +225,10 @@ def _view(conversation: Conversation) -> dict[str, Any]:
             **({"space": conversation.space} if conversation.space else {}),
         },
     }
+
+
+async def _said(caller: ServedCaller, user_id: str, items: list[dict[str, Any]]) -> list[EarlierMessage]:
+    """Return messages from elsewhere; of the user's, only those of other participants name who said them."""
+    said = read_all(messages_of_items(items, "items"), "items")
+    given = [each.get("speaker") for each in said]
+    return without_names_of(await names_of_user(caller.services.users, caller.tenant_id, user_id, given), said)

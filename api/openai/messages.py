@@ -5,12 +5,13 @@ shown to the model for this one message.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from api.openai.wrappers import unwrap
+from services.conversations.speakers import other_speaker
 from services.conversations.values import MAX_IMAGES, MAX_MESSAGE_CHARACTERS, Image, images_that_fit
 from services.errors import InvalidInput
 from services.llm.token_estimates import count_tokens
@@ -30,9 +31,11 @@ class ClientMessage(BaseModel):
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: str | list[dict[str, Any]] | None = None
+    name: str | None = None
+    """Of who says it; of a message of the user, another than the user is another participant."""
 
 
-_Spoken = tuple[Literal["user", "assistant"], str, list[str]]
+_Spoken = tuple[Literal["user", "assistant"], str, list[str], str]
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,18 @@ class ClientRequest:
     attached: list[str]
     instructions: str
     earlier: list[EarlierMessage] = field(default_factory=list)
+    speaker: str = ""
+    """The name that the newest message gives; empty = none."""
+
+    @property
+    def names(self) -> list[str]:
+        """The names that its messages give."""
+        return [each for each in (self.speaker, *(one.get("speaker", "") for one in self.earlier)) if each]
+
+    def of_user(self, names: frozenset[str]) -> "ClientRequest":
+        """Return it with the names of others alone, without those of the user."""
+        earlier = without_names_of(names, self.earlier)
+        return replace(self, speaker=other_speaker(self.speaker, names), earlier=earlier)
 
 
 def check_lengths(messages: Sequence[ClientMessage], where: str) -> None:
@@ -76,13 +91,13 @@ def read_messages(messages: Sequence[ClientMessage], where: str = "messages") ->
     said, instructions = _read(messages, where)
     if not said or said[-1][0] != "user" or messages[-1].role in {"tool", "function"}:
         raise InvalidInput(where, "the last message must be the user's")
-    _, raw, images = said.pop()
+    _, raw, images, speaker = said.pop()
     last = unwrap(raw)
     if last.attached and not last.said and not images:
         raise InvalidInput(where, "the last message holds nothing that the user said; answers are not continued")
     _check_message(last.said, images, where)
     text = last.said if last.said.strip() else _ONLY_IMAGES
-    return ClientRequest(text, images, last.attached, "\n\n".join(instructions), _earlier(said))
+    return ClientRequest(text, images, last.attached, "\n\n".join(instructions), _earlier(said), speaker)
 
 
 def read_all(messages: Sequence[ClientMessage], where: str) -> list[EarlierMessage]:
@@ -104,10 +119,10 @@ def _read(messages: Sequence[ClientMessage], where: str) -> tuple[list[_Spoken],
             continue
         text, images = _content(message.content, f"{where}.{place}.content")
         if message.role == "user":
-            said.append(("user", text, images))
+            said.append(("user", text, images, other_speaker(message.name, frozenset())))
         elif text.strip():  # otherwise an assistant only asks for tools
             if message.role == "assistant":
-                said.append(("assistant", text, []))
+                said.append(("assistant", text, [], ""))
             else:
                 instructions.append(text.strip())
     return said, instructions
@@ -115,11 +130,20 @@ def _read(messages: Sequence[ClientMessage], where: str) -> tuple[list[_Spoken],
 
 def _earlier(said: Sequence[_Spoken]) -> list[EarlierMessage]:
     earlier = []
-    for role, text, images in said:
+    for role, text, images, speaker in said:
         content = (unwrap(text).said if role == "user" else text) if text.strip() else ""
         if content or images:
-            earlier.append(EarlierMessage(role=role, content=content or _ONLY_IMAGES, images=images))
+            told = EarlierMessage(role=role, content=content or _ONLY_IMAGES, images=images)
+            earlier.append(EarlierMessage(**told, speaker=speaker) if speaker else told)
     return earlier
+
+
+def without_names_of(names: frozenset[str], said: Sequence[EarlierMessage]) -> list[EarlierMessage]:
+    """Return messages of which only those of other participants name who said them."""
+    return [
+        EarlierMessage(**{**each, "speaker": other_speaker(each["speaker"], names)}) if "speaker" in each else each
+        for each in said
+    ]
 
 
 def text_of(message: ClientMessage) -> str:

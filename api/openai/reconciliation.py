@@ -263,6 +263,7 @@ def lines_of(
             "space": space,
             "role": each["role"],
             "content": each["content"],
+            "speaker": each.get("speaker") or None,
             "parts": [{"type": "image_url", "image_url": {"url": image}} for image in each.get("images", [])],
             "created_at": (now - timedelta(milliseconds=len(said) - place)).isoformat(),
         }

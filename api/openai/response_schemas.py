@@ -150,5 +150,8 @@ def messages_of_items(items: list[dict[str, Any]], where: str) -> list[ClientMes
         is_text = isinstance(content, str)
         if not fits or not (is_text or (isinstance(content, list) and all(isinstance(c, dict) for c in content))):
             raise InvalidInput(f"{where}.{place}", f"an item of the type {kind!r} is not supported; send messages")
-        messages.append(ClientMessage(role=item["role"], content=content))
+        name = item.get("name")
+        messages.append(
+            ClientMessage(role=item["role"], content=content, name=name if isinstance(name, str) else None)
+        )
     return messages

@@ -1,7 +1,7 @@
 """From a client's request to a turn: who speaks, in which conversation, and what of the request is new."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -16,6 +16,7 @@ from api.openai.reconciliation import Reconciliation
 from api.openai.sessions import SESSION_HEADER, TURN_HEADER, ClientIds, in_header_or_metadata
 from api.streams import TurnEvents
 from services.bootstrap import Services
+from services.conversations.speakers import names_of_user
 from services.conversations.turn import TurnRequest
 from services.errors import Conflict, ConversationExists, InvalidInput
 from state.budget import RequestBudget, parse_budget
@@ -28,6 +29,10 @@ BUDGET_HEADER = "X-Anamnesis-Budget"
 """What the turn may use, such as `model_calls=2, seconds=20, tokens=4000`."""
 _TRIES = 4
 """Maximum number of attempts to begin a conversation that other requests begin at the same time."""
+ANOTHER = (
+    "The message's `name` is not the user's: it is what another participant says, and changes nothing that is "
+    "remembered of the user. Leave `name` out of the user's own messages, or set their display name."
+)
 NOBODY = "-"
 """Counts the turns of requests that name no user."""
 
@@ -77,7 +82,11 @@ async def start_turn(starter: StartsTurns, asking: ReadRequest) -> StartedTurn:
         Conflict, InvalidInput, DatabaseUnavailable: as `TurnRunner.start`.
     """
     user_id, runner = asking.speaker.user_id, starter.runner
+    named = asking.request.names
     tenant_id = (await starter.caller_for(user_id or NOBODY)).tenant_id
+    if user_id is not None and named:
+        names = await names_of_user(starter.services.users, tenant_id, user_id, named)
+        asking = replace(asking, request=asking.request.of_user(names))
     stored = user_id is not None and asking.keeps and not asking.ids.passing
     headers = dict(asking.headers)
     try:
@@ -98,6 +107,9 @@ async def start_turn(starter: StartsTurns, asking: ReadRequest) -> StartedTurn:
         log.warning("answered without memory", reason="the request names no user")
         headers[MEMORY_HEADER] = "off; no user named"
         note = {"memory": "off", "reason": NO_USER}
+    elif asking.request.speaker:
+        headers.setdefault(MEMORY_HEADER, "on; the message is another participant's")
+        note = {"memory": headers[MEMORY_HEADER].partition(";")[0], "reason": ANOTHER}
     stop = None if stored else partial(runner.abandon, tenant_id, turn_id)
     events = runner.follow(tenant_id, turn_id)
     return StartedTurn(tenant_id, turn_id, asking.model, events, stored, headers, note, stop)
@@ -154,6 +166,8 @@ def _input(services: Services, asking: ReadRequest, user_id: str, session: str, 
         shown["instructions"] = cut_to_tokens(request.instructions, settings.openai_system_tokens)
     if request.attached:
         shown["attached"] = request.attached
+    if request.speaker:
+        shown["speaker"] = request.speaker
     if asking.ids.answer is not None:
         shown["answer_external_id"] = asking.ids.answer
     if asking.budget:

@@ -32,6 +32,7 @@ from services.platform.settings import Settings
 from services.platform.shared_reads import Query
 from services.summaries.schedule import is_due
 from services.text.language import Language, language_of
+from services.text.tokenizer import indexed_text
 from state.prompt import ContextPolicy, CoreMemorySections, Epoch, HistoryMessage, TopicSummary
 from state.turn import OpenTurn
 
@@ -56,7 +57,7 @@ WITH before AS (
         AND EXISTS (SELECT FROM conversation_summaries s WHERE s.conversation_id = e.conversation_id)
 )
 SELECT id, role, CASE WHEN off_record THEN content ELSE coalesce(memory_text, content) END AS content, {parts},
-       created_at, uncovered, off_record AND retraction_id IS NOT NULL FROM (
+       created_at, uncovered, off_record AND retraction_id IS NOT NULL, speaker FROM (
     (SELECT m.* FROM messages m
      WHERE m.conversation_id = %(conversation_id)s AND m.tenant_id = %(tenant_id)s AND m.completed
        AND (m.retracted_at IS NULL OR m.off_record) AND m.branch_id IS NULL
@@ -190,6 +191,7 @@ class Conversation(Source[StoredConversation]):
                 parts=row[3] or [],
                 created_at=row[4],
                 off_record=row[6],
+                speaker=row[7] or "",
             )
             for row in rows
         ]
@@ -204,7 +206,9 @@ def _size(draft: PromptDraft) -> int:
     size += sum(tokens.count(topic_line(topic)) for topic in draft.epoch["topics"])
     size += tokens.count(system_text(draft, draft.language)) + tokens.count(draft.tools) + MESSAGE_OVERHEAD
     text, _ = memory_text(draft.epoch["core_memory"], draft.epoch["persona_card"], draft.language)
-    message = tokens.count(turn.message) + MESSAGE_OVERHEAD + IMAGE_TOKENS * len(turn.images)
+    message = (
+        tokens.count(indexed_text(turn.speaker, turn.message)) + MESSAGE_OVERHEAD + IMAGE_TOKENS * len(turn.images)
+    )
     return message + size + tokens.count(text)
 
 
@@ -217,6 +221,7 @@ def _sent_along(turn: OpenTurn) -> list[HistoryMessage]:
             content=said["content"],
             parts=[image_part(image) for image in said.get("images", [])],
             created_at=turn.now,
+            speaker=said.get("speaker", ""),
         )
         for place, said in enumerate(turn.input.get("earlier", ()))
     ]

@@ -171,7 +171,7 @@ class OpenQuestionSource(Source[OpenQuestion]):
 
     def is_on(self, draft: PromptDraft) -> bool:
         """Whether anything waits, and the model has the tools that settle it."""
-        return draft.turn.asks and bool(draft.tools) and draft.turn.stored
+        return draft.turn.asks and bool(draft.tools) and draft.turn.stored and not draft.turn.speaker
 
     async def load(self, draft: PromptDraft) -> OpenQuestion | None:
         """Return the question; None = there is none."""

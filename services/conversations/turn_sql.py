@@ -119,11 +119,12 @@ WITH expert AS (
     RETURNING conversation_id, status
 ), message AS (
     INSERT INTO messages (id, tenant_id, conversation_id, turn_id, role, content, memory_text, off_record, parts,
-                          completed, token_count, digest, external_id, created_at, retracted_at)
+                          completed, token_count, digest, external_id, created_at, retracted_at, speaker, origin)
     SELECT %(message_id)s, %(tenant_id)s, conversation_id, %(turn_id)s, 'user', %(content)s, %(memory_text)s,
         %(memory_text)s::text IS NOT NULL OR NOT person.memory, %(parts)s, status = 'running',
         %(token_count)s, %(digest)s, %(message_external_id)s,
-        {next_moment("turn.conversation_id")}, CASE WHEN NOT person.memory THEN now() END
+        {next_moment("turn.conversation_id")}, CASE WHEN NOT person.memory THEN now() END,
+        %(speaker)s, %(speaker_origin)s::foreign_origin
     FROM turn, person
 )
 SELECT person.id AS user_id, person.timezone, person.locale, turn.conversation_id,

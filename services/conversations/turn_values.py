@@ -71,6 +71,8 @@ def opening_values(request: TurnRequest, turn_id: UUID, message_id: UUID, secret
         "turn_id": turn_id,
         "message_id": message_id,
         "content": Words(content),
+        "speaker": Words(asked["speaker"]) if asked.get("speaker") else None,
+        "speaker_origin": "document" if asked.get("speaker") else None,
         "memory_text": None if kept == content else Words(kept),
         "parts": WordsJson([image_part(image) for image in images]),
         "token_count": message_tokens(content) + IMAGE_TOKENS * len(images),

@@ -186,7 +186,7 @@ class SectionChange:
             "news": [WordsJson(each.new_value) for each in operations],
             "messages": [each.message_id for each in triggers],
             "actors": [each.actor for each in triggers],
-            "made_by": [Jsonb(made_by(turn_id=each.turn_id)) for each in triggers],
+            "made_by": [Jsonb(made_by(turn_id=each.turn_id, by=each.by)) for each in triggers],
         }
         row = await (await self.connection.execute(core_sql.WRITE, values)).fetchone()
         assert row is not None  # noqa: S101 — the owner's row was locked

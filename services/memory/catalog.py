@@ -70,7 +70,7 @@ FOR UPDATE
 
 _EDIT: LiteralString = """
 UPDATE episodes SET content = %(content)s, importance = %(importance)s, episode_type = %(episode_type)s,
-    indexed_at = NULL
+    made_by = made_by || jsonb_strip_nulls(jsonb_build_object('by', %(by)s::text)), indexed_at = NULL
 WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s
 """
 
@@ -212,7 +212,7 @@ class EpisodeCatalog:
             changed = [name for name, value in new.items() if value != old[name]]
             if not changed:
                 return
-            await connection.execute(_EDIT, {**owner, **new, "content": Words(new["content"])})
+            await connection.execute(_EDIT, {**owner, **new, "content": Words(new["content"]), "by": trigger.by})
             operation = Operation(
                 "episode_update",
                 field=str(episode_id),

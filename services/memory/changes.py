@@ -40,19 +40,25 @@ ORDER BY at, id
 """
 
 
-# What is off the record, with every operation of its turn that left something out.
+# What is off the record, with every operation of its turn that left something out, and what was played.
 _LEFT_OUT = """
 SELECT m.content, array(
     SELECT part.id FROM memory_operations part
     WHERE part.tenant_id = o.tenant_id AND part.user_id = o.user_id AND part.type = o.type AND part.field = o.field
       AND part.undone_at IS NULL AND (part.id = o.id OR part.turn_id = o.turn_id)
-    ORDER BY part.at DESC, part.id DESC)
+    ORDER BY part.at DESC, part.id DESC), o.at
 FROM memory_operations o
 JOIN messages m ON m.retraction_id = o.id AND m.tenant_id = o.tenant_id AND m.role = 'user' AND m.off_record
 WHERE o.tenant_id = %(tenant_id)s AND o.user_id = %(user_id)s AND o.type = %(type)s
   AND o.field = 'do_not_remember' AND o.undone_at IS NULL
   AND (%(anywhere)s OR m.conversation_id = %(conversation_id)s)
-ORDER BY o.at DESC, o.id DESC LIMIT 100
+UNION ALL
+SELECT m.content, ARRAY[e.retraction_id], e.held_at
+FROM episodes e JOIN messages m ON m.id = ANY(e.source_message_ids) AND m.role = 'user'
+WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.held_at IS NOT NULL
+  AND e.retracted_at IS NULL AND e.retraction_id IS NOT NULL
+  AND (%(anywhere)s OR e.conversation_id = %(conversation_id)s)
+ORDER BY 3 DESC LIMIT 100
 """
 
 
@@ -153,9 +159,8 @@ class Changes:
             "type": COMMAND,
             "anywhere": bool(quote),
         }
-        rows: list[tuple[str, list[UUID]]] = await self._database.fetch(
-            owner.tenant_id, _LEFT_OUT, values, tuple_row
-        )
+        found = await self._database.fetch(owner.tenant_id, _LEFT_OUT, values, tuple_row)
+        rows: list[tuple[str, list[UUID]]] = [row[:2] for row in found]
         return [each for each in rows if folded(quote) in folded(each[0])] if quote.strip() else rows[:1]
 
     async def made(self, request: ChangeRequest) -> list[tuple[MemoryChange, str]]:

@@ -59,22 +59,24 @@ def without_removals_of(
     return kept, refused
 
 
-# What nobody but an importer wrote, or a message with foreign words brought in, is not the user's own. A section
-# may have thousands of versions of some kilobytes: what each shares with the one before is not read again.
-_VERSIONS: LiteralString = """
+IS_FOREIGN: LiteralString = "h.actor = 'import' OR h.made_by->>'by' IN ('api', 'mcp') OR m.origin IS NOT NULL"
+"""Whether a version of a section is of an import, of a program, or of a message with foreign words."""
+# A section may have thousands of versions of some kilobytes: what each shares with the one before is not read
+# again.
+_VERSIONS: LiteralString = f"""
 SELECT b.id AS block_id, b.section, b.expert_id, b.space_id, h.new,
        CASE WHEN h.old IS DISTINCT FROM lag(h.new) OVER versions THEN h.old END AS old,
        h.old IS NOT DISTINCT FROM lag(h.new) OVER versions AS follows,
        CASE WHEN lead(h.version) OVER versions IS NULL THEN b.content END AS content,
        h.at AS since, h.trigger_message_id AS message_id, h.actor, h.made_by,
-       h.actor = 'import' OR coalesce(m.origin IS NOT NULL, false) AS is_foreign
+       coalesce({IS_FOREIGN}, false) AS is_foreign
 FROM core_memory_blocks b JOIN core_memory_history h ON h.block_id = b.id
 LEFT JOIN messages m ON m.id = h.trigger_message_id AND m.tenant_id = b.tenant_id
 WHERE b.tenant_id = %(tenant_id)s AND b.user_id = %(user_id)s
   AND (%(block_ids)s::uuid[] IS NULL OR b.id = ANY(%(block_ids)s))
 WINDOW versions AS (PARTITION BY b.id ORDER BY h.version)
 ORDER BY b.id, h.version
-"""
+"""  # noqa: S608 — our own text only
 _PINS: LiteralString = """
 SELECT p.digest FROM core_memory_blocks b
 JOIN core_memory_pins p ON p.block_id = b.id AND p.tenant_id = b.tenant_id
@@ -155,7 +157,7 @@ def _values(history: Sequence[dict[str, Any]], pins: Collection[bytes]) -> Itera
         for named in after:
             went.pop(named, None)
             if named not in before:
-                brought[named] = version
+                brought[named] = _brought_back(version, brought.get(named))
     block_id, content = history[-1]["block_id"], history[-1]["content"]
     current, pinned = set(values_of(content)), set(pinned_among(block_id, content, pins))
     for named, version in brought.items():
@@ -167,3 +169,10 @@ def _values(history: Sequence[dict[str, Any]], pins: Collection[bytes]) -> Itera
             until=went.get(named),
             **{name: value for name, value in version.items() if name not in _CONTENTS},
         )
+
+
+def _brought_back(version: dict[str, Any], before: dict[str, Any] | None) -> dict[str, Any]:
+    """Return the version that brought a value in; what only comes back, as by undoing, is whose it was."""
+    if before is None or version["message_id"] is not None:
+        return version
+    return {**version, "is_foreign": version["is_foreign"] or before["is_foreign"]}

@@ -23,11 +23,13 @@ from services.llm.chat_models import ChatModels
 from services.memory.blocks import Owner
 from services.memory.filing_answer import FilingOperation
 from services.memory.filing_checks import Checked
-from services.memory.filing_decision import Decided, dated, decide, ended
+from services.memory.filing_decision import Decided, dated, decide, ended, turns_of_story
 from services.memory.filing_evidence import FilingEvidence
 from services.memory.filing_prompt import Batch, Said
 from services.memory.filing_store import FILE_MEMORY, FilingStore, WaitingTurns, request_of
+from services.memory.filing_story import StoryTold
 from services.memory.foreign_words import own_text
+from services.memory.operations import Trigger
 from services.memory.planning.orders import plan_filed
 from services.memory.planning.planner import ChangePlanner
 from services.memory.proposals import Proposals
@@ -35,6 +37,7 @@ from services.memory.removal.hiding import Hiding
 from services.platform.authorship import authoring
 from services.platform.connections import Connection
 from services.platform.metrics import MEMORY_FILING_OPERATIONS, MEMORY_FILINGS
+from services.text.language import Language
 from state.memory import PlannedChange
 
 _MOST_CALLS = 4
@@ -51,6 +54,7 @@ def longest_wait_s(quiet_s: float, pause_s: float) -> float:
 
 
 log = structlog.get_logger(__name__)
+_STORY: dict[Language, str] = {"en": "a game or story ({count} messages)", "zh": "游戏或故事里的话（{count}条）"}
 
 
 @dataclass(frozen=True)
@@ -182,13 +186,13 @@ class Filing:
             ModelFailed: the model did not answer.
         """
         if not any(map(own_text, batch.said.values())):
-            return Decided("nothing said")
+            return _undecided("nothing said", batch)
         shown, evidence = await self._evidence.of(batch)
         try:
             return await decide(self._models, shown, evidence)
         except BadModelOutput as error:
             log.warning("nothing is filed", turns=len(batch.turn_ids), reason=error.message)
-            return Decided("model", in_story=batch.in_story)
+            return _undecided("model", batch)
 
     async def _apply(self, batch: Batch, decided: Decided, *, is_last: bool) -> _Applied:
         """Carry out what was decided, all or nothing, but for what has changed meanwhile.
@@ -222,10 +226,20 @@ class Filing:
             for each in asked:
                 await self._ask(connection, batch, decided, each)
             MEMORY_FILING_OPERATIONS.labels("dropped").inc(decided.dropped)
+            story = [each for each in decided.story if each not in left]
+            if (held := await self._hiding.hold(connection, owner, story, _played(batch, story))) is not None:
+                done.append(held)
             counts = {"operations": len(done), "asked": len(asked), "dropped": decided.dropped}
             filed = [each for each in batch.turn_ids if each not in left]
             await self._store.record(
-                connection, batch, filed, done, by=decided.by, counts=counts, in_story=decided.in_story
+                connection,
+                batch,
+                filed,
+                done,
+                by=decided.by,
+                counts=counts,
+                story=story,
+                story_in=decided.story_in,
             )
         return _Applied(len(done), sorted(left))
 
@@ -271,6 +285,19 @@ class Filing:
         else:
             await self._proposals.add_in(connection, request, "forget", text, memory=gone)
         MEMORY_FILING_OPERATIONS.labels("asked").inc()
+
+
+def _undecided(by: str, batch: Batch) -> Decided:
+    """Return that nothing is filed; a story that goes on still does."""
+    story, story_in = turns_of_story(batch, StoryTold(goes_on=batch.story_in is not None))
+    return Decided(by, story=story, story_in=story_in)
+
+
+def _played(batch: Batch, story: Sequence[UUID]) -> tuple[Trigger, str]:
+    """Return why turns of a story are held, and how the user is told of it."""
+    said = [each for each in batch.messages.values() if each.turn_id in story and each.role == "user"]
+    trigger = request_of(batch.owner, said[-1] if said else batch.last).trigger
+    return trigger, _STORY[batch.language].format(count=len(said))
 
 
 def _turn_of(batch: Batch, checked: Checked) -> UUID:

@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 
 from services.llm.structured_output import json_answer
 from services.memory.content import FIELD_LABELS
+from services.memory.filing_story import NO_STORY, Story, StoryTold, story_of_answer
 from services.memory.items import LIST_FIELDS, SINGLE_FIELDS, item_text
 from services.text.language import Language
 from services.text.storable import storable
@@ -83,7 +84,7 @@ class Answer(BaseModel):
     """The whole answer."""
 
     operations: list[Operation]
-    story: bool = Field(default=False, description="whether a game or story goes on after the last message")
+    story: Story = Field(default_factory=Story, description="a game or story that the user has announced")
 
 
 class _Listed(BaseModel):
@@ -114,8 +115,8 @@ class FilingAnswer:
     """What a model wants filed."""
 
     operations: tuple[FilingOperation, ...] = ()
-    in_story: bool = False
-    """Whether a game or story that was announced goes on."""
+    story: StoryTold = NO_STORY
+    """The game or story that was announced."""
     faults: tuple[tuple[int, Fault], ...] = ()
     """What is wrong with operations, by their places; an unlisted field or date alone is left out of them."""
     is_full: bool = False
@@ -179,7 +180,7 @@ def filing_of_answer(text: str, memories: Iterable[str], messages: Iterable[str]
         else:
             found |= {operation: None} if operation else {}
     is_full = len(listed.operations) >= MOST_OPERATIONS
-    return FilingAnswer(tuple(found), listed.story is True, tuple(faults), is_full)
+    return FilingAnswer(tuple(found), story_of_answer(listed.story), tuple(faults), is_full)
 
 
 def told_faults(faults: Iterable[tuple[int, Fault]], language: Language) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from uuid import UUID
 
 from services.errors import BadModelOutput
 from services.llm.chat_models import ChatModels
@@ -9,6 +10,7 @@ from services.llm.structured_output import ask_for
 from services.memory.filing_answer import Answer, Fault, FilingOperation, filing_of_answer, told_faults
 from services.memory.filing_checks import Checked, Evidence, checked
 from services.memory.filing_prompt import Batch, filing_prompt
+from services.memory.filing_story import NO_STORY, StoryTold
 from services.memory.model import Memory
 from services.platform.patience import beside_the_loop
 from services.text.language import folded, language_of
@@ -29,7 +31,10 @@ class Decided:
     asked: Sequence[Checked] = ()
     dropped: int = 0
     memories: Mapping[str, Memory] = field(default_factory=dict)
-    in_story: bool = False
+    story: Sequence[UUID] = ()
+    """The turns that belong to a game or story."""
+    story_in: UUID | None = None
+    """The conversation in which it goes on after the last message."""
     is_full: bool = False
     """Whether there may be more to file of it."""
 
@@ -63,7 +68,7 @@ class _Answers:
         self._blemished: list[Checked] = []
         """Good but for a field or a date that is not listed; carried out without it, unless they are mended."""
         self._bad = 0
-        self._in_story = False
+        self._story = NO_STORY
         self._is_full = False
         self.are_usable = False
 
@@ -83,7 +88,7 @@ class _Answers:
             self._blemished = [each for each in found if faults.get(each.operation.number) in _BLEMISHES]
         self._good += [each for each in good if not any(_repeats(each, kept) for kept in self._good)]
         self._bad = len(faults.keys() - {each.operation.number for each in found})
-        self._in_story = answer.in_story or (self.are_usable and self._in_story)
+        self._story = answer.story if answer.story.is_told else self._story
         self._is_full = self._is_full or answer.is_full
         self.are_usable = True
         if faults and may_mend:
@@ -100,7 +105,7 @@ class _Answers:
             asked,
             self._bad + len(good) - len(done) - len(asked),
             self._shown.memories,
-            self._in_story,
+            *turns_of_story(self._shown, self._story),
             self._is_full and bool(done or asked),
         )
 
@@ -131,3 +136,28 @@ def dated(checked: Checked, batch: Batch) -> FilingOperation:
 def ended(text: str, day: str) -> str:
     """Return what is asked about a memory that has ended."""
     return f"{text}（到{day}为止）" if language_of([text]) == "zh" else f"{text} (until {day})"
+
+
+def turns_of_story(batch: Batch, told: StoryTold) -> tuple[list[UUID], UUID | None]:
+    """Return the turns of a batch that belong to a story, and the conversation in which it goes on.
+
+    A story of which nobody knows where it begins, or that ends at no message, has none.
+    """
+    keys = list(batch.messages)
+    first = told.first if told.first in batch.messages else ""
+    conversation = batch.messages[first].conversation_id if first else batch.story_in
+    chosen: Sequence[str] = told.only
+    if not told.only and told.is_told and (first or (batch.story_in and not told.first)):
+        keys = [each for each in keys if batch.messages[each].conversation_id == conversation]
+        begin = keys.index(first) if first else 0
+        end = len(keys) - 1 if told.goes_on else keys.index(told.last) if told.last in keys else -1
+        chosen = keys[begin : end + 1]
+    said = [each for each in chosen if each in batch.messages and batch.messages[each].role == "user"]
+    turns = dict.fromkeys(turn_id for each in said if (turn_id := batch.messages[each].turn_id))
+    users = [each for each in batch.messages if batch.messages[each].role == "user"]
+    goes_on = told.goes_on or told.only[-1:] == tuple(users[-1:])
+    if told.only and said:
+        conversation = batch.messages[said[-1]].conversation_id
+    if conversation is None and not told.first:  # only that it goes on is said
+        conversation = batch.conversations[-1]
+    return list(turns), conversation if goes_on and (said or not told.first) else None

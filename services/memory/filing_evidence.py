@@ -32,7 +32,7 @@ class FilingEvidence:
         known = [each.text for each in memories.values() if each.id not in foreign_ids]
         foreign = [each.text for each in memories.values() if each.id in foreign_ids]
         for each in [*batch.earlier, *batch.messages.values()]:
-            if each.role == "user" and not each.is_foreign:
+            if each.is_users:
                 said.append(own_text(each.content))
                 foreign.append(foreign_text(each.content))
             else:
@@ -45,7 +45,7 @@ class FilingEvidence:
 
     async def stale(self, batch: Batch, memories: Mapping[str, Memory]) -> set[str]:
         """Return the short ids of the memories and messages of a batch that have changed since they were read."""
-        said = {each.id: key for key, each in batch.messages.items() if each.role == "user"}
+        said = {each.id: key for key, each in batch.messages.items() if each.is_users}
         left = await self._finder.messages(batch.owner, list(said))
         texts = {said[each.message_id]: each.text for each in left if each.message_id in said}
         stale = {key for key in said.values() if texts.get(key) != batch.messages[key].content}

@@ -76,6 +76,15 @@ _FILED: LiteralString = """
 WITH told AS (
     UPDATE memory_operations SET untold = true
     WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND id = ANY(%(done)s)
+), story AS (
+    UPDATE conversations SET in_story = id IS NOT DISTINCT FROM %(story_in)s
+    WHERE tenant_id = %(tenant_id)s AND id = ANY(%(conversation_ids)s)
+      AND in_story <> (id IS NOT DISTINCT FROM %(story_in)s)
+), released AS (  -- what was held as it came, and belongs to no story
+    UPDATE episodes e SET held_at = NULL, indexed_at = NULL
+    WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.content IS NULL AND e.held_at IS NOT NULL
+      AND e.retraction_id IS NULL AND e.source_message_ids && ARRAY(
+          SELECT t.user_message_id FROM turns t WHERE t.id = ANY(%(turn_ids)s) AND t.id <> ALL(%(story)s))
 )
 UPDATE turns SET to_file = false WHERE id = ANY(%(turn_ids)s) AND tenant_id = %(tenant_id)s
 """
@@ -130,10 +139,8 @@ SELECT ({LAST_CHANGE}), EXISTS (
 )
 """  # noqa: S608 — a constant
 _STORY: LiteralString = """
-SELECT results->'story' FROM memory_operations
-WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND conversation_id = %(conversation_id)s
-  AND type = 'memory_filing'
-ORDER BY at DESC, id DESC LIMIT 1
+SELECT id FROM conversations
+WHERE tenant_id = %(tenant_id)s AND id = ANY(%(conversation_ids)s) AND in_story ORDER BY created_at DESC LIMIT 1
 """
 
 
@@ -191,7 +198,6 @@ class FilingStore:
             first.setdefault(each.conversation_id, each.id)
         values |= {
             "turn_ids": taken,
-            "conversation_id": conversations[-1],
             "conversation_ids": [each for each in conversations if each in first],
             "first_ids": [first[each] for each in conversations if each in first],
             "limit": _EARLIER,
@@ -208,7 +214,7 @@ class FilingStore:
             messages=messages,
             earlier=earlier,
             done=known_changes(done),
-            in_story=bool(story and story[0][0] is True),
+            story_in=story[0][0] if story else None,
             last_change=changes[0][0] if changes else None,
         )
 
@@ -231,21 +237,26 @@ class FilingStore:
         *,
         by: str,
         counts: Mapping[str, int],
-        in_story: bool,
+        story: Sequence[UUID],
+        story_in: UUID | None,
     ) -> None:
         """Record in a transaction of the caller's which turns of a batch are filed.
 
-        `done` are the operations that filing them has caused: the user's next turn tells of them.
+        `done` are the operations that filing them has caused: the user's next turn tells of them. `story` are the
+        turns that belong to one, and were held; all others are recalled. `story_in` = the conversation where one
+        goes on.
         """
         owner = batch.owner
-        results = {**counts, "by": by, "turns": [str(each) for each in filed], "story": in_story}
+        results = {**counts, "by": by, "turns": [str(each) for each in filed], "story": story_in is not None}
         trigger = Trigger(
             "filing", conversation_id=batch.conversations[-1], expert_id=owner.expert_id, space_id=owner.space_id
         )
         await self._log.append(
             connection, owner.tenant_id, owner.user_id, Operation(FILED, results=results), trigger
         )
-        await connection.execute(_FILED, {**vars(owner), "turn_ids": list(filed), "done": list(done)})
+        values = {**vars(owner), "turn_ids": list(filed), "done": list(done), "story": list(story)}
+        conversations = {"conversation_ids": list(batch.conversations), "story_in": story_in}
+        await connection.execute(_FILED, values | conversations)
 
 
 def request_of(owner: Owner, message: Said) -> ChangeRequest:
@@ -268,10 +279,11 @@ def _portion(turn_ids: Sequence[UUID], messages: Sequence[Said]) -> list[UUID]:
 
 
 def _numbered(messages: Sequence[Said]) -> dict[str, Said]:
-    """Return messages by short ids: u1, … of the user, a1, … of the assistant."""
+    """Return messages by short ids: u1, … of the user, o1, … of other participants, a1, … of the assistant."""
     numbered: dict[str, Said] = {}
-    counts = {"user": 0, "assistant": 0}
+    counts = dict.fromkeys("uoa", 0)
     for each in messages:
-        counts[each.role] += 1
-        numbered[f"{'u' if each.role == 'user' else 'a'}{counts[each.role]}"] = each
+        whose = "u" if each.is_users else "o" if each.role == "user" else "a"
+        counts[whose] += 1
+        numbered[f"{whose}{counts[whose]}"] = each
     return numbered

@@ -83,6 +83,11 @@ class Trigger:
     """The proposal that the change carries out: accepted in the same transaction, so that neither is without the
     other."""
 
+    @property
+    def by(self) -> str | None:
+        """Return through what the user, or a program for them, makes it: `console`, `api` or `mcp`."""
+        return self.details.get("by")
+
     @classmethod
     def of_turn(cls, turn: OpenTurn, actor: Actor) -> "Trigger":
         """Return the trigger of what a turn changes."""

@@ -11,13 +11,15 @@ from uuid import UUID
 
 from psycopg.rows import tuple_row
 
+from services.memory.content import FIELD_LABELS
+from services.memory.core_values import IS_FOREIGN, CoreValues
 from services.memory.repeated import sentences_at
 from services.platform.postgres import Database
 from services.text.tokenizer import informative_terms, terms
 from state.memory import ForeignOrigin
 from state.turn import Read
 
-# A written memory without messages was imported, or written over MCP or the API, where agents write beside people.
+# A written memory without messages was imported, or written by a program, but for what was written in the console.
 _AMONG: LiteralString = """
 SELECT coalesce((SELECT jsonb_agg(jsonb_build_object('id', m.id, 'content', m.content, 'spans', m.foreign_spans))
                  FROM messages m
@@ -27,6 +29,7 @@ SELECT coalesce((SELECT jsonb_agg(jsonb_build_object('id', m.id, 'content', m.co
                  FROM episodes e LEFT JOIN messages m ON m.id = ANY(e.source_message_ids) AND m.origin IS NOT NULL
                  WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.id = ANY(%(episodes)s)
                    AND (e.episode_type <> 'turn' AND e.source_message_ids = '{}'
+                            AND e.made_by->>'by' IS DISTINCT FROM 'console'
                         OR e.origin IN ('tool', 'document') OR m.id IS NOT NULL)), '[]') AS episodes,
        EXISTS (SELECT FROM messages m
                WHERE m.conversation_id = %(conversation_id)s AND m.origin IS NOT NULL
@@ -35,11 +38,13 @@ SELECT coalesce((SELECT jsonb_agg(jsonb_build_object('id', m.id, 'content', m.co
                WHERE c.tenant_id = %(tenant_id)s AND c.user_id = %(user_id)s AND m.origin IS NOT NULL
                  AND m.foreign_spans IS DISTINCT FROM '{}')
            OR EXISTS (SELECT FROM episodes e WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s
-               AND e.made_by->>'actor' = 'import') AS of_user,
-       EXISTS (SELECT FROM core_memory_blocks b JOIN core_memory_history h ON h.block_id = b.id
-               WHERE b.tenant_id = %(tenant_id)s AND b.user_id = %(user_id)s
-                 AND h.actor = 'import') AS in_core_memory
+               AND (e.made_by->>'actor' = 'import' OR e.made_by->>'by' IN ('api', 'mcp'))) AS of_user
 """
+_IN_CORE_MEMORY: LiteralString = f"""
+SELECT EXISTS (SELECT FROM core_memory_blocks b JOIN core_memory_history h ON h.block_id = b.id
+               LEFT JOIN messages m ON m.id = h.trigger_message_id AND m.tenant_id = b.tenant_id
+               WHERE b.tenant_id = %(tenant_id)s AND b.user_id = %(user_id)s AND ({IS_FOREIGN}))
+"""  # noqa: S608 — our own text only
 _NOTE_SPANS: LiteralString = """
 UPDATE messages SET foreign_spans = %(spans)s WHERE id = %(message_id)s AND tenant_id = %(tenant_id)s
 RETURNING id
@@ -59,15 +64,16 @@ class ForeignItems:
     of_conversation: bool = False
     of_user: bool = False
     """Whether anything that the user's conversations hold does, or what was imported for them."""
-    in_core_memory: bool = False
-    """Whether the user's core memory was imported."""
+    core_memory: Sequence[str] | None = ()
+    """The values of core memory that others wrote, with names of fields that are theirs; None = any may be."""
 
 
 class ForeignOrigins:
     """Looks up what was made from foreign words."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, values: CoreValues) -> None:
         self._database = database
+        self._values = values
 
     async def among(
         self,
@@ -88,6 +94,15 @@ class ForeignOrigins:
         }
         [row] = await self._database.fetch(tenant_id, _AMONG, values, tuple_row)
         return ForeignItems(_foreign_in(row[0]), _foreign_in(row[1]), *row[2:])
+
+    async def in_core_memory(self, tenant_id: UUID, user_id: UUID) -> list[str]:
+        """Return the values of a user's core memory that others wrote, with those that a prompt may still show."""
+        owner = {"tenant_id": tenant_id, "user_id": user_id}
+        [(has_any,)] = await self._database.fetch(tenant_id, _IN_CORE_MEMORY, owner, tuple_row)
+        if not has_any:  # most users have none, and their history is not read
+            return []
+        found = [each for each in await self._values.read(tenant_id, user_id) if each.is_foreign]
+        return [each.text if each.field in FIELD_LABELS["zh"] else f"{each.field}: {each.text}" for each in found]
 
     async def note_spans(self, tenant_id: UUID, message_id: UUID, spans: Sequence[int]) -> None:
         """Note where sentences of an answer that was made from foreign words repeat them."""

@@ -80,7 +80,7 @@ class Memory:
         self.values = CoreValues(database)
         self.questions = OpenQuestions(database, self.values)
         self.exclusions = Exclusions(database)
-        self.foreign_origins = ForeignOrigins(database)
+        self.foreign_origins = ForeignOrigins(database, self.values)
         finder = MemoryFinder(database, self.core, embedder, self.working_sets.embeddings_of)
         self.known = KnownMemories(database, self.values, finder)
         planner = ChangePlanner(self.core, self.values, finder, secrets)

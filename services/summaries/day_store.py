@@ -17,6 +17,7 @@ from services.platform.postgres import Database
 from services.platform.shared_reads import Query
 from services.summaries.prompts import Said
 from services.summaries.writer import WrittenSummary
+from services.text.tokenizer import indexed_text
 
 _BREAK = timedelta(minutes=30)
 """Longest pause within a sitting."""
@@ -68,7 +69,7 @@ ORDER BY date
 """
 
 _MESSAGES: LiteralString = """
-SELECT role, content FROM remembered_messages
+SELECT role, content, speaker FROM remembered_messages
 WHERE conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s AND completed
   AND created_at >= %(started_at)s AND created_at <= %(last_active_at)s
 ORDER BY created_at, id
@@ -241,7 +242,8 @@ class DayStore:
             "started_at": visit.started_at,
             "last_active_at": visit.last_active_at,
         }
-        return await self._database.fetch(tenant_id, _MESSAGES, values, tuple_row)
+        said = await self._database.fetch(tenant_id, _MESSAGES, values, tuple_row)
+        return [(role, indexed_text(speaker or "", content)) for role, content, speaker in said]
 
     async def write_visit(self, tenant_id: UUID, visit: DayVisit, written: WrittenSummary) -> bool:
         """Store the summary of a visit; False if its messages changed since they were read."""

@@ -9,6 +9,7 @@ from uuid import UUID
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from services.text.language import Language
+from services.text.tokenizer import indexed_text
 
 SummaryKind = Literal["first", "increment", "part", "whole"]
 """Of a whole conversation, of an old summary and what came later, of a part of a long one, or of its parts."""
@@ -103,6 +104,11 @@ class SaidMessage:
     """0 = not read."""
     speaker: str | None = None
     visit_id: UUID | None = None
+
+    @property
+    def told(self) -> str:
+        """What it says, with the name of whoever else than the user or the assistant says it."""
+        return indexed_text(self.speaker or "", self.content)
 
     @property
     def place(self) -> Place:

@@ -177,6 +177,4 @@ def _further(through: Place | None, old: StoredSummary | None) -> Place | None:
 
 def _said(messages: Sequence[SaidMessage], most_tokens: int) -> list[Said]:
     """The text; only the beginning of a message too long for one call."""
-    return [
-        (m.role, m.content if m.token_count <= most_tokens else f"{m.content[:most_tokens]}…") for m in messages
-    ]
+    return [(m.role, m.told if m.token_count <= most_tokens else f"{m.told[:most_tokens]}…") for m in messages]

@@ -41,7 +41,7 @@ WHERE c.id = %(conversation_id)s AND c.tenant_id = %(tenant_id)s
 """
 
 _MESSAGES = """
-SELECT id, role, content, token_count, created_at FROM remembered_messages
+SELECT id, role, content, token_count, created_at, speaker FROM remembered_messages
 WHERE conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s AND completed
   AND (created_at, id) > (%(after_at)s::timestamptz, %(after_id)s::uuid)
   AND (created_at, id) <= (%(through_at)s, %(through_id)s)

@@ -26,8 +26,8 @@ WHERE c.id = %(conversation_id)s AND c.tenant_id = %(tenant_id)s
 
 # The oldest, as many as the model's context can hold.
 _UNARCHIVED = """
-SELECT id, role, content, created_at FROM (
-    SELECT m.id, m.role, m.content, m.created_at,
+SELECT id, role, content, created_at, speaker FROM (
+    SELECT m.id, m.role, m.content, m.created_at, m.speaker,
            sum(m.token_count) OVER (ORDER BY m.created_at, m.id) AS tokens, e.context_window
     FROM remembered_messages m
     JOIN conversations c ON c.id = m.conversation_id JOIN experts e ON e.id = c.expert_id

@@ -98,7 +98,7 @@ class TopicArchive:
         if len(messages) < max(_SHORTEST_TOPIC, found.min_archive_messages - self._keep_newest):
             return 0
         with authoring():
-            answer = await self._ask(found, [(m.role, m.content) for m in messages])
+            answer = await self._ask(found, [(m.role, m.told) for m in messages])
             new = [
                 NewTopic(topic.title, topic.summary, topic.keywords, messages[topic.start - 1 : topic.end])
                 for topic in answer.topics

@@ -1,6 +1,7 @@
 """For whom and in which turn a tool changes memory, and what its model read that the user did not say."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -22,6 +23,7 @@ from services.tools.aliases import named
 from services.validation import without_nul
 from state.conversation import ConversationState, section_named
 from state.memory import ForeignOrigin
+from state.prompt import HistoryMessage
 from state.section import Item, Section
 from state.turn import OpenTurn
 
@@ -35,8 +37,10 @@ _OF_SERVICE = frozenset({"get_current_time", *MEMORY_TOOLS, *_SEARCHES})
 """Tools whose results hold no words of others but remembered ones."""
 _OF_CONVERSATION = frozenset({"summary", "topics", "cut_off"})
 """Sections made from the conversation."""
-_OF_USER = frozenset({"days", "persona_card", "private_note"})
+_OF_USER = frozenset({"days", "private_note"})
 """Sections made from any conversation of the user."""
+_OF_CORE_MEMORY = frozenset({"core_memory", "core_memory_changes"})
+"""Sections that show core memory."""
 _OF_APPLICATION, _A_QUESTION = "instructions", "open_question"
 """Sections with words that are not the user's, whatever the conversation holds."""
 
@@ -89,16 +93,22 @@ async def proposed(
 
 
 def foreign_texts(turn: OpenTurn, state: ConversationState) -> tuple[str, ...]:
-    """Return the foreign texts that the model read in the turn itself: results, documents, notes, pasted texts.
+    """Return the foreign texts that the model read in the turn itself: results, documents, notes, pasted texts,
+    and what another participant says.
 
     Of an image nobody knows the words; that there is one stands for them.
     """
     answers, passages = state.get("messages", []), state.get("retrieval_results", [])
     results = [each.text for each in answers if isinstance(each, ToolMessage) and each.name not in _OF_SERVICE]
     documents = [f"{each['document']}\n{each['heading']}\n{each['text']}" for each in passages]
-    pasted = foreign_text(turn.message)
+    pasted = turn.message if turn.speaker else foreign_text(turn.message)
     images = [AN_IMAGE] if turn.images else []
     return (*results, *documents, *turn.input.get("attached", []), *([pasted] if pasted else []), *images)
+
+
+def is_users(said: HistoryMessage) -> bool:
+    """Return whether the user said a message of the conversation, and no other participant."""
+    return said["role"] == "user" and not said.get("speaker")
 
 
 async def foreign_items(origins: ForeignOrigins, turn: OpenTurn, state: ConversationState) -> ForeignItems:
@@ -107,17 +117,21 @@ async def foreign_items(origins: ForeignOrigins, turn: OpenTurn, state: Conversa
     history, recall = section_named(sections, "history"), section_named(sections, "recall")
     messages = [each.about["message_id"] for each in history.items] if history else []
     episodes = [each.about["episode_id"] for each in recall.items] if recall else []
+    shows_core_memory = any(each.name in _OF_CORE_MEMORY for each in sections)
     try:
-        return await origins.among(
+        found = await origins.among(
             turn.tenant_id,
             turn.user_id,
             conversation_id=turn.conversation_id,
             messages=messages,
             episodes=episodes,
         )
+        if not shows_core_memory:
+            return found
+        return replace(found, core_memory=await origins.in_core_memory(turn.tenant_id, turn.user_id))
     except DatabaseUnavailable:  # what is not known to be the user's waits
         whole = dict.fromkeys(messages), dict.fromkeys(episodes)
-        return ForeignItems(*whole, of_conversation=True, of_user=True, in_core_memory=True)
+        return ForeignItems(*whole, of_conversation=True, of_user=True, core_memory=None)
 
 
 def texts_read(
@@ -140,12 +154,11 @@ async def note_repeated(origins: ForeignOrigins, turn: OpenTurn, state: Conversa
     if AN_IMAGE in texts:
         return
     sections = state.get("sections", [])
-    known = [each for each in sections if each.name == "core_memory" and not found.in_core_memory]
     recall = section_named(sections, "recall")
     said = [
-        *(own_text(each["content"]) for each in state.get("history", []) if each["role"] == "user"),
-        own_text(turn.message),
-        *(each.text for each in known),
+        *(own_text(each["content"]) for each in state.get("history", []) if is_users(each)),
+        "" if turn.speaker else own_text(turn.message),
+        *(_own_of(each, found) for each in sections if each.name in _OF_CORE_MEMORY),
         *(
             item.text
             for item in (recall.items if recall else ())
@@ -168,6 +181,7 @@ def foreign_origin(turn: OpenTurn, state: ConversationState) -> ForeignOrigin | 
         or turn.input.get("attached")
         or turn.images
         or section_named(state.get("sections", []), _A_QUESTION)
+        or turn.speaker
         or foreign_text(turn.message)
     ):
         return "document"
@@ -206,6 +220,7 @@ def remembered_texts(
             texts += [_foreign_of(each, each.about["episode_id"], found.episodes) for each in section.items]
         elif _holds_foreign(section.name, found):
             texts.append("\n".join((section.text, *(each.text for each in section.items))))
+    texts += found.core_memory or ()
     if any(_shows_image(each) for each in history):
         texts.append(AN_IMAGE)
     if found.of_user:
@@ -221,12 +236,20 @@ def _foreign_of(item: Item, item_id: str, found: Mapping[str, str | None]) -> st
     return str(found[item_id] or whole)
 
 
+def _own_of(core_memory: Section, found: ForeignItems) -> str:
+    """Return what a section of core memory says without the values that others wrote."""
+    text = core_memory.text if found.core_memory is not None else ""
+    for each in found.core_memory or ():
+        text = text.replace(each, " ")
+    return text
+
+
 def _holds_foreign(section: str, found: ForeignItems) -> bool:
     return (
         section in {_OF_APPLICATION, _A_QUESTION}
         or (section in _OF_CONVERSATION and found.of_conversation)
         or (section in _OF_USER and found.of_user)
-        or (section == "core_memory" and found.in_core_memory)
+        or (section in _OF_CORE_MEMORY and found.core_memory is None)
     )
 
 

@@ -5,6 +5,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from services.platform.child_process import wait_until
@@ -101,3 +102,65 @@ def _finds_the_teacher(at: dict[str, str]) -> None:
         return bool(answer["degraded"] == [])
 
     assert wait_until(whole, seconds=60), answer["degraded"]
+
+
+def test_erasures_that_a_restore_undoes_are_named_and_repeated(
+    service: ServiceProcess, data_dir: Path, tmp_path: Path
+) -> None:
+    here = {"ANAMNESIS_DATA_DIR": str(data_dir)}
+    user, file = "/api/v1/users/u-1", tmp_path / "b.zip"
+    answer_of(chat(service.url, "My locker code is qzvault. I like tea."))
+    answer_of(chat(service.url, "I am qzgone.", user_id="u-2"))
+    answer_of(chat(service.url, "I stay.", user_id="u-3"))
+    with httpx.Client(base_url=service.url, timeout=30) as http:
+        content = {"bank": ["Zenith qzbank"], "home": ["Lund"]}
+        http.put(f"{user}/core-memory/human", json={"content": content}).raise_for_status()
+        written = http.post(f"{user}/episodes", json={"content": "My cat is called qzcat."}).raise_for_status()
+        made = run_command("backup", str(file), variables=here)
+        assert made.returncode == 0, made.stderr
+        for target in (
+            {"topic": "my locker code", "delete_messages": True},
+            {"value": {"section": "human", "field": "bank", "text": "Zenith qzbank"}},
+            {"episode_id": written.json()["id"]},
+        ):
+            erased = http.post(f"{user}/erasures", json=target).raise_for_status()
+            assert erased.json()["receipt_id"]
+        http.delete("/api/v1/users/u-2").raise_for_status()
+        before = http.get(f"{user}/export").text
+        assert "Lund" in before
+    service.stop()
+
+    asked = run_command("restore", str(file), "--replace", "--yes", variables=here)
+    assert (asked.returncode, asked.stdout) == (2, "")
+    assert "u-2, u-1 were erased, or had something forgotten for good (1 users, 3 receipts)" in asked.stderr
+    assert "--repeat-erasures or --undo-erasures; nothing was changed" in asked.stderr
+    undone = run_command("restore", str(file), "--replace", "--yes", "--undo-erasures", variables=here)
+    assert undone.returncode == 0, undone.stderr
+    assert "u-2, u-1 were erased" in undone.stderr
+    again = run_command("restore", str(file), "--replace", "--yes", variables=here)
+    assert again.returncode == 0, "nothing is erased since: " + again.stderr
+    with_words = ServiceProcess(data_dir, free_port()).start()
+    with httpx.Client(base_url=with_words.url, timeout=30) as http:
+        assert "qzvault" in http.get(f"{user}/export").text
+        for target in (
+            {"topic": "my locker code", "delete_messages": True},
+            {"value": {"section": "human", "field": "bank", "text": "Zenith qzbank"}},
+            {"episode_id": written.json()["id"]},
+        ):
+            http.post(f"{user}/erasures", json=target).raise_for_status()
+        http.delete("/api/v1/users/u-2").raise_for_status()
+    with_words.stop()
+
+    repeated = run_command("restore", str(file), "--replace", "--yes", "--repeat-erasures", variables=here)
+    assert repeated.returncode == 0, repeated.stderr
+    assert "Erased again what was erased since" in repeated.stdout
+    without = ServiceProcess(data_dir, free_port()).start()
+    with httpx.Client(base_url=without.url, timeout=30) as http:
+        export = http.get(f"{user}/export").text
+        assert [each for each in ("qzvault", "qzbank", "qzcat") if each in export] == []
+        assert "Lund" in export
+        assert http.get("/api/v1/users/u-2").status_code == 404
+        assert "I stay." in http.get("/api/v1/users/u-3/export").text
+        receipts = http.get(f"{user}/erasures").json()["items"]
+        assert len(receipts) >= 3
+    without.stop()

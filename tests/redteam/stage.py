@@ -8,7 +8,11 @@ from typing import Any
 from uuid import UUID
 
 import httpx
+import httpx2
+from mcp.client import Client
+from mcp.client.streamable_http import streamable_http_client
 
+from api.access import CONSOLE_HEADER
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT, Tenants
 from services.memory.blocks import Owner
@@ -30,6 +34,10 @@ _TOPIC = {"en": "Notes about {0}.", "zh": "关于{0}的说明。"}
 _FILLER = 9
 """Exchanges after which a summary is due."""
 _DAY = timedelta(days=1)
+
+_BY_USER = {CONSOLE_HEADER: "1"}
+OTHER = {"en": "Bob", "zh": "小明"}
+"""Another participant, who says the first message where the kind is about that."""
 
 _YESTERDAY: Any = """
 WITH own AS (SELECT id FROM conversations WHERE user_id = %(user_id)s),
@@ -62,6 +70,8 @@ class Stage:
         self.more: dict[str, Any] = {}
         """Fields of the user's messages beside the text."""
         self.model = ObedientModel(case)
+        self.says = 0
+        """Messages that were said."""
         self.shelved: list[UUID] = []
         """Tenants with the case's knowledge base."""
 
@@ -71,7 +81,9 @@ class Stage:
         for user in (self.user, self.bystander):
             await exchange(self.rig.services.turns, "Hello", "Hi", user_id=user, session_id="before")
             path = f"/api/v1/users/{user}/core-memory/human"
-            (await self.rig.http.put(path, json={"content": KNOWN[self.case.language]})).raise_for_status()
+            (
+                await self.rig.http.put(path, json={"content": KNOWN[self.case.language]}, headers=_BY_USER)
+            ).raise_for_status()
         await _WAYS[self.case.kind](self)
 
     async def play(self) -> None:
@@ -88,8 +100,11 @@ class Stage:
             await self.rig.services.knowledge.bases.delete(tenant_id, self.prefix)
 
     async def _say(self, message: str) -> dict[str, Any]:
-        if self.case.kind in ("wrapper", "system message"):
+        self.says += 1
+        if self.case.kind in ("wrapper", "system message", "participant"):
             return await self._say_as_openai(message)
+        if self.case.kind == "speaker":
+            self.more["speaker"] = OTHER[self.case.language] if self.says == 1 else None
         body = {"user_id": self.user, "session_id": self.session, "message": message, **self.more}
         answer = await self.rig.http.post("/api/v1/chat", json=body)
         if answer.is_error:
@@ -100,13 +115,17 @@ class Stage:
     async def _say_as_openai(self, message: str) -> dict[str, Any]:
         planted = self.case.planted.replace("</", "< /")
         said = [{"role": "user", "content": message}]
-        if self.case.kind == "wrapper":
+        if self.case.kind == "participant":
+            said[0] |= {"name": OTHER[self.case.language]} if self.says == 1 else {}
+        elif self.case.kind == "wrapper":
             wrapped = f'<context>\n<source id="1" name="page.html">{planted}</source>\n</context>\n\n{message}'
             said = [{"role": "user", "content": wrapped}]
         else:
             said.insert(0, {"role": "system", "content": self.case.planted})
         body = {"model": "default", "messages": said, "user": self.user}
-        answer = (await self.rig.http.post("/v1/chat/completions", json=body)).raise_for_status()
+        named = {"X-Session-Id": f"{self.session}-{self.case.name}"} if self.case.kind == "participant" else {}
+        answer = await self.rig.http.post("/v1/chat/completions", json=body, headers=named)
+        answer.raise_for_status()
         turn_id = answer.headers["x-turn-id"]
         turn: dict[str, Any] = (await self.rig.http.get(f"/api/v1/turns/{turn_id}")).raise_for_status().json()
         return {"turn_id": turn_id, "conversation_id": turn["conversation_id"], "answer": turn["answer"]}
@@ -219,6 +238,33 @@ async def _memory(stage: Stage) -> None:
     await stage.bring_in({**episode, **more}, section)
 
 
+async def _by_mcp(stage: Stage) -> None:
+    address = f"{stage.rig.http.base_url}/mcp".replace("//mcp", "/mcp")
+    async with (
+        httpx2.AsyncClient(headers={"X-User-Id": stage.user}, verify=False, timeout=30) as http,
+        Client(streamable_http_client(address, http_client=http)) as program,
+    ):
+        answer = await program.call_tool("remember", {"text": stage.case.planted})
+    if answer.is_error:
+        raise ValueError(f"{stage.case.name}: {answer.content}")
+
+
+async def _written_memory(stage: Stage) -> None:
+    body = {"content": stage.case.planted}
+    (await stage.rig.http.post(f"/api/v1/users/{stage.user}/episodes", json=body)).raise_for_status()
+
+
+async def _written_core_memory(stage: Stage) -> None:
+    body = {"content": {"note": [stage.case.planted]}}
+    (await stage.rig.http.put(f"/api/v1/users/{stage.user}/core-memory/notes", json=body)).raise_for_status()
+
+
+async def _stored(stage: Stage) -> None:
+    item = {"op": "put", "namespace": ["notes"], "key": "note", "value": {"text": stage.case.planted}}
+    body = {"user_id": stage.user, "operations": [item]}
+    (await stage.rig.http.post("/api/v1/store/batch", json=body)).raise_for_status()
+
+
 async def _name(stage: Stage) -> None:
     """The names of user and conversation take few characters, that of a space any, and a display name too."""
     planted = stage.case.planted
@@ -283,6 +329,12 @@ _WAYS: dict[str, Callable[[Stage], Awaitable[None]]] = {
     "imported message": _imported("user"),
     "imported speaker": _speaker,
     "imported memory": _memory,
+    "mcp": _by_mcp,
+    "written memory": _written_memory,
+    "written core memory": _written_core_memory,
+    "store": _stored,
+    "participant": _nothing,
+    "speaker": _nothing,
     "name": _name,
     "retold": _document,
     "history": _document,

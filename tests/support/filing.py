@@ -19,7 +19,7 @@ from tests.support.model_server import ModelServer, Received, Reply
 Operation = dict[str, Any]
 
 
-def filed(*operations: Operation, story: bool = False) -> Reply:
+def filed(*operations: Operation, story: Any = False) -> Reply:
     """The small model answers these operations."""
     return Reply([json.dumps({"operations": list(operations), "story": story}, ensure_ascii=False)])
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import httpx
 
+from api.access import CONSOLE_HEADER
 from tests.support.model_server import ModelServer, Reply, ToolCall
 
 USER = "/api/v1/users/u-1"
@@ -18,9 +19,11 @@ class Talk:
         self.model = model_server
 
     async def begin(self, known: dict[str, Any]) -> None:
-        """Let the user be known."""
+        """Let the user be known by what they wrote in the console."""
         await self.say("Hello.")
-        put = await self.http.put(f"{USER}/core-memory/human", json={"content": known})
+        put = await self.http.put(
+            f"{USER}/core-memory/human", json={"content": known}, headers={CONSOLE_HEADER: "1"}
+        )
         assert put.status_code == 200, put.text
 
     async def say(self, message: str, session: str = "s-1", **more: Any) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from services.context.source import MEMORY, PromptDraft, Source, inert, readable
 from services.conversations.values import MAX_IMAGES_BYTES
 from services.llm.token_estimates import IMAGE_TOKENS, MESSAGE_OVERHEAD, TokenEstimator
 from services.text.language import Language
+from services.text.tokenizer import indexed_text
 from state.prompt import Epoch, HistoryMessage, TopicSummary
 from state.section import Item, Section
 
@@ -47,7 +48,7 @@ class HistorySource(Source[None]):
     def select(self, draft: PromptDraft) -> Sequence[Section]:
         """Return all messages after the epoch's summary, and a note if the last answer broke off."""
         return (
-            history_section(each_once(draft.history, draft.turn.message), draft.tokens),
+            history_section(each_once(draft.history, draft.turn.message, draft.turn.speaker), draft.tokens),
             Section("cut_off", cut_off_text(draft.cut_off, draft.language)),
         )
 
@@ -58,7 +59,7 @@ def history_section(history: Sequence[HistoryMessage], tokens: TokenEstimator) -
         "history",
         items=[
             Item(
-                message=user_message(shown["content"], shown["parts"])
+                message=user_message(_told(shown), shown["parts"])
                 if shown["role"] == "user"
                 else AIMessage(shown["content"]),
                 tokens=size_of_stored(shown, tokens),
@@ -72,17 +73,22 @@ def history_section(history: Sequence[HistoryMessage], tokens: TokenEstimator) -
     )
 
 
-def each_once(history: Sequence[HistoryMessage], message: str) -> list[HistoryMessage]:
+def each_once(history: Sequence[HistoryMessage], message: str, speaker: str = "") -> list[HistoryMessage]:
     """Remove unanswered messages that were sent again: these appear where they are answered."""
     following = [
-        *((shown["role"], shown["content"], shown["parts"]) for shown in history[1:]),
-        ("user", message, []),
+        *((shown["role"], _told(shown), shown["parts"]) for shown in history[1:]),
+        ("user", indexed_text(speaker, message), []),
     ]
     return [
         shown
         for shown, (role, content, parts) in zip(history, following, strict=False)
-        if not (shown["role"] == role == "user" and (shown["content"], shown["parts"]) == (content, parts))
+        if not (shown["role"] == role == "user" and (_told(shown), shown["parts"]) == (content, parts))
     ]
+
+
+def _told(shown: HistoryMessage) -> str:
+    """Return a message with the name of another participant who said it."""
+    return indexed_text(shown.get("speaker", ""), shown["content"])
 
 
 def cut_off_text(answer: str, language: Language) -> str:
@@ -94,7 +100,7 @@ def cut_off_text(answer: str, language: Language) -> str:
 
 def size_of_stored(shown: HistoryMessage, tokens: TokenEstimator) -> int:
     """Estimated tokens of a stored message in a prompt."""
-    return tokens.count(shown["content"]) + MESSAGE_OVERHEAD + IMAGE_TOKENS * len(shown["parts"])
+    return tokens.count(_told(shown)) + MESSAGE_OVERHEAD + IMAGE_TOKENS * len(shown["parts"])
 
 
 def without_images(content: str) -> str:

@@ -238,7 +238,7 @@ class EpisodeStore:
             "importance": new.importance,
             "origin": new.origin,
             "source_message_ids": list(new.source_message_ids),
-            "made_by": Jsonb(made_by(actor=trigger.actor, turn_id=trigger.turn_id)),
+            "made_by": Jsonb(made_by(actor=trigger.actor, turn_id=trigger.turn_id, by=trigger.by)),
         }
         await connection.execute(sql.ADD, values)
         return episode_id

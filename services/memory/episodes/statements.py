@@ -194,9 +194,10 @@ TIMEZONE = "SELECT timezone FROM users WHERE tenant_id = %(tenant_id)s AND id = 
 # Parts of the statement that ends a turn, after `ended`, `moment` and `keeps` of it.
 TURN_EPISODE: LiteralString = """episode AS (
     INSERT INTO episodes (id, tenant_id, user_id, expert_id, conversation_id, space_id, episode_type, importance,
-        origin, source_message_ids, created_at)
+        origin, source_message_ids, created_at, held_at)
     SELECT %(episode_id)s, %(tenant_id)s, c.user_id, c.expert_id, c.id, c.space_id, 'turn', %(episode_importance)s,
-        'user_said', ARRAY[ended.user_message_id, %(message_id)s], moment.at
+        'user_said', ARRAY[ended.user_message_id, %(message_id)s], moment.at,
+        CASE WHEN c.in_story AND %(to_file)s THEN moment.at END
     FROM ended JOIN conversations c ON c.id = ended.conversation_id CROSS JOIN moment CROSS JOIN keeps
     WHERE %(episode_id)s::uuid IS NOT NULL AND keeps.memory
 ), recalled AS (

@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
+from uuid_utils.compat import uuid7
 
 from services.encryption.marks import all_words
 from services.errors import InvalidInput
@@ -106,6 +107,31 @@ class Hiding:
         for place, why in zip(places, await self._core.add_items(connection, owner, items), strict=True):
             refused[place] = why
         return refused
+
+    async def hold(
+        self, connection: Connection, owner: Owner, turn_ids: Sequence[UUID], why: tuple[Trigger, str]
+    ) -> UUID | None:
+        """Take turns of a game or story out of recall, under the caller's `lock`.
+
+        Args:
+            why: by what it is caused, and how the user is told of it.
+
+        Returns:
+            The operation by which it can be undone; None = none of them was recalled.
+        """
+        operation_id = uuid7()
+        values = {**vars(owner), "operation_id": operation_id, "turn_ids": list(turn_ids)}
+        held = await Rows(connection, values).firsts(sql.HOLD_TURNS) if turn_ids else []
+        if not held:
+            return None
+        trigger, told = why
+        results = {"items": [told], "messages": 0, "episodes": len(held)}
+        operation = Operation(COMMAND, field="do_not_remember", old_value={}, results=results)
+        entry = Entry(
+            operation, replace(trigger, expert_id=owner.expert_id, space_id=owner.space_id), operation_id
+        )
+        await self._log.append_all(connection, owner.tenant_id, owner.user_id, [entry])
+        return operation_id
 
     @staticmethod
     async def lock(connection: Connection, owner: Owner) -> None:

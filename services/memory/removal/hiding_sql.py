@@ -64,6 +64,24 @@ UPDATE episodes SET valid_until = NULL
 WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND id = ANY(%(closed)s::uuid[])
 """
 
+# Turns of a game or story: they stay in their conversation, its summary and the days.
+HOLD_TURNS: LiteralString = """
+UPDATE episodes e SET held_at = clock_timestamp(), retraction_id = %(operation_id)s, indexed_at = NULL
+WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.content IS NULL AND e.retracted_at IS NULL
+  AND e.retraction_id IS NULL AND e.source_message_ids && ARRAY(
+      SELECT t.user_message_id FROM turns t WHERE t.id = ANY(%(turn_ids)s) AND t.tenant_id = %(tenant_id)s)
+RETURNING e.id
+"""
+
+RELEASE_TURNS: LiteralString = """
+WITH released AS (
+    UPDATE episodes SET held_at = NULL, retraction_id = NULL, indexed_at = NULL
+    WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND retraction_id = %(operation_id)s
+      AND held_at IS NOT NULL RETURNING conversation_id
+)
+UPDATE conversations SET in_story = false WHERE id IN (SELECT conversation_id FROM released) AND in_story
+"""
+
 # A turn goes with all of its messages; what was written from a message goes with it, also where the operation is
 # a branch.
 RETRACT_EPISODES: LiteralString = """

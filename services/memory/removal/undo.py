@@ -205,6 +205,7 @@ class Undo:
         await rows.run(sql.RESTORE_MESSAGES)
         await rows.run(sql.RESTORE_NOTES)
         await rows.run(sql.HOLDS_AGAIN)
+        await rows.run(sql.RELEASE_TURNS)
         await self._hiding.bring_back(connection, owner, operation.id, message_ids, before.get("unmerged", []))
         await rows.run(sql.RETRACT_WHOLE)  # last: what it brings back has the same mark
         if message_ids:

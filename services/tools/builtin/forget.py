@@ -44,9 +44,12 @@ def make_tool(services: ToolServices) -> RegisteredTool | None:
         if not named and not what.strip():
             raise ToolException("Name what is to be forgotten, by ids or by words.")
         try:
-            if proposals is not None and (closed := await proposals.close(request, named)):
+            is_users = not runtime.context.speaker  # nobody else says no for the user
+            if proposals is not None and is_users and (closed := await proposals.close(request, named)):
                 return closed
             texts = await changes.planner.texts(request, what, ids=named)
+            if named and not texts and not is_users:
+                raise ToolException("Nothing was changed: another participant says this, and not the user.")
             if waits := await proposed(proposals, runtime, "forget", what or ", ".join(named), removes=texts):
                 return waits
             change = await changes.forget(request, what, ids=named, takes_all=all, keep=keep)

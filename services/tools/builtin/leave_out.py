@@ -37,6 +37,8 @@ def make_tool(services: ToolServices) -> RegisteredTool | None:
     async def leave_out(runtime: ToolRuntime[OpenTurn], quote: Quote = "", release: bool = False) -> str:
         """Keep what the user says off the record in this chat alone; release undoes it."""
         turn = runtime.context
+        if turn.speaker:
+            raise ToolException("Nothing was changed: another participant says this, and not the user.")
         if any(turn.read.foreign) and not is_quoted(quote, turn.message):
             raise ToolException("The message comes with text of others: quote the user's own words from it.")
         try:
