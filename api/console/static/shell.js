@@ -20,11 +20,12 @@ const SCREENS = {
   experiments: { load: () => import('./screens/experiments.js'), icon: 'flask', scope: 'admin' },
   users: { load: () => import('./screens/users.js'), icon: 'users', scope: 'memory:read' },
   jobs: { load: () => import('./screens/jobs.js'), icon: 'redo', scope: 'admin' },
+  model: { load: () => import('./screens/model.js'), icon: 'spark', scope: 'admin' },
   health: { load: () => import('./screens/health.js'), icon: 'heart' },
   keys: { load: () => import('./screens/keys.js'), icon: 'key' },
 }
 const FIRST = ['chat', 'known', 'timeline']
-const DETAILS = ['memory', 'core', 'recall', 'proposals', 'operations', 'knowledge', 'experts', 'experiments', 'users', 'jobs', 'health', 'keys']
+const DETAILS = ['memory', 'core', 'recall', 'proposals', 'operations', 'knowledge', 'experts', 'experiments', 'users', 'jobs', 'model', 'health', 'keys']
 const OF_MEMORY = new Set(['known', 'timeline', 'memory', 'core', 'recall', 'proposals', 'operations'])
 
 /** The screen and what follows it in the address: `#/chat/<id>`. */

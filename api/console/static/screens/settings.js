@@ -16,6 +16,7 @@ export function Screen({ service, user, may, conversations, onLanguage }) {
   return html`<${Page} title=${t('nav.settings')} lead=${t('settings.lead')}>
     <div class="cards settings">
       ${may('memory:write') && html`<${Loaded} of=${found}>${found.data && html`<${You} user=${user} known=${found.data} />`}<//>`}
+      ${may('admin') && html`<section class="card"><h2>${t('nav.model')}</h2><p class="muted">${service.offline ? t('model.offline') : t('model.answers', { model: service.model })}</p><p class="row end"><a class="button" href="#/model">${t(service.offline ? 'connect.title' : 'model.another')}</a></p></section>`}
       <${Browser} onLanguage=${onLanguage} />
       ${may('memory:write') && html`<${Archive} user=${user} conversations=${conversations} />`}
     </div>
