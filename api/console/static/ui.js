@@ -181,16 +181,33 @@ export function Dialog({ title, onClose, children, side = false, wide = false })
   </dialog>`
 }
 
+/** What a dialog asks for, sent by Enter as well; `missing` says what is not given yet. */
+export function Form({ action, onSubmit, onClose, kind = 'primary', missing = null, children }) {
+  const [busy, setBusy] = useState(false)
+  const form = useRef()
+  useEffect(() => {
+    if (!document.activeElement?.matches('input, textarea, select')) form.current.querySelector('footer [type=submit]').focus()
+  }, [])
+  const submit = async (event) => {
+    event.preventDefault()
+    if (busy || missing) return
+    setBusy(true)
+    await attempt(onSubmit)
+    setBusy(false)
+  }
+  return html`<form ref=${form} noValidate onSubmit=${submit}>
+    ${children}
+    <footer>${missing && html`<small class="muted grow">${missing}</small>`}<button type="button" class="button quiet" onClick=${onClose}>${t('cancel')}</button><button type="submit" class=${`button ${kind}`} disabled=${busy || Boolean(missing)} aria-busy=${busy}>${action}</button></footer>
+  </form>`
+}
+
 /** Ask before something is done; `children` say what is affected. */
-export function Confirm({ title, action, onConfirm, onClose, kind = 'danger', ready = true, children }) {
+export function Confirm({ title, action, onConfirm, onClose, kind = 'danger', missing, children }) {
   const confirm = async () => {
     await onConfirm()
     onClose()
   }
-  return html`<${Dialog} title=${title} onClose=${onClose}>
-    ${children}
-    <footer><button type="button" class="button quiet" onClick=${onClose}>${t('cancel')}</button><${Button} kind=${kind} disabled=${!ready} onClick=${confirm}>${action}<//></footer>
-  <//>`
+  return html`<${Dialog} title=${title} onClose=${onClose}><${Form} action=${action} kind=${kind} missing=${missing} onSubmit=${confirm} onClose=${onClose}>${children}<//><//>`
 }
 
 export const Page = ({ title, lead, actions, children, wide }) => html`

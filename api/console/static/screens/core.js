@@ -119,7 +119,7 @@ function New({ user, expert, onClose, onDone }) {
     await put(`${userPath(user, 'core-memory', name)}?expert=${encodeURIComponent(expert)}`, { content: {}, expected_version: 0 })
     onDone()
   }
-  return html`<${Confirm} title=${t('core.new')} action=${t('add')} kind="primary" onConfirm=${make} onClose=${onClose}><label class="field"><span>${t('core.name')}</span><input autofocus value=${name} onInput=${(event) => setName(event.target.value)} /><small>${t('core.name_hint')}</small></label><//>`
+  return html`<${Confirm} title=${t('core.new')} action=${t('add')} kind="primary" missing=${name.trim() ? null : t('missing.name')} onConfirm=${make} onClose=${onClose}><label class="field"><span>${t('core.name')}</span><input autofocus value=${name} onInput=${(event) => setName(event.target.value)} /><small>${t('core.name_hint')}</small></label><//>`
 }
 
 function History({ section, user, expert, may, onClose, onChanged }) {

@@ -2,7 +2,7 @@
 
 import { download, get, patch, remove, send, userPath } from '../api.js'
 import { number, t, word } from '../i18n.js'
-import { Button, Confirm, Dialog, Field, Failure, html, IconButton, Loaded, More, Page, usePages, useRef, useSettled, useState, When } from '../ui.js'
+import { Button, Confirm, Dialog, Field, Failure, Form, html, IconButton, Loaded, More, Page, usePages, useRef, useSettled, useState, When } from '../ui.js'
 import { chooseUser } from '../demo.js'
 import { useForm } from './parts.js'
 
@@ -52,11 +52,10 @@ function Erase({ user, onClose }) {
       ${receipt.pending.length > 0 && html`<p class="bad">${t('users.pending', { what: receipt.pending.join(', ') })}</p>`}
     <//>`
   }
-  return html`<${Dialog} title=${t('users.erase_title', { name: user.user_id })} onClose=${onClose}>
+  return html`<${Dialog} title=${t('users.erase_title', { name: user.user_id })} onClose=${onClose}><${Form} action=${t('users.erase')} kind="danger" missing=${typed === user.user_id ? null : t('users.type_name', { name: user.user_id })} onSubmit=${erase} onClose=${onClose}>
     <p>${t('users.erase_note', { conversations: user.conversations ?? 0, messages: user.messages ?? 0 })}</p>
     <${Field} label=${t('users.type_name', { name: user.user_id })}><input autofocus autocomplete="off" value=${typed} onInput=${(event) => setTyped(event.target.value)} /><//>
-    <footer><button type="button" class="button quiet" onClick=${onClose}>${t('cancel')}</button><${Button} kind="danger" disabled=${typed !== user.user_id} onClick=${erase}>${t('users.erase')}<//></footer>
-  <//>`
+  <//><//>`
 }
 
 function Import({ onClose }) {
