@@ -184,10 +184,6 @@ export function Dialog({ title, onClose, children, side = false, wide = false })
 /** What a dialog asks for, sent by Enter as well; `missing` says what is not given yet. */
 export function Form({ action, onSubmit, onClose, kind = 'primary', missing = null, children }) {
   const [busy, setBusy] = useState(false)
-  const form = useRef()
-  useEffect(() => {
-    if (!document.activeElement?.matches('input, textarea, select')) form.current.querySelector('footer [type=submit]').focus()
-  }, [])
   const submit = async (event) => {
     event.preventDefault()
     if (busy || missing) return
@@ -195,9 +191,9 @@ export function Form({ action, onSubmit, onClose, kind = 'primary', missing = nu
     await attempt(onSubmit)
     setBusy(false)
   }
-  return html`<form ref=${form} noValidate onSubmit=${submit}>
+  return html`<form noValidate onSubmit=${submit}>
     ${children}
-    <footer>${missing && html`<small class="muted grow">${missing}</small>`}<button type="button" class="button quiet" onClick=${onClose}>${t('cancel')}</button><button type="submit" class=${`button ${kind}`} disabled=${busy || Boolean(missing)} aria-busy=${busy}>${action}</button></footer>
+    <footer>${missing && html`<small class="muted grow">${missing}</small>`}<button type="button" class="button quiet" onClick=${onClose}>${t('cancel')}</button><button type="submit" autofocus class=${`button ${kind}`} disabled=${busy || Boolean(missing)} aria-busy=${busy}>${action}</button></footer>
   </form>`
 }
 
