@@ -58,6 +58,7 @@ async def test_enter_sends_every_dialog_and_what_is_missing_is_said(
 
         await seen.open("experts")  # a question without a field: its button has the focus
         await page.locator(".card", has_text="advisor").get_by_role("button", name="Remove").click()
+        await expect(dialog.locator("[type=submit]")).to_be_focused()
         await page.keyboard.press("Enter")
         await expect(page.locator("main .card h2", has_text="advisor")).to_have_count(0)
         await seen.open("users")
