@@ -1,7 +1,7 @@
 // Experiments: different settings for different users, and what comes of them.
 
 import { get, patch, post, remove } from '../api.js'
-import { number, percent, t, word } from '../i18n.js'
+import { currentLanguage, number, percent, t, word } from '../i18n.js'
 import { Button, Chip, Confirm, Dialog, Field, Form, html, Loaded, More, Page, toast, useLoad, usePages, useState } from '../ui.js'
 import { useForm } from './parts.js'
 
@@ -40,7 +40,7 @@ function New({ onClose, onDone }) {
     try {
       variants = JSON.parse(form.variants)
     } catch (error) {
-      return toast(t('core.not_json', { reason: error.message }), { kind: 'bad' })
+      return toast(t('core.not_json', { reason: currentLanguage() === 'en' ? error.message : '' }), { kind: 'bad' })
     }
     await post('/api/v1/experiments', { name: form.name, description: form.description, share: Number(form.share), variants })
     return onDone()
