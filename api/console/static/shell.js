@@ -2,7 +2,7 @@
 
 import { get, rooted, send, signedOut, userPath } from './api.js'
 import { changeLanguage, currentLanguage, LANGUAGES, period, t } from './i18n.js'
-import { chooseUser, chosenUser, DEMO, removeDemo } from './demo.js'
+import { chooseUser, chosenUser, DEMO, leaveDemo, removeDemo } from './demo.js'
 import { Button, Component, Dialog, Empty, Failure, Field, html, Icon, IconButton, Page, Skeleton, useCallback, useEffect, useLoad, usePages, useSettled, useState } from './ui.js'
 
 const SCREENS = {
@@ -113,7 +113,7 @@ export function Shell({ service, onSignedOut }) {
     <button type="button" class="scrim" aria-label=${t('close')} tabindex=${open ? 0 : -1} onClick=${() => setOpen(false)}></button>
     <div class="content">
       <header class="topbar"><${IconButton} icon="menu" label=${t('menu')} aria-expanded=${open} aria-controls="sidebar" onClick=${() => setOpen(true)} /><span>${t(`nav.${at.screen}`)}</span><${IconButton} icon="add" label=${t('new_chat')} onClick=${() => go('chat')} /></header>
-      ${user === DEMO && html`<section class="demo-bar" aria-label=${t('demo.note')}><span>${t('demo.note')}</span>${may('admin') && html`<${Button} kind="link" onClick=${removeDemo}>${t('demo.remove')}<//>`}</section>`}
+      ${user === DEMO && html`<section class="demo-bar" aria-label=${t('demo.note')}><span>${t('demo.note')}</span><button type="button" class="link" onClick=${leaveDemo}>${t('demo.back')}</button>${may('admin') && html`<${Button} kind="link" onClick=${removeDemo}>${t('demo.remove')}<//>`}</section>`}
       <main id="main" tabindex="-1" key=${`${at.screen}:${language}`}>
         <${Guard} key=${at.screen}>
           ${module.error && html`<div class="page"><${Failure} error=${module.error} retry=${module.reload} /></div>`}
