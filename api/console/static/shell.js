@@ -161,7 +161,7 @@ function Conversations({ user, list, current }) {
     ${shown.error && html`<p class="muted">–</p>`}
     ${settled && items?.length === 0 && !found.loading && html`<p class="muted none">${t('memory.none_found')}</p>`}
     ${items?.map((each) => {
-      const heading = each.pinned && !settled ? t('memory.pinned') : period(each.created_at)
+      const heading = each.pinned && !settled ? t('chats.pinned') : period(each.created_at)
       const begins = heading !== group
       group = heading
       return html`${begins && html`<h2 key=${heading}>${heading}</h2>`}<a key=${each.id} href=${`#/chat/${each.id}`} aria-current=${each.id === current ? 'page' : undefined} title=${each.title}>${each.title || t('untitled')}</a>`
