@@ -33,7 +33,7 @@ from services.errors import (
     Unavailable,
 )
 from services.knowledge.document import UnknownKind
-from services.validation import accepted_fields, plain_reason
+from services.validation import accepted_fields, is_known, plain_reason
 from state.events import TurnEvent
 
 log = structlog.get_logger(__name__)
@@ -67,6 +67,16 @@ _STATUS: tuple[tuple[type[AnamnesisError], HTTPStatus], ...] = (
 """The first line that fits an error is its HTTP status; anything else is a 500."""
 
 
+class Reason(BaseModel):
+    """Why a field of the request is not accepted, for clients with words of their own."""
+
+    field: str
+    code: str = Field(
+        description="As pydantic names it, such as `string_too_long`; `other` = only `detail` says it."
+    )
+    limits: dict[str, int | float | str] = Field(description="Such as `max_length`.")
+
+
 class Problem(BaseModel):
     """An RFC 9457 problem document."""
 
@@ -75,6 +85,7 @@ class Problem(BaseModel):
     status: int
     detail: str
     code: str
+    reasons: list[Reason] = Field([], description="Of `invalid_input`, for each field.")
     param: str | None = Field(None, exclude=True)
     """The part of the request that is wrong, where one is."""
 
@@ -99,15 +110,18 @@ def problem_of(error: AnamnesisError) -> Problem:
     status = next((s for kind, s in _STATUS if isinstance(error, kind)), HTTPStatus.INTERNAL_SERVER_ERROR)
     detail = f"{error.field}: {error.message}" if isinstance(error, InvalidInput) else error.message
     code = getattr(error, "failure", error.code)
-    param = error.field if isinstance(error, InvalidInput) else None
-    return Problem.of(status, code, detail, param)
+    problem = Problem.of(status, code, detail, error.field if isinstance(error, InvalidInput) else None)
+    if isinstance(error, InvalidInput):
+        problem.reasons = [Reason(field=error.field, code="other", limits={})]
+    return problem
 
 
 def problem_response(problem: Problem, headers: dict[str, str] | None = None, *, path: str = "") -> JSONResponse:
     """The HTTP response that carries a problem, in the form that the requested path has."""
     if path.startswith(OPENAI_PATHS):
         return JSONResponse(openai_error(problem), _openai_status(problem), headers)
-    return JSONResponse(problem.model_dump(), problem.status, headers, media_type=MEDIA_TYPE)
+    unsaid = None if problem.reasons else {"reasons"}
+    return JSONResponse(problem.model_dump(exclude=unsaid), problem.status, headers, media_type=MEDIA_TYPE)
 
 
 def _status_of_failure(code: str) -> HTTPStatus:
@@ -219,8 +233,18 @@ def invalid_fields(errors: Sequence[Any], schemas: Mapping[str, Mapping[str, Any
     else:
         status, code = HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_input"
         detail = "; ".join(f"{_name(error['loc'])}: {_reason(error, schemas)}" for error in errors)
-    param = _name(errors[0]["loc"]) if code == "invalid_input" else None
-    return Problem.of(status, code, detail, param)
+    problem = Problem.of(status, code, detail, _name(errors[0]["loc"]) if code == "invalid_input" else None)
+    if code == "invalid_input":
+        problem.reasons = [_coded(error) for error in errors]
+    return problem
+
+
+def _coded(error: Any) -> Reason:
+    code = error["type"] if is_known(error) else "other"
+    limits = {
+        name: value for name, value in (error.get("ctx") or {}).items() if isinstance(value, int | float | str)
+    }
+    return Reason(field=_name(error["loc"]), code=code, limits=limits)
 
 
 def _name(location: tuple[int | str, ...]) -> str:

@@ -155,6 +155,7 @@ ModelFailure = Literal[
     "llm_stream_broken",
     "llm_wrong_api",
     "llm_parameter_refused",
+    "llm_own_address",
 ]
 
 RefusalTopic = Literal[
@@ -214,12 +215,31 @@ MODEL_FAILURES: dict[ModelFailure, tuple[bool, str]] = {
         "The language model's endpoint does not know the Responses API; set ANAMNESIS_LLM_API=chat.",
     ),
     "llm_parameter_refused": (False, "The language model refused a parameter of the request"),
+    "llm_own_address": (
+        False,
+        "The language model's address leads to an Anamnesis service, which would ask itself without end; set "
+        "ANAMNESIS_LLM_BASE_URL to a model's own.",
+    ),
 }
 """For each failure of a model: whether trying again may help, and the text for callers, which names the setting.
 
 The texts are fixed, so that nothing an endpoint answers (a key, a prompt) reaches a caller. The exception is a
 parameter that the caller sent: what the endpoint says of it follows, without secrets and quotations of the prompt.
 """
+
+ON_THE_SCREEN: dict[ModelFailure, str] = {
+    "llm_unreachable": "The language model cannot be reached; is its address right? The console's screen Model "
+    "changes it.",
+    "llm_unauthorized": "The language model's endpoint refused the key; give another on the console's "
+    "screen Model.",
+    "llm_no_credit": "The account with the language model's provider has no credit left; top it up there, or give "
+    "another key on the console's screen Model.",
+    "llm_model_unknown": "The language model's endpoint does not know the model, or not for this key; choose "
+    "another on the console's screen Model, or for the expert.",
+    "llm_own_address": "The language model's address leads to an Anamnesis service, which would ask itself "
+    "without end; give a model's own on the console's screen Model.",
+}
+"""The texts that name a variable, for a model that was chosen in the console."""
 
 
 class ModelFailed(Unavailable):
@@ -249,6 +269,10 @@ class ModelFailed(Unavailable):
         self.parameter = parameter
         self.can_retry, text = MODEL_FAILURES[failure]
         super().__init__(f"{text} ({parameter}): {detail}" if parameter else text)
+
+    def name_screen(self) -> None:
+        """Name the console's screen instead of a variable."""
+        self.message = ON_THE_SCREEN.get(self.failure, self.message)
 
     def add_proxy(self, words: str) -> None:
         """Say through which proxy the endpoint was asked."""

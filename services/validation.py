@@ -75,6 +75,11 @@ def plain_reason(error: Mapping[str, Any], accepted: Sequence[str] = ()) -> str:
     return reason if isinstance(reason, str) else reason(error.get("ctx") or {})
 
 
+def is_known(error: Mapping[str, Any]) -> bool:
+    """Whether the type of pydantic's error alone says what is wrong."""
+    return error["type"] in _REASONS or error["type"] == "extra_forbidden"
+
+
 def accepted_fields(schema: Mapping[str, Any], location: Location) -> list[str]:
     """Names of the fields beside the last one of a location, by a JSON schema; none where it does not say."""
     names: list[str] = []

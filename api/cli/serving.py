@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
 
+import structlog
 import uvicorn
 
 from api.app import analyse_routes, make_app
@@ -19,13 +20,17 @@ from api.connections import uvicorn_options
 from api.pages import SITE
 from graph.builder import build_graph
 from graph.turns.runner import TurnRunner
-from services.bootstrap import open_services
+from services.bootstrap import Services, open_services
 from services.engines import Engines, migrate_if_owner, open_engines
-from services.llm.embeddings import Embedder
+from services.llm.chat_models import ChatModels
+from services.llm.offered_models import is_own
 from services.platform.heap import calm_garbage_collection, keep_giving_back, use_large_pages
+from services.platform.outgoing import OutgoingHttp
 from services.platform.settings import Settings
 from services.platform.tracing import TRACING
 from services.warm_up import warm_up
+
+log = structlog.get_logger(__name__)
 
 _STREAMS_END_S = 2
 _LOOKS, _LOOK_AGAIN_S = 200, 0.005
@@ -84,7 +89,7 @@ async def serve_until_stopped(
         if open_console:
             # A browser started in the foreground would block the service.
             threading.Thread(target=webbrowser.open, args=[f"{settings.address}/console"], daemon=True).start()
-        finish = _finish_start(settings, services.embedder, alone=worker is None)
+        finish = _finish_start(settings, services, alone=worker is None)
         finishing = asyncio.create_task(finish, name="end of the start")
         stack.callback(finishing.cancel)
         stopping, restarting = asyncio.create_task(signals.get()), asyncio.create_task(restart.wait())
@@ -100,17 +105,37 @@ async def serve_until_stopped(
     return restart.is_set() and not stopping.done()
 
 
-async def _finish_start(settings: Settings, embedder: Embedder, *, alone: bool) -> None:
+async def _finish_start(settings: Settings, services: Services, *, alone: bool) -> None:
     """Finish the start after the service listens, then keep the process small.
 
     Only a process that is `alone` moves its objects: several share those of the one that they were forked from.
     """
-    await warm_up(settings, embedder)
+    await _refuse_own_address(settings, services.models)
+    await warm_up(settings, services.embedder)
     await asyncio.to_thread(analyse_routes)
     calm_garbage_collection()
     if alone:
         await asyncio.to_thread(use_large_pages)
     await keep_giving_back()
+
+
+async def _refuse_own_address(settings: Settings, models: ChatModels) -> None:
+    """Ask no model whose address leads back to this service, such as by way of a proxy.
+
+    It is recognised by its list of models, so it has to listen already.
+    """
+    if settings.llm_model is None or settings.llm_base_url is None:
+        return
+    key = settings.llm_api_key.get_secret_value() if settings.llm_api_key else None
+    http = OutgoingHttp()
+    try:
+        if await is_own(http, settings.llm_base_url, key, settings.llm_model):
+            models.refuse_own_address()
+            log.error(
+                "the model's address leads to an Anamnesis service; no model is asked", at=settings.llm_base_url
+            )
+    finally:
+        await http.close()
 
 
 async def _accept_what_waits(listening: socket.socket) -> None:

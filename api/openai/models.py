@@ -12,6 +12,7 @@ from api.request_bodies import JsonRoute
 from services.bootstrap import Services
 from services.conversations.experts import Expert
 from services.errors import NotFound
+from services.llm.offered_models import OWNER
 from services.validation import is_id
 
 
@@ -56,7 +57,7 @@ class ModelView(BaseModel):
     id: str
     object: Literal["model"] = "model"
     created: int
-    owned_by: Literal["anamnesis"] = "anamnesis"
+    owned_by: Literal["anamnesis"] = OWNER
     name: str
 
 

@@ -222,6 +222,10 @@ class ChatModels:
                 self._refusals.forget(model, option)
             return answer
 
+    def refuse_own_address(self) -> None:
+        """Ask no model from now on: the endpoint is an Anamnesis service."""
+        self._endpoint.refuse_own_address()
+
     async def close(self) -> None:
         """Close the connections to the endpoint."""
         await self._endpoint.close()

@@ -66,6 +66,7 @@ class ModelEndpoint:
         self._http: httpx2.AsyncClient | None = None
         self._making = asyncio.Lock()
         self._think_styles = ThinkStyles()
+        self._leads_back = False
 
     async def ask(
         self,
@@ -100,8 +101,20 @@ class ModelEndpoint:
             options |= call_options(sampling or Sampling(), responses_api=self._responses_api)
             options |= {argument: False for option, argument in _LEFT_OUT.items() if option in without}
             ask = partial(self._answer, model, messages, heard, tools, options, sampling or (), form)
+            if self._leads_back:
+                raise self._told(ModelFailed("llm_own_address"))
             answer = heard.answer = _with_usage(await self._despite_missing_v1(ask), heard.prompt)
             return answer
+
+    def _told(self, failed: ModelFailed) -> ModelFailed:
+        """Have a failure name where the model was chosen."""
+        if self._settings.from_console("llm_model"):
+            failed.name_screen()
+        return failed
+
+    def refuse_own_address(self) -> None:
+        """Ask nobody from now on: the endpoint is an Anamnesis service, which would ask itself without end."""
+        self._leads_back = True
 
     async def _despite_missing_v1(self, ask: Callable[[], Awaitable[AIMessage]]) -> AIMessage:
         """Ask, and once more below `/v1` if the address has no path and nothing is there."""
@@ -164,7 +177,7 @@ class ModelEndpoint:
 
             if not isinstance(error, EXPECTED):
                 raise
-            failed = failure_of(
+            failure = failure_of(
                 error,
                 responses_api=self._responses_api,
                 begun=bool(heard.said.pieces),
@@ -173,6 +186,7 @@ class ModelEndpoint:
                 secrets=self._secrets,
                 prompt=[message.text for message in prompt],
             )
+            failed = self._told(failure)
             if failed.failure in _AWAY and (proxy := through(self._settings.llm_base_url or OPENAI)):
                 failed.add_proxy(proxy)
             raise failed from error

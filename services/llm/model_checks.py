@@ -1,4 +1,4 @@
-"""Models as an admin wants to know them: where they are asked, which there are, and what they accept."""
+"""Checks of the configured models: whether each answers, and what it accepts."""
 
 import asyncio
 import time
@@ -8,15 +8,12 @@ from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.tools import tool
-from pydantic import SecretStr
 
 from services.errors import EmbeddingFailed, ModelFailed, Unavailable
 from services.json_levels import shallow_json
 from services.llm.chat_models import ChatModels
 from services.llm.embeddings import Embedder
 from services.llm.request_form import ContextMessage, MessageForm
-from services.platform.chosen_model import ChosenModel
-from services.platform.outgoing import OutgoingFailed, OutgoingHttp
 from services.platform.settings import Settings
 
 Acceptance = Literal["accepted", "ignored", "refused", "not checked"]
@@ -106,11 +103,11 @@ async def _first_answer(models: ChatModels, check: ModelCheck, pieces: list[str]
             await models.probe(check.model, _TALK, on_text=pieces.append, form=form)
         except ModelFailed as failure:
             if failure.topic != "messages":  # nothing else would be answered either
-                check.advice.append(_reason(failure))
+                check.advice.append(reason_of(failure))
                 return None
             if form == _FORMS[-1]:
                 check.messages = "none"
-                check.advice.append(_reason(failure))
+                check.advice.append(reason_of(failure))
             continue
         check.answer_ms = round((time.perf_counter() - begun) * 1000, 1)
         return form
@@ -127,7 +124,7 @@ async def _check_tools(models: ChatModels, check: ModelCheck, form: MessageForm)
                 f"It takes no tools, so its turns go without, unless ANAMNESIS_LLM_TOOLS=on ({failure.detail})."
             )
             return "refused"
-        check.advice.append(f"tools: {_reason(failure)}")
+        check.advice.append(f"tools: {reason_of(failure)}")
         return "not checked"
     return "accepted"
 
@@ -140,7 +137,7 @@ async def _check_schema(models: ChatModels, check: ModelCheck, form: MessageForm
     except ModelFailed as failure:
         refused = failure.failure == "llm_rejected"
         if not refused:
-            check.advice.append(f"JSON schema: {_reason(failure)}")
+            check.advice.append(f"JSON schema: {reason_of(failure)}")
         return "refused" if refused else "not checked"
     return "accepted" if _fits(answer.text) else "ignored"
 
@@ -175,100 +172,6 @@ def _fits(text: str) -> bool:
     return isinstance(answer, dict) and isinstance(answer.get("ready"), bool)
 
 
-def _reason(failure: ModelFailed) -> str:
+def reason_of(failure: ModelFailed) -> str:
+    """Say why a model failed, with the endpoint's own words."""
     return f"{failure.message} ({failure.detail})" if failure.detail else failure.message
-
-
-@dataclass(frozen=True)
-class Provider:
-    """A provider, or a server that runs on the user's own machine."""
-
-    name: str
-    base_url: str
-    api: Literal["responses", "chat"] = "chat"
-    needs_key: bool = True
-
-
-PROVIDERS = (
-    Provider("OpenAI", "https://api.openai.com/v1", "responses"),
-    Provider("DeepSeek", "https://api.deepseek.com/v1"),
-    Provider("Qwen", "https://dashscope.aliyuncs.com/compatible-mode/v1"),
-    Provider("Ollama", "http://127.0.0.1:11434/v1", needs_key=False),
-    Provider("vLLM", "http://127.0.0.1:8000/v1", needs_key=False),
-)
-"""Others are typed in."""
-
-
-_WITHIN_S = 10.0
-_MOST_BYTES = 2_000_000
-_MOST_NAMES = 1_000
-_LONGEST_ANSWER = 2_000
-_HELLO = "Say hello in one short sentence."
-
-
-@dataclass(frozen=True)
-class Offered:
-    """The models of an endpoint."""
-
-    models: list[str]
-    problem: str | None = None
-    """Why there are none."""
-
-
-@dataclass(frozen=True)
-class Tried:
-    """What a model answered to a greeting."""
-
-    answer: str | None
-    milliseconds: float | None
-    problem: str | None = None
-    """Why it did not."""
-
-
-async def models_of(http: OutgoingHttp, base_url: str, api_key: str | None) -> Offered:
-    """Ask an OpenAI-compatible endpoint for the names of its models."""
-    headers = {"Authorization": f"Bearer {api_key}"} if api_key else None
-    try:
-        body = await http.get(
-            f"{base_url.rstrip('/')}/models", {}, within_s=_WITHIN_S, most_bytes=_MOST_BYTES, headers=headers
-        )
-    except OutgoingFailed as failed:
-        return Offered([], _problem(failed))
-    try:
-        data = shallow_json(body)["data"]
-        names = sorted({str(each["id"]) for each in data if isinstance(each["id"], str) and each["id"]})
-    except (ValueError, KeyError, TypeError):
-        return Offered([], "It answers, but not with a list of models; type the model's name.")
-    return Offered(names[:_MOST_NAMES])
-
-
-def _problem(failed: OutgoingFailed) -> str:
-    if failed.failure == "status":
-        reasons = {401: "It refuses the key.", 403: "It refuses the key."}
-        return reasons.get(
-            failed.status or 0,
-            f"It answers with status {failed.status}; its address usually ends in /v1.",
-        )
-    if failed.failure == "too_large":
-        return "Its list of models is too long; type the model's name."
-    return "Nothing answers at this address."
-
-
-async def try_model(settings: Settings, chosen: ChosenModel) -> Tried:
-    """Send a model one short message."""
-    key = SecretStr(chosen.api_key) if chosen.api_key else None
-    wanted = {
-        "llm_model": chosen.model,
-        "llm_base_url": chosen.base_url,
-        "llm_api_key": key,
-        "llm_api": chosen.api,
-    }
-    models = ChatModels(settings.model_copy(update=wanted))
-    begun = time.perf_counter()
-    try:
-        answer = await models.probe(chosen.model, [HumanMessage(_HELLO)])
-    except ModelFailed as failure:
-        return Tried(None, None, _reason(failure))
-    finally:
-        await models.close()
-    return Tried(answer.text[:_LONGEST_ANSWER], round((time.perf_counter() - begun) * 1000, 1))

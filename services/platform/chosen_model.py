@@ -38,20 +38,33 @@ class ChosenModel(BaseModel):
     api_key: str | None = Field(None, min_length=1, max_length=2_000, repr=False)
     model: str = Field(min_length=1, max_length=500)
     api: Literal["responses", "chat"] = "chat"
+    small_model: str | None = Field(None, min_length=1, max_length=500, description="For background work.")
+    embedding_model: str | None = Field(None, min_length=1, max_length=500, description="At the same address.")
+    embedding_dim: int | None = Field(None, ge=2, le=32768, description="Its dimensions; found when it is tried.")
 
     @field_validator("api_key")
     @classmethod
     def _can_be_a_key(cls, value: str | None) -> str | None:
         return None if value is None else key_of_endpoint(value) or None
 
-    def as_settings(self) -> dict[str, Any]:
-        """Return it by the names that settings are read by, before the variables of the OpenAI SDK."""
-        return {
+    def as_settings(self, *, small: bool = True, embedding: bool = True) -> dict[str, Any]:
+        """Return it by the names that settings are read by, before the variables of the OpenAI SDK.
+
+        Args:
+            small: Whether its model for background work counts.
+            embedding: Whether its embedding model counts.
+        """
+        values: dict[str, Any] = {
             "llm_model": self.model,
             "llm_api": self.api,
             "ANAMNESIS_LLM_BASE_URL": self.base_url,
             "ANAMNESIS_LLM_API_KEY": self.api_key,
         }
+        if small and self.small_model:
+            values["small_llm_model"] = self.small_model
+        if embedding and self.embedding_model and self.embedding_dim:
+            values |= {"embedding_model": self.embedding_model, "embedding_dim": self.embedding_dim}
+        return values
 
 
 def chosen_model(data_dir: Path) -> ChosenModel | None:

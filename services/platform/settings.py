@@ -5,10 +5,12 @@ below a field is its meaning, and its description is what it accepts.
 """
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal, Self
+from urllib.parse import urlsplit
 
-from pydantic import AliasChoices, Field, SecretStr, ValidationError, model_validator
+from pydantic import AliasChoices, Field, PrivateAttr, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from services.errors import ConfigurationError
@@ -502,6 +504,16 @@ class Settings(BaseSettings):
         """Whether what is for the operator asks for a key; without authentication there is none."""
         return self.auth != "none" and self.protect_operations is not False
 
+    _of_console = PrivateAttr(default_factory=frozenset[str])
+
+    def note_console(self, names: Iterable[str]) -> None:
+        """Note which settings were chosen in the console: messages then name its screen instead of variables."""
+        self._of_console = frozenset(names)
+
+    def from_console(self, name: str) -> bool:
+        """Whether a setting was chosen in the console."""
+        return name in self._of_console
+
     @property
     def offline(self) -> bool:
         """Whether the built-in offline model answers."""
@@ -530,11 +542,28 @@ def load_settings(**overrides: Any) -> Settings:
     try:
         read = Settings(_env_file_encoding=encoding, **overrides)
         chosen = chosen_model(read.data_dir) if read.offline and "llm_model" not in overrides else None
-        return (
-            read if chosen is None else Settings(_env_file_encoding=encoding, **overrides, **chosen.as_settings())
+        if chosen is None:
+            _refuse_own_address(read)
+            return read
+        named = chosen.as_settings(
+            small=read.small_llm_model is None,
+            embedding=read.embedding_model is None and read.embedding_api == "builtin",
         )
+        settings = Settings(_env_file_encoding=encoding, **{**named, **overrides})
+        settings.note_console(named)
+        return settings
     except ValidationError as error:
         raise ConfigurationError(_one_line(error)) from None
+
+
+def _refuse_own_address(settings: Settings) -> None:
+    """Refuse a model at the address where the service itself listens, which would ask itself without end."""
+    address = urlsplit(settings.llm_base_url or "")
+    if settings.llm_model and address.port == settings.port and is_loopback(address.hostname or ""):
+        raise ConfigurationError(
+            f"{PREFIX}LLM_BASE_URL={settings.llm_base_url} is this service's own address; give that of a model, "
+            f"or another {PREFIX}PORT"
+        )
 
 
 def _one_line(error: ValidationError) -> str:

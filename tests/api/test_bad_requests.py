@@ -18,7 +18,9 @@ def assert_problem(response: httpx.Response, status: int, code: str) -> str:
     assert response.status_code == status, response.text
     assert response.headers["content-type"] == "application/problem+json"
     problem = response.json()
-    assert set(problem) == {"type", "title", "status", "detail", "code"}
+    reasons = {"reasons"} if code == "invalid_input" else set()
+    assert set(problem) == {"type", "title", "status", "detail", "code"} | reasons
+    assert all(set(each) == {"field", "code", "limits"} for each in problem.get("reasons", []))
     assert (problem["status"], problem["code"]) == (status, code)
     return str(problem["detail"])
 

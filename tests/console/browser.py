@@ -10,7 +10,7 @@ from playwright.async_api import Browser, Page, Request, async_playwright, expec
 
 SCREENS = (
     *("chat", "known", "memory", "core", "timeline", "recall", "proposals", "operations", "settings"),
-    *("knowledge", "experts", "experiments", "users", "jobs", "health", "keys"),
+    *("knowledge", "experts", "experiments", "users", "jobs", "model", "health", "keys"),
 )
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 _NOTE_REPORTS = "addEventListener('securitypolicyviolation', (e) => console.error('policy', e.violatedDirective))"

@@ -40,7 +40,7 @@ async def test_chats_are_named_renamed_pinned_searched_and_saved(
         await page.get_by_role("button", name="Save", exact=True).click()
         await expect(page.locator(".chat-head h1")).to_have_text("The loaf")
         await page.get_by_role("button", name="Pin", exact=True).click()
-        await expect(chats.locator("h2").first).to_have_text("pinned")
+        await expect(chats.locator("h2").first).to_have_text("Pinned")
         await expect(chats.locator("a").first).to_have_text("The loaf")
         async with page.expect_download() as saving:
             await page.get_by_role("button", name="Save as a file").click()

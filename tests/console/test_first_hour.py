@@ -40,6 +40,7 @@ async def _connect(page: Page, base_url: str) -> None:
     await address.fill(base_url)
     await form.get_by_label("Key, if it needs one").fill("k")
     await form.get_by_role("button", name="List its models").click()
+    await form.get_by_label("Models of this address").select_option("scripted")
     await expect(form.get_by_label("Model", exact=True)).to_have_value("scripted")
     await form.get_by_role("button", name="Try it").click()
     await expect(form.get_by_role("status")).to_contain_text("OK.")

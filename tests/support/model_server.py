@@ -113,6 +113,8 @@ job of an earlier test may ask at any moment."""
 
 DEFAULT = Reply(["Certainly", ", ", "here ", "is ", "the ", "answer", "."])
 
+LISTED: Sequence[dict[str, Any]] = ({"id": "small"}, {"id": "scripted"})
+
 
 @dataclass(frozen=True)
 class EmbeddingsScript:
@@ -142,6 +144,8 @@ class ModelServer:
         self.input_tokens: Callable[[Received], int] = _some_tokens
         """What it reports of a prompt."""
         self.embeddings = EmbeddingsScript()
+        self.listed: Sequence[dict[str, Any]] = LISTED
+        """What it says of its models."""
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="model server", daemon=True)
         self._runner: web.AppRunner | None = None
@@ -171,6 +175,7 @@ class ModelServer:
         self.default = DEFAULT
         self.input_tokens = _some_tokens
         self.embeddings = EmbeddingsScript()
+        self.listed = LISTED
         self.requests.clear()
 
     def __enter__(self) -> Self:
@@ -241,7 +246,7 @@ class ModelServer:
         return script.popleft() if script else default
 
     async def _list(self, _: web.Request) -> web.Response:
-        return web.json_response({"object": "list", "data": [{"id": "small"}, {"id": "scripted"}]})
+        return web.json_response({"object": "list", "data": list(self.listed)})
 
     async def _embed(self, request: web.Request) -> web.StreamResponse:
         """Vectors that depend on the text alone; the script of answers is not asked."""

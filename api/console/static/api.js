@@ -1,10 +1,11 @@
 // The public API of the service: requests, problems, pages and event streams.
 
 export class Problem extends Error {
-  constructor(status, code, detail) {
+  constructor(status, code, detail, reasons = []) {
     super(detail)
     this.status = status
     this.code = code
+    this.reasons = reasons
   }
 }
 
@@ -48,7 +49,7 @@ async function problemOf(response, path) {
     // A proxy's own page: the status has to do.
   }
   if (response.status === 401 && path !== '/console/session') signedOut.dispatchEvent(new Event('signed-out'))
-  return new Problem(response.status, problem.code ?? '', problem.detail ?? response.statusText)
+  return new Problem(response.status, problem.code ?? '', problem.detail ?? response.statusText, problem.reasons)
 }
 
 export const get = (path, query, options) => send('GET', path, { query, ...options })

@@ -2,7 +2,7 @@
 
 import { get, rooted, send, signedOut, userPath } from './api.js'
 import { changeLanguage, currentLanguage, LANGUAGES, period, t } from './i18n.js'
-import { chooseUser, chosenUser, DEMO, removeDemo } from './demo.js'
+import { chooseUser, chosenUser, DEMO, leaveDemo, removeDemo } from './demo.js'
 import { Button, Component, Dialog, Empty, Failure, Field, html, Icon, IconButton, Page, Skeleton, useCallback, useEffect, useLoad, usePages, useSettled, useState } from './ui.js'
 
 const SCREENS = {
@@ -20,11 +20,12 @@ const SCREENS = {
   experiments: { load: () => import('./screens/experiments.js'), icon: 'flask', scope: 'admin' },
   users: { load: () => import('./screens/users.js'), icon: 'users', scope: 'memory:read' },
   jobs: { load: () => import('./screens/jobs.js'), icon: 'redo', scope: 'admin' },
+  model: { load: () => import('./screens/model.js'), icon: 'spark', scope: 'admin' },
   health: { load: () => import('./screens/health.js'), icon: 'heart' },
   keys: { load: () => import('./screens/keys.js'), icon: 'key' },
 }
 const FIRST = ['chat', 'known', 'timeline']
-const DETAILS = ['memory', 'core', 'recall', 'proposals', 'operations', 'knowledge', 'experts', 'experiments', 'users', 'jobs', 'health', 'keys']
+const DETAILS = ['memory', 'core', 'recall', 'proposals', 'operations', 'knowledge', 'experts', 'experiments', 'users', 'jobs', 'model', 'health', 'keys']
 const OF_MEMORY = new Set(['known', 'timeline', 'memory', 'core', 'recall', 'proposals', 'operations'])
 
 /** The screen and what follows it in the address: `#/chat/<id>`. */
@@ -112,7 +113,7 @@ export function Shell({ service, onSignedOut }) {
     <button type="button" class="scrim" aria-label=${t('close')} tabindex=${open ? 0 : -1} onClick=${() => setOpen(false)}></button>
     <div class="content">
       <header class="topbar"><${IconButton} icon="menu" label=${t('menu')} aria-expanded=${open} aria-controls="sidebar" onClick=${() => setOpen(true)} /><span>${t(`nav.${at.screen}`)}</span><${IconButton} icon="add" label=${t('new_chat')} onClick=${() => go('chat')} /></header>
-      ${user === DEMO && html`<section class="demo-bar" aria-label=${t('demo.note')}><span>${t('demo.note')}</span>${may('admin') && html`<${Button} kind="link" onClick=${removeDemo}>${t('demo.remove')}<//>`}</section>`}
+      ${user === DEMO && html`<section class="demo-bar" aria-label=${t('demo.note')}><span>${t('demo.note')}</span><button type="button" class="link" onClick=${leaveDemo}>${t('demo.back')}</button>${may('admin') && html`<${Button} kind="link" onClick=${removeDemo}>${t('demo.remove')}<//>`}</section>`}
       <main id="main" tabindex="-1" key=${`${at.screen}:${language}`}>
         <${Guard} key=${at.screen}>
           ${module.error && html`<div class="page"><${Failure} error=${module.error} retry=${module.reload} /></div>`}
@@ -160,7 +161,7 @@ function Conversations({ user, list, current }) {
     ${shown.error && html`<p class="muted">–</p>`}
     ${settled && items?.length === 0 && !found.loading && html`<p class="muted none">${t('memory.none_found')}</p>`}
     ${items?.map((each) => {
-      const heading = each.pinned && !settled ? t('memory.pinned') : period(each.created_at)
+      const heading = each.pinned && !settled ? t('chats.pinned') : period(each.created_at)
       const begins = heading !== group
       group = heading
       return html`${begins && html`<h2 key=${heading}>${heading}</h2>`}<a key=${each.id} href=${`#/chat/${each.id}`} aria-current=${each.id === current ? 'page' : undefined} title=${each.title}>${each.title || t('untitled')}</a>`

@@ -91,21 +91,37 @@ export const Skeleton = ({ rows = 4 }) =>
 
 export const Empty = ({ title, children }) => html`<div class="empty"><h2>${title}</h2>${children && html`<p>${children}</p>`}</div>`
 
-/** What went wrong, in the reader's language where the kind is known, with the service's own words. */
+/** What went wrong: in English in the service's own words, in another language by its code. */
 export function messageOf(error) {
   if (!(error instanceof Problem)) return t('error.defect')
   if (error.status === 0) return t('error.unreachable')
-  if (error.status === 403) return t('error.forbidden', { detail: error.message })
-  const [, field, reason] = /^([\w.]+): (.*)$/s.exec(error.message) ?? []
-  if (error.code === 'invalid_input' && field) return t('problem.invalid_input', { field: known(`input.${field}`) ?? field, reason })
-  const sentence = known(`problem.${error.code}`) ?? known(`failure.${error.code}`)
-  if (!sentence || currentLanguage() === 'en') return error.message || sentence || t('error.defect')
-  return error.message ? t('problem.with_detail', { sentence, detail: error.message }) : sentence
+  if (error.status === 403) return t('error.forbidden', { detail: currentLanguage() === 'en' ? error.message : '' }).trim()
+  const fieldOf = (name) => known(`input.${name.split('.').pop()}`) ?? (currentLanguage() === 'en' ? name : t('input.other'))
+  if (currentLanguage() === 'en') {
+    const [, field, reason] = /^([\w.]+): (.*)$/s.exec(error.message) ?? []
+    if (error.code === 'invalid_input' && field) return t('problem.invalid_input', { field: fieldOf(field), reason })
+    return error.message || textOf(error.code)
+  }
+  if (error.code === 'invalid_input' && error.reasons.length) {
+    return error.reasons.map(({ field, code, limits }) => t('problem.invalid_input', { field: fieldOf(field), reason: reasonOf(field, code, limits) })).join(' ')
+  }
+  return textOf(error.code)
 }
+
+/** Why a field is not accepted: by the code, or where that says little by what the field takes. */
+const reasonOf = (field, code, limits) =>
+  (code === 'other' || code === 'string_pattern_mismatch' ? known(`expects.${field.split('.').pop()}`) : null) ?? known(`invalid.${code}`, limits) ?? t('invalid.other')
+
+const textOf = (code) => known(`problem.${code}`) ?? known(`failure.${code}`) ?? known(`endpoint.${code}`) ?? t('problem.other')
+
+/** Words of the service that have no code: as they are in English, folded away in another language. */
+export const Original = ({ text }) =>
+  !text ? null : currentLanguage() === 'en' ? html`<small class="muted">${text}</small>` : html`<details class="original"><summary>${t('original')}</summary><small lang="en">${text}</small></details>`
 
 export const Failure = ({ error, retry }) => html`
   <div class="failure" role="alert">
     <p>${messageOf(error)}</p>
+    ${error instanceof Problem && currentLanguage() !== 'en' && html`<${Original} text=${error.message} />`}
     ${retry && error.status !== 403 && html`<${Button} kind="quiet" onClick=${retry}>${t('try_again')}<//>`}
   </div>`
 
@@ -119,8 +135,8 @@ function changeToasts(values) {
 const dropToast = (gone) => changeToasts({ shown: toasts.shown.filter((each) => each !== gone) })
 
 /** Say something for a few seconds; `action` is `{label, run}`. */
-export function toast(text, { action, kind = '' } = {}) {
-  const made = { text, action, kind, key: Math.random() }
+export function toast(text, { action, kind = '', original = '' } = {}) {
+  const made = { text, action, kind, original, key: Math.random() }
   changeToasts({ shown: [...toasts.shown, made] })
   setTimeout(() => dropToast(made), action ? 9000 : 5000)
 }
@@ -133,7 +149,7 @@ export async function attempt(run) {
   } catch (error) {
     if (error.name === 'AbortError') return false
     if (!(error instanceof Problem)) console.error(error)
-    toast(messageOf(error), { kind: 'bad' })
+    toast(messageOf(error), { kind: 'bad', original: error instanceof Problem ? error.message : '' })
     return false
   }
 }
@@ -150,7 +166,7 @@ export function Toasts({ level = 0 }) {
     attempt(each.action.run)
   }
   return html`<div class="toasts" role="status">
-    ${level === toasts.dialogs && toasts.shown.map((each) => html`<div key=${each.key} class=${`toast ${each.kind}`}>${each.text}${each.action && html`<button type="button" class="link" onClick=${() => act(each)}>${each.action.label}</button>`}</div>`)}
+    ${level === toasts.dialogs && toasts.shown.map((each) => html`<div key=${each.key} class=${`toast ${each.kind}`}>${each.text}${each.original && currentLanguage() !== 'en' && html`<${Original} text=${each.original} />`}${each.action && html`<button type="button" class="link" onClick=${() => act(each)}>${each.action.label}</button>`}</div>`)}
   </div>`
 }
 
@@ -181,16 +197,29 @@ export function Dialog({ title, onClose, children, side = false, wide = false })
   </dialog>`
 }
 
+/** What a dialog asks for, sent by Enter as well; `missing` says what is not given yet. */
+export function Form({ action, onSubmit, onClose, kind = 'primary', missing = null, children }) {
+  const [busy, setBusy] = useState(false)
+  const submit = async (event) => {
+    event.preventDefault()
+    if (busy || missing) return
+    setBusy(true)
+    await attempt(onSubmit)
+    setBusy(false)
+  }
+  return html`<form noValidate onSubmit=${submit}>
+    ${children}
+    <footer>${missing && html`<small class="muted grow">${missing}</small>`}<button type="button" class="button quiet" onClick=${onClose}>${t('cancel')}</button><button type="submit" autofocus class=${`button ${kind}`} disabled=${busy || Boolean(missing)} aria-busy=${busy}>${action}</button></footer>
+  </form>`
+}
+
 /** Ask before something is done; `children` say what is affected. */
-export function Confirm({ title, action, onConfirm, onClose, kind = 'danger', ready = true, children }) {
+export function Confirm({ title, action, onConfirm, onClose, kind = 'danger', missing, children }) {
   const confirm = async () => {
     await onConfirm()
     onClose()
   }
-  return html`<${Dialog} title=${title} onClose=${onClose}>
-    ${children}
-    <footer><button type="button" class="button quiet" onClick=${onClose}>${t('cancel')}</button><${Button} kind=${kind} disabled=${!ready} onClick=${confirm}>${action}<//></footer>
-  <//>`
+  return html`<${Dialog} title=${title} onClose=${onClose}><${Form} action=${action} kind=${kind} missing=${missing} onSubmit=${confirm} onClose=${onClose}>${children}<//><//>`
 }
 
 export const Page = ({ title, lead, actions, children, wide }) => html`

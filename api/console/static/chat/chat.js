@@ -2,14 +2,13 @@
 
 import { patch, post, remove, saveAs } from '../api.js'
 import { bytes, dateTime, t } from '../i18n.js'
-import { attempt, Button, Chip, Confirm, Dialog, Failure, Field, html, Icon, IconButton, Skeleton, useEffect, useLayoutEffect, useReducer, useRef, useState } from '../ui.js'
+import { attempt, Button, Chip, Confirm, Dialog, Failure, Field, html, Icon, IconButton, Skeleton, useEffect, useLayoutEffect, useLoad, useReducer, useRef, useState } from '../ui.js'
 import { go } from '../shell.js'
 import { sendDocument } from '../screens/parts.js'
 import { DEMO, loadDemo } from '../demo.js'
 import { TEMPORARY } from '../preferences.js'
 import { Compare, NotUsedHere } from './compare.js'
 import { Composer } from './composer.js'
-import { Connect } from './connect.js'
 import { Conversation } from './conversation.js'
 import { Turn } from './turn.js'
 import { Why } from './why.js'
@@ -30,6 +29,7 @@ export function Screen({ service, user, rest, may, conversations }) {
   const [options, setOptions] = useState({})
   const [connecting, setConnecting] = useState(false)
   const [prefill, setPrefill] = useState({ text: '' })
+  const choice = useLoad(() => (service.offline && may('admin') ? import('../screens/model-form.js') : null))
   const follows = useRef(true)
   const scroller = useRef()
   const thread = useRef()
@@ -131,6 +131,7 @@ export function Screen({ service, user, rest, may, conversations }) {
       ${(conversation.stored?.space ?? (turns.length > 0 && options.space)) && html`<${Chip}>${conversation.stored?.space ?? options.space}<//>`}
       ${conversation.temporary && html`<${Chip} kind="note">${t('temporary_note')}<//>`}
       <span class="grow"></span>
+      ${service.model && html`<a class="answers clip" href=${may('admin') ? '#/model' : undefined} title=${t('model.answers', { model: service.model })}>${service.model}</a>`}
       ${conversation.documents.length > 0 && html`<button type="button" class="button quiet small" onClick=${() => setDialog({ kind: 'documents' })}>${t('documents.count', { n: conversation.documents.length })}</button>`}
       ${conversation.excluded.length > 0 && html`<button type="button" class="button quiet small" onClick=${() => setDialog({ kind: 'excluded' })}>${t('exclusions.count', { n: conversation.excluded.length })}</button>`}
       ${writes && html`<${IconButton} icon="edit" label=${t('chats.rename')} onClick=${() => setDialog({ kind: 'rename' })} /><${IconButton} icon="pin" label=${t(stored?.pinned ? 'memory.unpin' : 'chats.pin')} aria-pressed=${Boolean(stored?.pinned)} onClick=${() => attempt(() => change({ pinned: !stored?.pinned }))} />`}
@@ -139,7 +140,7 @@ export function Screen({ service, user, rest, may, conversations }) {
     </header>
     <div class="scroller" ref=${scroller} onScroll=${scrolled}>
       <div class="thread" ref=${thread} role="log" aria-label=${t('conversation')}>
-        ${service.offline && !turns.length && !loading && (may('admin') ? html`<${Connect} onChoose=${() => setConnecting(true)} />` : html`<p class="banner"><${Icon} name="spark" /><span>${t('offline')} <code>ANAMNESIS_LLM_MODEL</code> ${t('and')} <code>ANAMNESIS_LLM_API_KEY</code>${t('full_stop')}</span></p>`)}
+        ${service.offline && !turns.length && !loading && (may('admin') ? choice.data && html`<${choice.data.Connect} onChoose=${() => setConnecting(true)} />` : html`<p class="banner"><${Icon} name="spark" /><span>${t('offline')} <code>ANAMNESIS_LLM_MODEL</code> ${t('and')} <code>ANAMNESIS_LLM_API_KEY</code>${t('full_stop')}</span></p>`)}
         ${failure && html`<${Failure} error=${failure} retry=${() => open(new Conversation(user), id)} />`}
         ${loading && html`<${Skeleton} rows=${6} />`}
         ${!loading && !failure && !turns.length && !connecting && html`<${Welcome} onTry=${(text) => setPrefill({ text })} mayLoad=${may('admin') && !service.user_id && user !== DEMO} isNew=${!(conversations.items?.length > FEW)} />`}

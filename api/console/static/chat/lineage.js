@@ -33,7 +33,7 @@ function Traced({ item }) {
     <div class="facts"><${Origin} of=${item} /></div>
     ${(item.source_count > 0 || item.values.length > 0) && html`<div class="row"><button type="button" class="link" aria-expanded=${more} onClick=${() => setMore(!more)}>${more ? t('why.less') : item.source_count ? t('why.sources_count', { n: number(item.source_count) }) : t('why.values_count', { n: number(item.values.length) })}</button></div>`}
     ${more && html`<div class="details">
-      ${item.values.length > 0 && html`<dl class="pairs">${item.values.map((value) => html`<dt>${value.field}</dt><dd>${value.text} <small class="muted">${makerOf({ actor: value.actor, ...value.made_by })}</small></dd>`)}</dl>`}
+      ${item.values.length > 0 && html`<dl class="pairs">${item.values.map((value) => html`<dt>${word('field', value.field)}</dt><dd>${value.text} <small class="muted">${makerOf({ actor: value.actor, ...value.made_by })}</small></dd>`)}</dl>`}
       <ul class="source-messages">${item.sources.map((source) => html`<li key=${source.id}>
         <small class="muted">${date(source.at)} · ${source.kind === 'message' ? word('role', source.made_by.actor) : word('kind', source.kind)} · ${word('origin', source.origin)}</small>
         ${source.text && html`<blockquote>${source.text}</blockquote>`}

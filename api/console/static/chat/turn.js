@@ -1,9 +1,9 @@
 // One turn: the message, the tools as they run, the answer as it comes, and what can be done with both.
 
 import { get, post, remove, userPath } from '../api.js'
-import { milliseconds, t, time, word } from '../i18n.js'
+import { currentLanguage, known as textOf, milliseconds, t, time, word } from '../i18n.js'
 import { linkCitations, Markdown, showMarkdown } from '../markdown.js'
-import { attempt, Button, Chip, Dialog, html, Icon, IconButton, Loaded, toast, useEffect, useLoad, useRef, useState } from '../ui.js'
+import { attempt, Button, Chip, Dialog, html, Icon, IconButton, Loaded, Original, toast, useEffect, useLoad, useRef, useState } from '../ui.js'
 import { isUnderWay } from './conversation.js'
 
 const SAYS_MORE = 30 // characters by which the service's own words are longer than ours where they add something
@@ -29,7 +29,7 @@ export function Turn({ turn, conversation, place, may, onWhy, onEdit, onRegenera
       ${turn.tools.length > 0 && html`<ul class="tool-calls">${turn.tools.map((tool) => html`<${Tool} key=${tool.id} tool=${tool} turn=${turn} user=${conversation.user} />`)}</ul>`}
       <${Status} turn=${turn} />
       ${isUnderWay(turn) ? html`<${Streaming} key="live" turn=${turn} />` : turn.answer && html`<${Answer} key="whole" turn=${turn} onSource=${onSource} />`}
-      ${turn.error && html`<${Failed} turn=${turn} />`}
+      ${turn.error && html`<${Failed} turn=${turn} may=${may} onAgain=${busy ? null : () => onRegenerate(turn)} />`}
       <${Notes} turn=${turn} user=${conversation.user} may=${may} onSource=${onSource} />
       ${source !== null && html`<${Passage} turn=${turn} place=${source} onClose=${() => setSource(null)} />`}
       ${!isUnderWay(turn) && html`<div class="tools-row">
@@ -127,11 +127,13 @@ function Tool({ tool, turn, user }) {
   </details><${Approval} tool=${tool} turn=${turn} /><${Connect} tool=${tool} user=${user} /></li>`
 }
 
-function Failed({ turn }) {
+function Failed({ turn, may, onAgain }) {
   if (turn.status === 'cancelled') return html`<p class="status">${t('stopped')}</p>`
-  const known = word('failure', turn.error.code)
-  const isKnown = known !== turn.error.code.replaceAll('_', ' ')
-  return html`<div class="failure" role="alert"><p>${isKnown ? known : turn.error.message}</p>${isKnown && turn.error.message?.length > known.length + SAYS_MORE && html`<small class="muted">${turn.error.message}</small>`}</div>`
+  const said = textOf(`failure.${turn.error.code}`)
+  const more = turn.error.message?.length > (said?.length ?? 0) + SAYS_MORE
+  return html`<div class="failure" role="alert"><p>${said ?? (currentLanguage() === 'en' ? turn.error.message : t('problem.other'))}</p>${(said || currentLanguage() !== 'en') && more && html`<${Original} text=${turn.error.message} />`}
+    ${may('admin') && turn.error.code?.startsWith('llm_') && html`<a href="#/model">${t('model.change')}</a>`}
+    ${onAgain && html`<button type="button" class="button quiet small" onClick=${onAgain}>${t('try_again')}</button>`}</div>`
 }
 
 /** What came of the turn beside its words: changes of memory, sources, and what it had to go without. */

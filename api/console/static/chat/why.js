@@ -1,7 +1,7 @@
 // Why an answer is as it is: what the model was sent, what was recalled and what was left out, and the way to mend it.
 
 import { get, patch, post, userPath } from '../api.js'
-import { date, milliseconds, number, percent, t, word } from '../i18n.js'
+import { date, known as textOf, milliseconds, number, percent, t, word } from '../i18n.js'
 import { Button, Chip, Confirm, Dialog, Field, html, Icon, Loaded, Meter, toast, useLoad, useState, When } from '../ui.js'
 import { neverUse } from './compare.js'
 import { Lineage, Origin } from './lineage.js'
@@ -58,11 +58,13 @@ function Sent({ why }) {
   </section>`
 }
 
+const byLikelihood = (one, other) => other.likelihood - one.likelihood
+
 function Recalled({ why, user, may, here, onChanged }) {
   const [all, setAll] = useState(false)
   if (!why.recall.items.length) return html`<section><h3>${t('why.recalled')}</h3><p class="muted">${t('why.nothing_recalled')}</p></section>`
-  const shown = why.recall.items.filter((item) => item.shown)
-  const others = why.recall.items.filter((item) => !item.shown)
+  const shown = why.recall.items.filter((item) => item.shown).sort(byLikelihood)
+  const others = why.recall.items.filter((item) => !item.shown).sort(byLikelihood)
   return html`<section>
     <h3>${t('why.recalled')} <small class="muted">${t('why.recalled_count', { shown: shown.length, left: others.length })}</small></h3>
     ${why.recall.queries.length > 1 && html`<p class="muted">${t('why.asked_for')} ${why.recall.queries.map((query) => html`<${Chip}>${query.text ?? query}<//> `)}</p>`}
@@ -166,12 +168,14 @@ function Wrong({ item, user, onClose, onChanged }) {
   <//>`
 }
 
+const fieldWord = (name) => name.split('.').map((part) => textOf(`core_section.${part}`) ?? word('field', part)).join(' · ')
+
 function LeftOut({ why }) {
   const degraded = [...new Set(why.degraded)]
   if (!why.dropped.length && !degraded.length) return null
   return html`<section><h3>${t('why.left_out')}</h3><ul class="plain">
     ${degraded.map((name) => html`<li>${word('degraded', name)} <span class="muted">(${t('why.not_available')})</span></li>`)}
-    ${why.dropped.map((each) => html`<li>${word('section', each.section)}: ${t('why.items', { n: each.items })} <span class="muted">(${word('reason', each.reason)})</span>${each.fields && html` <span class="muted">${each.fields.join(', ')}</span>`}</li>`)}
+    ${why.dropped.map((each) => html`<li>${word('section', each.section)}: ${t('why.items', { n: each.items })} <span class="muted">(${word('reason', each.reason)})</span>${each.fields && html` <span class="muted">${each.fields.map(fieldWord).join(t('list_separator'))}</span>`}</li>`)}
   </ul></section>`
 }
 
@@ -199,8 +203,8 @@ function Rest({ why }) {
   return html`<section><h3>${t('why.more')}</h3>
     <dl class="pairs">
       <dt>${t('expert')}</dt><dd>${why.expert}</dd>
-      ${route && html`<dt>${t('why.route')}</dt><dd>${word('worker', route.worker_name)} · ${word('method', route.method)}${route.reason && html`<br /><small class="muted">${route.reason}</small>`}</dd>`}
-      <dt>${t('why.epoch')}</dt><dd>${why.epoch ?? '–'}${why.epoch_reason && html` <small class="muted">${why.epoch_reason}</small>`}</dd>
+      ${route && html`<dt>${t('why.route')}</dt><dd>${word('worker', route.worker_name)} · ${word('method', route.method)}${route.reason && html`<br /><small class="muted">${word('route_reason', route.reason)}</small>`}</dd>`}
+      <dt>${t('why.epoch')}</dt><dd>${why.epoch ?? '–'}${why.epoch_reason && html` <small class="muted">(${word('epoch_reason', why.epoch_reason)})</small>`}</dd>
       <dt>${t('why.features')}</dt><dd>${why.features.map((name) => html`<${Chip}>${word('feature', name)}<//> `)}</dd>
       ${why.operations.length > 0 && html`<dt>${t('why.operations')}</dt><dd>${why.operations.map((each) => html`<div><${Icon} name="spark" /> ${word('operation', each.type)}: ${noted(each)}</div>`)}</dd>`}
     </dl>

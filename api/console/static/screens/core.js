@@ -1,7 +1,7 @@
 // Core memory: what is always known of the user, as a form or JSON, with its versions and the way back to each.
 
 import { get, post, put, remove, userPath } from '../api.js'
-import { t, word } from '../i18n.js'
+import { currentLanguage, t, word } from '../i18n.js'
 import { Button, Chip, Confirm, Dialog, Empty, html, IconButton, Loaded, More, Page, Tabs, toast, useLoad, usePages, useState, When } from '../ui.js'
 import { brief } from '../chat/turn.js'
 import { ChooseExpert } from './parts.js'
@@ -38,7 +38,7 @@ function Section({ section, user, expert, may, onChanged, onHistory, onRemove })
       try {
         value = JSON.parse(json)
       } catch (error) {
-        return toast(t('core.not_json', { reason: error.message }), { kind: 'bad' })
+        return toast(t('core.not_json', { reason: currentLanguage() === 'en' ? error.message : '' }), { kind: 'bad' })
       }
     }
     await put(`${userPath(user, 'core-memory', section.section)}?expert=${encodeURIComponent(expert)}`, { content: value, expected_version: section.version })
@@ -68,7 +68,7 @@ function Pins({ section, user, expert, writes, onChanged }) {
   if (!pinned.length && !(writes && others.length)) return null
   return html`<div class="row" style=${{ marginTop: '.6rem' }}>
     ${pinned.map((each) => html`<${Chip} key=${`${each.field}:${each.text}`}>${t('memory.pinned')}: ${each.text}<//>${writes && html`<${IconButton} icon="close" label=${`${t('memory.unpin')}: ${each.text}`} onClick=${() => pin(each, false)} />`}`)}
-    ${writes && others.length > 0 && html`<select aria-label=${t('core.pin')} value="" onChange=${(event) => { if (event.target.value !== '') pin(others[Number(event.target.value)], true) }}><option value="">${t('core.pin')}</option>${others.map((each, place) => html`<option key=${place} value=${place}>${each.field}: ${each.text}</option>`)}</select>`}
+    ${writes && others.length > 0 && html`<select aria-label=${t('core.pin')} value="" onChange=${(event) => { if (event.target.value !== '') pin(others[Number(event.target.value)], true) }}><option value="">${t('core.pin')}</option>${others.map((each, place) => html`<option key=${place} value=${place}>${each.field.split('.').map((name) => word('field', name)).join(' · ')}: ${each.text}</option>`)}</select>`}
   </div>`
 }
 
@@ -92,7 +92,7 @@ function Form({ content, onChange, disabled }) {
     ${Object.entries(content).map(([key, value]) => html`<div class="entry" key=${key}>
       <label for=${`field-${key}`}>${word('field', key)}</label>
       <${Value} id=${`field-${key}`} value=${value} disabled=${disabled} onChange=${(next) => onChange({ ...content, [key]: next })} />
-      ${!disabled && html`<${IconButton} icon="close" label=${t('core.remove_field', { name: key })} onClick=${() => onChange(without(key))} />`}
+      ${!disabled && html`<${IconButton} icon="close" label=${t('core.remove_field', { name: word('field', key) })} onClick=${() => onChange(without(key))} />`}
     </div>`)}
     ${!disabled && html`<form class="entry" onSubmit=${(event) => { event.preventDefault(); add() }}><input placeholder=${t('core.field')} aria-label=${t('core.field')} value=${name} onInput=${(event) => setName(event.target.value)} /><span></span><button class="button small" disabled=${!name.trim()}>${t('add')}</button></form>`}
   </div>`
@@ -119,7 +119,7 @@ function New({ user, expert, onClose, onDone }) {
     await put(`${userPath(user, 'core-memory', name)}?expert=${encodeURIComponent(expert)}`, { content: {}, expected_version: 0 })
     onDone()
   }
-  return html`<${Confirm} title=${t('core.new')} action=${t('add')} kind="primary" onConfirm=${make} onClose=${onClose}><label class="field"><span>${t('core.name')}</span><input autofocus value=${name} onInput=${(event) => setName(event.target.value)} /><small>${t('core.name_hint')}</small></label><//>`
+  return html`<${Confirm} title=${t('core.new')} action=${t('add')} kind="primary" missing=${name.trim() ? null : t('missing.name')} onConfirm=${make} onClose=${onClose}><label class="field"><span>${t('core.name')}</span><input autofocus value=${name} onInput=${(event) => setName(event.target.value)} /><small>${t('core.name_hint')}</small></label><//>`
 }
 
 function History({ section, user, expert, may, onClose, onChanged }) {

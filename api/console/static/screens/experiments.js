@@ -1,8 +1,8 @@
 // Experiments: different settings for different users, and what comes of them.
 
 import { get, patch, post, remove } from '../api.js'
-import { number, percent, t, word } from '../i18n.js'
-import { Button, Chip, Confirm, Dialog, Field, html, Loaded, More, Page, toast, useLoad, usePages, useState } from '../ui.js'
+import { currentLanguage, number, percent, t, word } from '../i18n.js'
+import { Button, Chip, Confirm, Dialog, Field, Form, html, Loaded, More, Page, toast, useLoad, usePages, useState } from '../ui.js'
 import { useForm } from './parts.js'
 
 export const screen = 'experiments'
@@ -40,18 +40,17 @@ function New({ onClose, onDone }) {
     try {
       variants = JSON.parse(form.variants)
     } catch (error) {
-      return toast(t('core.not_json', { reason: error.message }), { kind: 'bad' })
+      return toast(t('core.not_json', { reason: currentLanguage() === 'en' ? error.message : '' }), { kind: 'bad' })
     }
     await post('/api/v1/experiments', { name: form.name, description: form.description, share: Number(form.share), variants })
     return onDone()
   }
-  return html`<${Dialog} title=${t('experiments.new')} onClose=${onClose}>
+  return html`<${Dialog} title=${t('experiments.new')} onClose=${onClose}><${Form} action=${t('experiments.draft')} missing=${form.name.trim() ? null : t('missing.name')} onSubmit=${make} onClose=${onClose}>
     <${Field} required label=${t('experts.name')}><input autofocus value=${form.name} onInput=${set('name')} /><//>
     <${Field} label=${t('experiments.description')}><input value=${form.description} onInput=${set('description')} /><//>
     <${Field} label=${t('experiments.take_part', { share: percent(Number(form.share)) })}><input type="range" min="0.05" max="1" step="0.05" value=${form.share} onInput=${set('share')} /><//>
     <${Field} label=${t('experiments.variants')} hint=${t('experiments.variants_hint')}><textarea class="code" rows="9" spellcheck="false" value=${form.variants} onInput=${set('variants')}></textarea><//>
-    <footer><button type="button" class="button quiet" onClick=${onClose}>${t('cancel')}</button><${Button} kind="primary" disabled=${!form.name.trim()} onClick=${make}>${t('experiments.draft')}<//></footer>
-  <//>`
+  <//><//>`
 }
 
 function Report({ name, onClose }) {

@@ -2,7 +2,7 @@
 
 import { get, patch, post, remove } from '../api.js'
 import { currentLanguage, number, t, word } from '../i18n.js'
-import { Button, Chip, Confirm, Dialog, Field, html, Loaded, More, Page, Select, useLoad, usePages, useState } from '../ui.js'
+import { Chip, Confirm, Dialog, Field, Form, html, Loaded, More, Page, Select, useLoad, usePages, useState } from '../ui.js'
 import { useForm } from './parts.js'
 
 export const screen = 'experts'
@@ -33,7 +33,7 @@ function Edit({ expert, onClose, onDone }) {
   const [form, set] = useForm(expert ? { ...expert, model: expert.model ?? '', context_budget_tokens: expert.context_budget_tokens ?? '' } : NEW)
   const save = async () => {
     const body = {
-      system_prompt: form.system_prompt, persona: form.persona, model: form.model.trim() || null, context_strategy: form.context_strategy,
+      ...(form.system_prompt.trim() ? { system_prompt: form.system_prompt } : {}), persona: form.persona, model: form.model.trim() || null, context_strategy: form.context_strategy,
       context_window: Number(form.context_window), context_budget_tokens: form.context_budget_tokens === '' ? null : Number(form.context_budget_tokens),
       reflection: form.reflection, parts_off: form.parts_off,
     }
@@ -41,9 +41,9 @@ function Edit({ expert, onClose, onDone }) {
     onDone()
   }
   const toggle = (part) => set('parts_off')(form.parts_off.includes(part) ? form.parts_off.filter((each) => each !== part) : [...form.parts_off, part])
-  return html`<${Dialog} wide title=${expert ? expert.name : t('experts.new')} onClose=${onClose}>
+  return html`<${Dialog} wide title=${expert ? expert.name : t('experts.new')} onClose=${onClose}><${Form} action=${t('save')} missing=${expert ? null : !form.name.trim() ? t('missing.name') : !form.system_prompt.trim() ? t('missing.instructions') : null} onSubmit=${save} onClose=${onClose}>
     ${!expert && html`<${Field} required label=${t('experts.name')}><input autofocus value=${form.name} onInput=${set('name')} /><//>`}
-    <${Field} label=${t('experts.system_prompt')} hint=${t('experts.system_prompt_hint')}><textarea rows="6" value=${form.system_prompt} onInput=${set('system_prompt')}></textarea><//>
+    <${Field} required=${!expert} label=${t('experts.system_prompt')} hint=${t('experts.system_prompt_hint')}><textarea rows="6" value=${form.system_prompt} onInput=${set('system_prompt')}></textarea><//>
     <${Field} label=${t('experts.persona')}><textarea rows="2" value=${form.persona} onInput=${set('persona')}></textarea><//>
     <div class="two">
       <${Field} label=${t('experts.model')} hint=${t('experts.model_hint')}><input value=${form.model} onInput=${set('model')} /><//>
@@ -52,8 +52,7 @@ function Edit({ expert, onClose, onDone }) {
       <${Field} label=${t('experts.window')}><input type="number" min="1000" value=${form.context_window} onInput=${set('context_window')} /><//>
     </div>
     <p>${PARTS.map((part) => html`<label class="check"><input type="checkbox" checked=${!form.parts_off.includes(part)} onChange=${() => toggle(part)} />${word('feature', part)}</label>`)}<label class="check"><input type="checkbox" checked=${form.reflection} onChange=${set('reflection')} />${t('experts.reflection')}</label></p>
-    <footer><button type="button" class="button quiet" onClick=${onClose}>${t('cancel')}</button><${Button} kind="primary" disabled=${!expert && !form.name.trim()} onClick=${save}>${t('save')}<//></footer>
-  <//>`
+  <//><//>`
 }
 
 function Preview({ name, onClose }) {

@@ -2,7 +2,7 @@
 
 import { get, post, remove } from '../api.js'
 import { number, t, word } from '../i18n.js'
-import { Chip, Confirm, Button, Dialog, Field, html, Icon, Loaded, Page, useLoad, useState, When } from '../ui.js'
+import { Chip, Confirm, Dialog, Field, Form, html, Icon, Loaded, Page, useLoad, useState, When } from '../ui.js'
 import { useForm } from './parts.js'
 
 export const screen = 'keys'
@@ -43,9 +43,8 @@ function New({ onClose }) {
   const [secret, setSecret] = useState(null)
   const make = async () => setSecret((await post('/api/v1/keys', form)).key)
   if (secret) return html`<${Dialog} title=${t('keys.made_title')} onClose=${onClose}><p>${t('keys.only_now')}</p><p class="secret">${secret}</p><footer><button type="button" class="button primary" onClick=${onClose}>${t('close')}</button></footer><//>`
-  return html`<${Dialog} title=${t('keys.new')} onClose=${onClose}>
+  return html`<${Dialog} title=${t('keys.new')} onClose=${onClose}><${Form} action=${t('keys.make')} missing=${!form.name.trim() ? t('missing.name') : !form.scopes.length ? t('missing.scope') : null} onSubmit=${make} onClose=${onClose}>
     <${Field} required label=${t('keys.name')}><input autofocus value=${form.name} onInput=${set('name')} /><//>
     <p>${SCOPES.map((scope) => html`<label class="check"><input type="checkbox" checked=${form.scopes.includes(scope)} onChange=${() => set('scopes')(form.scopes.includes(scope) ? form.scopes.filter((each) => each !== scope) : [...form.scopes, scope])} />${scope}</label>`)}</p>
-    <footer><button type="button" class="button quiet" onClick=${onClose}>${t('cancel')}</button><${Button} kind="primary" disabled=${!form.name.trim() || !form.scopes.length} onClick=${make}>${t('keys.make')}<//></footer>
-  <//>`
+  <//><//>`
 }

@@ -32,7 +32,7 @@ function Edit({ base, onClose, onDone }) {
     const body = { description: form.description, keywords: lines(form.keywords), system_prompt: form.system_prompt, handler: form.handler || null }
     onDone(base ? await patch(path(base.prefix), body) : await post('/api/v1/knowledge-bases', { ...body, prefix: form.prefix }))
   }
-  return html`<${Confirm} title=${base ? base.prefix : t('knowledge.new')} action=${t('save')} kind="primary" ready=${(base || NAME.test(form.prefix)) && form.description.trim()} onConfirm=${save} onClose=${onClose}>
+  return html`<${Confirm} title=${base ? base.prefix : t('knowledge.new')} action=${t('save')} kind="primary" missing=${!base && !NAME.test(form.prefix) ? t('missing.prefix') : !form.description.trim() ? t('missing.about') : null} onConfirm=${save} onClose=${onClose}>
     ${!base && html`<${Field} required label=${t('knowledge.prefix')} hint=${t('knowledge.prefix_hint')}><input autofocus value=${form.prefix} onInput=${set('prefix')} /><//>`}
     <${Field} required label=${t('knowledge.about')}><textarea rows="2" value=${form.description} onInput=${set('description')}></textarea><//>
     <${Field} label=${t('knowledge.keywords')} hint=${t('core.one_per_line')}><textarea rows="2" value=${form.keywords} onInput=${set('keywords')}></textarea><//>

@@ -46,7 +46,7 @@ export function Screen({ user, may }) {
 function Wrong({ each, user, onClose, onDone }) {
   const [text, setText] = useState(each.text)
   const mend = () => post(userPath(user, 'memories', each.id, 'correct'), { text, expert: each.expert, space: each.space }).then(onDone)
-  return html`<${Confirm} title=${t('known.wrong')} action=${t('save')} kind="primary" onConfirm=${mend} onClose=${onClose}>
+  return html`<${Confirm} title=${t('known.wrong')} action=${t('save')} kind="primary" missing=${text.trim() ? null : t('missing.text')} onConfirm=${mend} onClose=${onClose}>
     <${Field} label=${t('known.right')}><textarea rows="3" autofocus maxlength="300" value=${text} onInput=${(event) => setText(event.target.value)}></textarea><//>
   <//>`
 }

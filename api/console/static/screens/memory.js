@@ -114,7 +114,7 @@ function Write({ user, onClose, onDone }) {
   const [text, setText] = useState('')
   const [type, setType] = useState('context')
   const write = () => post(userPath(user, 'episodes'), { content: text, episode_type: type }).then(onDone)
-  return html`<${Confirm} title=${t('memory.write')} action=${t('save')} kind="primary" onConfirm=${write} onClose=${onClose}>
+  return html`<${Confirm} title=${t('memory.write')} action=${t('save')} kind="primary" missing=${text.trim() ? null : t('missing.text')} onConfirm=${write} onClose=${onClose}>
     <${Field} label=${t('memory.text')} hint=${t('memory.text_hint')}><textarea rows="4" autofocus value=${text} onInput=${(event) => setText(event.target.value)}></textarea><//>
     <${Field} label=${t('memory.type')}><${Select} value=${type} onChange=${setType} options=${TYPES.slice(2, 6).map((each) => [each, word('type', each)])} /><//>
   <//>`

@@ -46,7 +46,7 @@ function Proposal({ each, user, may, onChanged }) {
 
 function Memory({ memory, stays }) {
   return html`<div class="proposed">
-    <div class="facts"><${Chip} kind=${stays ? '' : 'note'}>${t(stays ? 'proposals.stays' : 'proposals.goes')}<//>${memory.section && html`<${Chip}>${memory.section} · ${memory.field}<//>`}<${When} at=${memory.created_at} /></div>
+    <div class="facts"><${Chip} kind=${stays ? '' : 'note'}>${t(stays ? 'proposals.stays' : 'proposals.goes')}<//>${memory.section && html`<${Chip}>${word('core_section', memory.section)} · ${word('field', memory.field)}<//>`}<${When} at=${memory.created_at} /></div>
     <p dir="auto">${memory.text}</p>
     <${Sources} messages=${memory.messages} />
   </div>`

@@ -2,7 +2,7 @@
 
 import { download, jsonLines, patch, send, userPath } from '../api.js'
 import { currentLanguage, LANGUAGES, number, t } from '../i18n.js'
-import { Button, Field, Failure, html, Loaded, Page, Select, toast, useLoad, useRef, useState } from '../ui.js'
+import { Button, Field, Failure, html, Loaded, Original, Page, Select, toast, useLoad, useRef, useState } from '../ui.js'
 import { chooseTheme, chosenTheme, TEMPORARY, THEMES } from '../preferences.js'
 import { userOf } from '../shell.js'
 import { useForm } from './parts.js'
@@ -16,6 +16,7 @@ export function Screen({ service, user, may, conversations, onLanguage }) {
   return html`<${Page} title=${t('nav.settings')} lead=${t('settings.lead')}>
     <div class="cards settings">
       ${may('memory:write') && html`<${Loaded} of=${found}>${found.data && html`<${You} user=${user} known=${found.data} />`}<//>`}
+      ${may('admin') && html`<section class="card"><h2>${t('nav.model')}</h2><p class="muted">${service.offline ? t('model.offline') : t('model.answers', { model: service.model })}</p><p class="row end"><a class="button" href="#/model">${t(service.offline ? 'connect.title' : 'model.another')}</a></p></section>`}
       <${Browser} onLanguage=${onLanguage} />
       ${may('memory:write') && html`<${Archive} user=${user} conversations=${conversations} />`}
     </div>
@@ -85,7 +86,7 @@ function Archive({ user, conversations }) {
       <button type="button" class="button" disabled=${busy} onClick=${() => file.current.click()}>${t('settings.choose_archive')}</button></div>
     ${busy && html`<progress aria-label=${t('settings.bring')} max=${at.size ?? 1} value=${at.sending ? undefined : at.read}></progress><p class="muted" role="status">${at.sending ? t('settings.sending') : t('settings.reading', { n: number(at.messages) })}</p>`}
     ${at?.done && html`<p role="status">${t('settings.brought', { conversations: number(at.conversations), messages: number(at.messages), memories: number(at.memories), imported: number(at.imported), skipped: number(at.skipped) })}</p>
-      ${at.problem && html`<p class="bad">${at.problem}</p>`}${at.refused > 0 && html`<p class="bad">${t('settings.refused', { n: number(at.refused) })}</p>`}${at.errors.slice(0, 5).map((error) => html`<p class="bad"><small>${error}</small></p>`)}`}
+      ${at.problem && html`<div class="bad"><p>${t('settings.broke_off')}</p><${Original} text=${at.problem} /></div>`}${at.refused > 0 && html`<p class="bad">${t('settings.refused', { n: number(at.refused) })}</p>`}${at.errors.slice(0, 5).map((error) => html`<${Original} text=${error} />`)}`}
     ${failure && html`<${Failure} error=${failure} />`}
   </section>`
 }

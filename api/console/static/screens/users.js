@@ -2,7 +2,7 @@
 
 import { download, get, patch, remove, send, userPath } from '../api.js'
 import { number, t, word } from '../i18n.js'
-import { Button, Confirm, Dialog, Field, Failure, html, IconButton, Loaded, More, Page, usePages, useRef, useSettled, useState, When } from '../ui.js'
+import { Button, Confirm, Dialog, Field, Failure, Form, html, IconButton, Loaded, More, Original, Page, usePages, useRef, useSettled, useState, When } from '../ui.js'
 import { chooseUser } from '../demo.js'
 import { useForm } from './parts.js'
 
@@ -48,15 +48,14 @@ function Erase({ user, onClose }) {
   if (receipt) {
     return html`<${Dialog} title=${t('users.receipt')} onClose=${onClose}>
       <p>${t('users.erased', { name: receipt.user_id })}</p>
-      ${Object.entries(receipt.removed).map(([store, counts]) => html`<h3>${store}</h3><dl class="pairs">${Object.entries(counts).filter(([, count]) => count > 0).map(([what, count]) => html`<dt>${what.replaceAll('_', ' ')}</dt><dd class="num">${number(count)}</dd>`)}</dl>`)}
-      ${receipt.pending.length > 0 && html`<p class="bad">${t('users.pending', { what: receipt.pending.join(', ') })}</p>`}
+      ${Object.entries(receipt.removed).map(([store, counts]) => html`<h3>${word('dependency', store)}</h3><dl class="pairs">${Object.entries(counts).filter(([, count]) => count > 0).map(([what, count]) => html`<dt>${word('removed', what)}</dt><dd class="num">${number(count)}</dd>`)}</dl>`)}
+      ${receipt.pending.length > 0 && html`<p class="bad">${t('users.pending', { what: receipt.pending.map((each) => word('dependency', each)).join(t('list_separator')) })}</p>`}
     <//>`
   }
-  return html`<${Dialog} title=${t('users.erase_title', { name: user.user_id })} onClose=${onClose}>
+  return html`<${Dialog} title=${t('users.erase_title', { name: user.user_id })} onClose=${onClose}><${Form} action=${t('users.erase')} kind="danger" missing=${typed === user.user_id ? null : t('users.type_name', { name: user.user_id })} onSubmit=${erase} onClose=${onClose}>
     <p>${t('users.erase_note', { conversations: user.conversations ?? 0, messages: user.messages ?? 0 })}</p>
     <${Field} label=${t('users.type_name', { name: user.user_id })}><input autofocus autocomplete="off" value=${typed} onInput=${(event) => setTyped(event.target.value)} /><//>
-    <footer><button type="button" class="button quiet" onClick=${onClose}>${t('cancel')}</button><${Button} kind="danger" disabled=${typed !== user.user_id} onClick=${erase}>${t('users.erase')}<//></footer>
-  <//>`
+  <//><//>`
 }
 
 function Import({ onClose }) {
@@ -102,7 +101,7 @@ function Import({ onClose }) {
     ${!look && html`<p class="muted">${t('users.import_note')}</p><input type="file" accept=".jsonl,.ndjson,.json" aria-label=${t('users.file')} onChange=${(event) => event.target.files[0] && read(event.target.files[0])} />`}
     ${look && html`<h3>${look.name}</h3><p>${t('users.look', { lines: number(look.lines.length), users: look.users.slice(0, 5).join(', ') })}</p>
       <dl class="pairs">${Object.entries(look.kinds).map(([kind, count]) => html`<dt>${word('line', kind)}</dt><dd class="num">${number(count)}</dd>`)}${look.bad > 0 && html`<dt class="bad">${t('users.unreadable')}</dt><dd class="num">${number(look.bad)}</dd>`}</dl>`}
-    ${result && html`<progress max=${look.lines.length} value=${sent} aria-label=${t('users.import')}></progress><p>${t('users.result', result)}</p>${result.errors.slice(0, 20).map((error) => html`<p class="bad"><small>${t('users.line', error)}</small></p>`)}`}
+    ${result && html`<progress max=${look.lines.length} value=${sent} aria-label=${t('users.import')}></progress><p>${t('users.result', result)}</p>${result.errors.slice(0, 20).map((error) => html`<div class="bad"><small>${t('users.line', error)}</small> <${Original} text=${error.reason} /></div>`)}`}
     ${failure && html`<${Failure} error=${failure} />`}
     <footer>${look && !result && html`<button type="button" class="button quiet" onClick=${() => setLook(null)}>${t('users.other_file')}</button><${Button} kind="primary" onClick=${run}>${t('users.import_now')}<//>`}${result && !result.running && html`<button type="button" class="button primary" onClick=${onClose}>${t('close')}</button>`}</footer>
   <//>`

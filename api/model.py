@@ -1,0 +1,176 @@
+"""The model that answers: what it is, and the choice of another in the console."""
+
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Literal
+
+from fastapi import APIRouter, Request
+from pydantic import Field
+
+from api.access import OfServiceAdmins, ServicesOf
+from api.problems import CONFLICT, documented
+from api.request_bodies import JsonRoute
+from api.schemas import Answer, StrictModel, answered
+from services.errors import Conflict, InvalidInput
+from services.llm.model_trials import Tried, try_model
+from services.llm.offered_models import PROVIDERS, Offered, Provider, models_of
+from services.platform.chosen_model import ChosenModel, choose_model, chosen_model, key_of_endpoint
+from services.platform.outgoing import OutgoingHttp
+from services.platform.settings import Settings
+
+router = APIRouter(
+    route_class=JsonRoute,
+    prefix="/api/v1/model",
+    tags=["service"],
+    dependencies=[OfServiceAdmins],
+    responses=documented(HTTPStatus.FORBIDDEN, HTTPStatus.UNPROCESSABLE_ENTITY),
+)
+
+_SHOWN = 4
+Source = Literal["environment", "console", "none"]
+
+
+class ModelView(Answer):
+    """The model in use, and where it was named."""
+
+    source: Source = Field(
+        description="`environment` includes `.env`; `none`: the built-in offline model answers."
+    )
+    model: str | None
+    base_url: str | None
+    api: Literal["responses", "chat"]
+    key: str | None = Field(description="The last four characters of its key.")
+    small_model: str | None = Field(description="For background work; null = the same.")
+    small_model_source: Source
+    embedding_model: str | None = Field(description="null = the built-in encoder.")
+    embedding_source: Source
+    restarts: bool = Field(description="Whether the service restarts by itself when another one is chosen.")
+    providers: list[Provider] = Field(description="Well-known ones; others are typed in.")
+
+
+class Endpoint(StrictModel):
+    """An endpoint to be asked for its models."""
+
+    base_url: str = Field(pattern=r"^https?://[^\s]+$", max_length=2_000)
+    api_key: str | None = Field(None, min_length=1, max_length=2_000)
+    keep_key: bool = Field(False, description="Use the key that is kept for this address.")
+
+
+class Choice(ChosenModel):
+    """A model to be tried or kept."""
+
+    keep_key: bool = Field(False, description="Use the key that is kept for this address.")
+
+
+class UnusableModel(Conflict):
+    """The model did not answer, so it was not kept."""
+
+    def __init__(self, tried: Tried) -> None:
+        self.failure = tried.code
+        super().__init__(f"{tried.model} was not kept: {tried.problem}")
+
+
+@router.get("", response_model=ModelView)
+async def model(services: ServicesOf, request: Request) -> ModelView:
+    """Return the model in use and where it was named."""
+    settings = services.settings
+    secret = settings.llm_api_key.get_secret_value() if settings.llm_api_key else ""
+    return ModelView(
+        source=_source(settings, "llm_model"),
+        model=settings.llm_model,
+        base_url=settings.llm_base_url,
+        api=settings.llm_api,
+        key=f"…{secret[-_SHOWN:]}" if len(secret) > 2 * _SHOWN else "…" if secret else None,
+        small_model=settings.small_llm_model,
+        small_model_source=_source(settings, "small_llm_model"),
+        embedding_model=settings.embedding_model,
+        embedding_source=_source(settings, "embedding_model"),
+        restarts=_restart_of(request) is not None,
+        providers=list(PROVIDERS),
+    )
+
+
+@router.post("/models", response_model=answered(Offered))
+async def models(endpoint: Endpoint, services: ServicesOf) -> Offered:
+    """Ask an endpoint for its models."""
+    key = _key(services.settings, endpoint.base_url, endpoint.api_key, keep=endpoint.keep_key)
+    http = OutgoingHttp()
+    try:
+        return await models_of(http, endpoint.base_url, key)
+    finally:
+        await http.close()
+
+
+@router.post("/try", response_model=answered(Tried))
+async def try_(choice: Choice, services: ServicesOf) -> Tried:
+    """Send every model that is chosen one short message, which is billed as usual; nothing is kept."""
+    return await try_model(services.settings, _chosen(services.settings, choice))
+
+
+@router.put("", status_code=HTTPStatus.NO_CONTENT, responses=CONFLICT)
+async def choose(choice: Choice, services: ServicesOf, request: Request) -> None:
+    """Keep a model that answers in the data folder, and restart the service with it, if it can."""
+    settings = services.settings
+    _check_changeable(settings)
+    chosen = _chosen(settings, choice)
+    tried = await try_model(settings, chosen)
+    if tried.problem:
+        raise UnusableModel(tried)
+    _keep(settings, chosen.model_copy(update={"embedding_dim": tried.embedding_dim}), request)
+
+
+@router.delete("", status_code=HTTPStatus.NO_CONTENT, responses=CONFLICT)
+async def forget(services: ServicesOf, request: Request) -> None:
+    """Forget the model that was chosen: from the restart on the built-in one answers."""
+    _check_changeable(services.settings)
+    _keep(services.settings, None, request)
+
+
+def _source(settings: Settings, name: str) -> Source:
+    if getattr(settings, name) is None:
+        return "none"
+    return "console" if settings.from_console(name) else "environment"
+
+
+def _check_changeable(settings: Settings) -> None:
+    if not settings.offline and not settings.from_console("llm_model"):
+        raise Conflict("The environment names the model (ANAMNESIS_LLM_MODEL); change it there.")
+
+
+def _chosen(settings: Settings, choice: Choice) -> ChosenModel:
+    """Return the choice with its key.
+
+    Raises:
+        InvalidInput: the environment names a part of it already, or there is no key to keep.
+    """
+    for field, name in (("small_model", "small_llm_model"), ("embedding_model", "embedding_model")):
+        if getattr(choice, field) and _source(settings, name) == "environment":
+            raise InvalidInput(field, f"the environment names it (ANAMNESIS_{name.upper()}); change it there")
+    key = _key(settings, choice.base_url, choice.api_key, keep=choice.keep_key)
+    return ChosenModel(**choice.model_dump(exclude={"keep_key", "api_key"}), api_key=key)
+
+
+def _key(settings: Settings, base_url: str, given: str | None, *, keep: bool) -> str | None:
+    """Return the key that is given, or the one that is kept, which meets no other address than its own."""
+    if given is not None:
+        try:
+            return key_of_endpoint(given) or None
+        except ValueError as error:
+            raise InvalidInput("api_key", str(error)) from None
+    if not keep:
+        return None
+    kept = chosen_model(settings.data_dir)
+    if kept is None or kept.base_url != base_url:
+        raise InvalidInput("api_key", "is kept for another address; give it again")
+    return kept.api_key
+
+
+def _keep(settings: Settings, chosen: ChosenModel | None, request: Request) -> None:
+    choose_model(settings.data_dir, chosen)
+    if (restart := _restart_of(request)) is not None:
+        restart()
+
+
+def _restart_of(request: Request) -> Callable[[], None] | None:
+    found: Callable[[], None] | None = getattr(request.app.state, "restart", None)
+    return found
