@@ -102,8 +102,9 @@ export function messageOf(error) {
     if (error.code === 'invalid_input' && field) return t('problem.invalid_input', { field: fieldOf(field), reason })
     return error.message || textOf(error.code)
   }
-  if (error.code === 'invalid_input' && error.reasons.length) {
-    return error.reasons.map(({ field, code, limits }) => t('problem.invalid_input', { field: fieldOf(field), reason: reasonOf(field, code, limits) })).join(' ')
+  if (error.code === 'invalid_input') {
+    const reasons = error.reasons.length ? error.reasons : [{ field: '', code: 'other', limits: {} }]
+    return reasons.map(({ field, code, limits }) => t('problem.invalid_input', { field: fieldOf(field), reason: reasonOf(field, code, limits) })).join(' ')
   }
   return textOf(error.code)
 }
