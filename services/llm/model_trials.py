@@ -8,7 +8,6 @@ from pydantic import SecretStr
 
 from services.errors import EmbeddingFailed, ModelFailed
 from services.llm.chat_models import ChatModels
-from services.llm.embedding_clients import EmbeddingClient
 from services.llm.model_checks import reason_of
 from services.llm.offered_models import is_own, text_of
 from services.platform.chosen_model import ChosenModel
@@ -88,6 +87,8 @@ async def _ask(settings: Settings, chosen: ChosenModel) -> Tried:
 
 
 async def _embed(settings: Settings, name: str, heard: Tried) -> Tried:
+    from services.llm.embedding_clients import EmbeddingClient  # noqa: PLC0415 — its SDK takes half a second of a start
+
     client = EmbeddingClient(settings)
     try:
         (vector,) = await client.embed([_READY])

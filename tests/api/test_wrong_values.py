@@ -148,7 +148,7 @@ async def test_a_wrong_value_is_refused_by_its_field(
         assert refused.status_code == 422, refused.text
         assert refused.headers["content-type"] == "application/problem+json"
         problem = refused.json()
-        assert set(problem) == {"type", "title", "status", "detail", "code"}
+        assert set(problem) == {"type", "title", "status", "detail", "code", "reasons"}
         assert (problem["status"], problem["code"]) == (422, "invalid_input")
         assert problem["detail"].startswith(reason)
     assert (await shared_client.get(path)).text == before
