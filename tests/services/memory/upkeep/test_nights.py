@@ -49,7 +49,8 @@ async def test_a_worker_does_what_a_round_found(services: Services, model_server
     services.jobs.start_worker()
 
     async def done() -> bool:
-        return await statuses(services.database, UPKEEP) == ["succeeded"]
+        # The worker's own round queues another job when the test runs while it is three in Shanghai.
+        return set(await statuses(services.database, UPKEEP)) == {"succeeded"}
 
     await until(done)
     (proposal,) = await services.memory.proposals.list(DEFAULT_TENANT, "u-1", limit=5)
