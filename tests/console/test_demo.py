@@ -21,10 +21,12 @@ async def test_every_answer_of_the_demo_has_its_why_and_all_of_it_goes(
         await seen.open()
         await page.get_by_role("button", name="Or look around").click()
         await page.locator(".why-button").first.wait_for()
-        await page.get_by_role("button", name="Back to your own chats").click()
+        async with page.expect_event("load"):  # The page is loaded again; what follows must not meet the old one.
+            await page.get_by_role("button", name="Back to your own chats").click()
         await expect(page.locator(".account .user")).to_contain_text("me")
         await page.evaluate("localStorage.setItem('anamnesis.user', 'demo:lin')")
         await page.reload()
+        await expect(page.locator(".demo-bar")).to_be_visible()
         await seen.open("timeline")
         await page.locator(".calendar .has").first.wait_for()
         await page.locator(".conversations").get_by_role("link", name="The spare key").click()
