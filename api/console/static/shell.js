@@ -68,6 +68,7 @@ export function Shell({ service, onSignedOut }) {
       setOpen(false)
     }
     addEventListener('hashchange', follow)
+    follow() // The address may have changed between the first drawing and this effect.
     return () => removeEventListener('hashchange', follow)
   }, [])
   useEffect(() => {
