@@ -1,4 +1,4 @@
-"""Of an answer those sentences are foreign that repeat what its prompt showed of others, and no others."""
+"""Sentences of an answer are foreign where they repeat what its prompt showed of others, and nowhere else."""
 
 from typing import Any
 
