@@ -29,7 +29,7 @@ class MemoryChange:
     kind: str
     summary: str
     operation_id: str | None
-    """By which it can be undone; None = nothing was changed."""
+    """The id with which it can be undone; None = nothing was changed."""
     items: list[str]
     also_said: list[str] = field(default_factory=list)
     """Sentences that say what was named and something else, for `keep` or `all` in a second call."""

@@ -29,7 +29,8 @@ class ForgetRequest(StrictModel):
     what: Text = Field(description="Its description, in the user's words.")
     all: bool = Field(False, description="Whether what stands in one sentence with it may go, too.")
     keep: Text | None = Field(
-        None, description="Of what stands in one sentence with it: what is to stay, in words that stand there."
+        None,
+        description="What is to stay of the sentence that also says something else, in words that stand there.",
     )
     expert: Id = Field("default", description="Name of the expert who remembers it.")
     dry_run: bool = Field(False, description="Change nothing, and say what would be removed.")

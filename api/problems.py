@@ -85,7 +85,7 @@ class Problem(BaseModel):
     status: int
     detail: str
     code: str
-    reasons: list[Reason] = Field([], description="Of `invalid_input`, for each field.")
+    reasons: list[Reason] = Field([], description="With `invalid_input`: why each field is refused.")
     param: str | None = Field(None, exclude=True)
     """The part of the request that is wrong, where one is."""
 

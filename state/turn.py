@@ -168,7 +168,7 @@ class OpenTurn:
     told: Sequence[MemoryChange] = ()
     """What filing has changed in memory since the user's last turn, of which this one tells."""
     untold: Sequence[UUID] = ()
-    """The operations of the log that it tells of, or that are not to be told any more."""
+    """The logged operations that count as told from this turn on."""
     stored: bool = True
     """Whether it is in the database. Otherwise it is temporary: its ids exist nowhere else, no tool changes
     memory, and no search is logged."""

@@ -88,7 +88,7 @@ class AgUiMessage(_Camel):
     id: str | None = Field(None, max_length=256)
     role: str = Field(max_length=64)
     content: str | list[dict[str, Any]] | dict[str, Any] | None = None
-    name: str | None = Field(None, description="Of who says it, if it is another participant than the user.")
+    name: str | None = Field(None, description="The name of the participant who says it, if it is not the user.")
 
 
 class ForwardedProps(BaseModel):

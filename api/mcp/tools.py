@@ -161,7 +161,7 @@ class MemoryTools:
         confirmation: Annotated[Confirmation, Resolve(confirmed)],
         id: Id = None,
         query: Described = None,
-        keep: Annotated[str, Field(description="Of a sentence in `also_said`: what is to stay.")] = "",
+        keep: Annotated[str, Field(description="What is to stay of a sentence in `also_said`.")] = "",
         all: Annotated[bool, Field(description="Whether sentences in `also_said` go as a whole.")] = False,
         expert: Expert = "default",
         space: Space = None,

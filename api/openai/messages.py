@@ -32,7 +32,7 @@ class ClientMessage(BaseModel):
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: str | list[dict[str, Any]] | None = None
     name: str | None = None
-    """Of who says it; of a message of the user, another than the user is another participant."""
+    """The name of who says it; in the role `user`, another name than the user's is another participant."""
 
 
 _Spoken = tuple[Literal["user", "assistant"], str, list[str], str]

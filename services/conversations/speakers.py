@@ -9,7 +9,7 @@ from services.errors import NotFound
 from services.text.marks import one_line
 
 MOST_CHARACTERS = 256
-"""Of a speaker's name."""
+"""Characters of a speaker's name."""
 
 
 async def names_of_user(users: Users, tenant_id: UUID, user: str, given: Iterable[str | None]) -> frozenset[str]:

@@ -58,7 +58,7 @@ FROM episodes e JOIN messages m ON m.id = ANY(e.source_message_ids) AND m.role =
 WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.held_at IS NOT NULL
   AND e.retracted_at IS NULL AND e.retraction_id IS NOT NULL
   AND (%(anywhere)s OR e.conversation_id = %(conversation_id)s)
-ORDER BY 3 DESC LIMIT 100
+ORDER BY 3 DESC LIMIT CASE WHEN %(anywhere)s THEN NULL ELSE 1 END
 """
 
 
@@ -157,11 +157,11 @@ class Changes:
             **vars(owner),
             "conversation_id": request.conversation_id,
             "type": COMMAND,
-            "anywhere": bool(quote),
+            "anywhere": bool(quote.strip()),
         }
         found = await self._database.fetch(owner.tenant_id, _LEFT_OUT, values, tuple_row)
         rows: list[tuple[str, list[UUID]]] = [row[:2] for row in found]
-        return [each for each in rows if folded(quote) in folded(each[0])] if quote.strip() else rows[:1]
+        return [each for each in rows if folded(quote) in folded(each[0])]
 
     async def made(self, request: ChangeRequest) -> list[tuple[MemoryChange, str]]:
         """Return what the turn of a request has changed so far, by tools that the model called.

@@ -105,7 +105,7 @@ class FilingOperation:
     """Short id of a message, for `leave_out`."""
     field: str = ""
     date: str = ""
-    """Of `end`: a day, a month or a year as ISO 8601 writes it; empty = the day of the message."""
+    """The day, month or year of `end` as ISO 8601 writes it; empty = the day of the message."""
     number: int = field_of(default=0, compare=False)
     """Its place in the answer, from 1."""
 

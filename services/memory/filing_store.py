@@ -242,7 +242,7 @@ class FilingStore:
     ) -> None:
         """Record in a transaction of the caller's which turns of a batch are filed.
 
-        `done` are the operations that filing them has caused: the user's next turn tells of them. `story` are the
+        `done` are the operations by which they were filed: the user's next turn tells of them. `story` are the
         turns that belong to one, and were held; all others are recalled. `story_in` = the conversation where one
         goes on.
         """

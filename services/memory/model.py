@@ -35,7 +35,7 @@ class Memory:
     within: str = ""
     """The whole text, of which `text` is a clause; empty = it is whole."""
     subject: str = ""
-    """Of a clause without a subject of its own: the clause before it that has it."""
+    """The clause before this one that has its subject, if this one has none."""
 
 
 @dataclass(frozen=True)

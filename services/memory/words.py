@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from services.memory.content import FIELD_LABELS, FIELD_STATEMENTS
 from services.memory.model import Memory
+from services.text.caches import text_cache
 from services.text.tokenizer import informative_terms, simplified, terms
 
 _SHORTEST_STEM = 5
@@ -29,12 +30,10 @@ class Words:
     """Stems of informative words in other scripts than Chinese."""
     characters: frozenset[str]
 
-    @classmethod
-    def of(cls, text: str) -> "Words":
+    @staticmethod
+    def of(text: str) -> "Words":
         """Return the informative words of a text; where it has none, all of its words."""
-        found = informative_terms(text) or frozenset(terms(text))
-        characters = frozenset(_CHINESE.findall(simplified(text))) - _LITTLE
-        return cls(frozenset(each for each in found if not _CHINESE.search(each)), characters)
+        return _remembered_words(text)
 
     @property
     def count(self) -> float:
@@ -63,6 +62,13 @@ class Words:
         beginnings = {each[:_SHORTEST_STEM] for each in other.terms if len(each) >= _SHORTEST_STEM}
         apart = [each for each in self.terms - other.terms if each[:_SHORTEST_STEM] not in beginnings]
         return not apart and missing * 10 <= len(self.characters)
+
+
+@text_cache(1_024)
+def _remembered_words(text: str) -> Words:
+    found = informative_terms(text) or frozenset(terms(text))
+    characters = frozenset(_CHINESE.findall(simplified(text))) - _LITTLE
+    return Words(frozenset(each for each in found if not _CHINESE.search(each)), characters)
 
 
 def labelled(memory: Memory) -> str:

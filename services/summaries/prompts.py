@@ -107,7 +107,7 @@ class SaidMessage:
 
     @property
     def told(self) -> str:
-        """What it says, with the name of whoever else than the user or the assistant says it."""
+        """What it says; the words of another participant begin with their name."""
         return indexed_text(self.speaker or "", self.content)
 
     @property

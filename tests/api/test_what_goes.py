@@ -254,3 +254,26 @@ async def test_a_model_that_finds_nothing_off_the_record_is_told_so(talk: Talk) 
     talk.calls(("leave_out", {"release": True}))
     await talk.say("You may remember it now.", "s-1")
     assert talk.result == "Nothing is off the record here; nothing was changed."
+
+
+async def test_what_cannot_be_released_any_more_is_told(talk: Talk) -> None:
+    talk.calls(("remember", {"text": "Lives in Ghent", "field": "home"}))
+    await talk.say("I live in Ghent.", "s-1")
+    talk.calls(("leave_out", {"quote": "live in Ghent"}))
+    await talk.say("Keep what I said of Ghent between us.", "s-1")
+    talk.calls(("remember", {"text": "Lives in Bruges", "field": "home"}))
+    await talk.say("I live in Bruges.", "s-1")
+    talk.calls(("leave_out", {"quote": "live in Ghent", "release": True}))
+    await talk.say("You may remember it now.", "s-1")
+    assert talk.result == ("Memory was changed otherwise since, so this stays off the record: “I live in Ghent.”.")
+    assert "I live in Ghent" not in await talk.found("Ghent")
+
+
+async def test_a_fact_at_the_end_of_a_long_message_is_forgotten(talk: Talk) -> None:
+    long = " ".join(f"I walked past house {number}." for number in range(700))
+    await talk.say(f"{long} I am allergic to peanuts. I like figs.", "s-1")
+    talk.calls(("forget", {"what": "allergic to peanuts"}))
+    await talk.say("Forget that.", "s-2")
+    found = await talk.found("peanuts figs")
+    assert "figs" in found
+    assert "peanuts" not in found

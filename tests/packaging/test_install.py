@@ -1,4 +1,4 @@
-"""How an installation tells of itself: `.ci/install.py`, which `make run` starts."""
+"""`.ci/install.py`, which `make run` starts, shows how far an installation has come."""
 
 import os
 import re

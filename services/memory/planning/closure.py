@@ -17,6 +17,9 @@ from services.memory.what_stays import Rest, names_a_part, says_more_than, what_
 from services.memory.words import Words, repeats, says
 from state.memory import ItemChange
 
+_MOST_REPEATED = 50
+"""Texts whose repetitions are sought in an answer clause by clause; one that was told more is about all of it."""
+
 
 @dataclass
 class Gone:
@@ -144,8 +147,10 @@ class Closure:
 
 
 def without_repetition(answer: str, gone: Iterable[str]) -> str:
-    """Return what stays of an answer without the clauses that repeat some texts."""
-    texts = list(gone)
+    """Return what stays of an answer without the clauses that repeat some texts; of very many, nothing stays."""
+    texts = list(dict.fromkeys(gone))
+    if len(texts) > _MOST_REPEATED:
+        return ""
     return what_stays(answer, lambda clause: any(repeats(clause, text) for text in texts)).text
 
 

@@ -29,7 +29,7 @@ def of_own_turn(
 
     Args:
         turn: which turn.
-        answer: what there is of its answer.
+        answer: its answer, as far as it was written.
         planned: what plain forms of its message change.
         made: what its tools have changed, with the words that named it.
         off_record: what was said off the record in its conversation before.

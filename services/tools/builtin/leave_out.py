@@ -1,7 +1,6 @@
 """`leave_out`: the model keeps what is off the record out of memory, or lets it be remembered after all."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Annotated
 from uuid import UUID
 
@@ -21,6 +20,10 @@ from state.turn import OpenTurn
 Quote = Annotated[str, Field(description="Words of an earlier message")]
 
 _RELEASED: dict[Language, str] = {"en": "It is remembered again: {}.", "zh": "已恢复记住：{}。"}
+_CHANGED_SINCE: dict[Language, str] = {
+    "en": "Memory was changed otherwise since, so this stays off the record: {}.",
+    "zh": "之后记忆有了别的改动，这些仍然不记：{}。",
+}
 _NONE_LEFT_OUT: dict[Language, str] = {
     "en": "Nothing is off the record here; nothing was changed.",
     "zh": "这里没有不记的内容，没有改动。",
@@ -57,19 +60,27 @@ def make_tool(services: ToolServices) -> RegisteredTool | None:
 
 
 async def _released(changes: Changes, undo: Undo, runtime: "ToolRuntime[OpenTurn]", quote: str) -> str:
-    turn, released = runtime.context, list[str]()
+    turn, released, stays = runtime.context, list[str](), list[str]()
     for text, operation_ids in await changes.left_out(request_of(runtime), quote):
         for operation_id in operation_ids:
-            with suppress(Conflict):  # it was changed otherwise since
+            try:
                 await undo.undo(turn.tenant_id, turn.input["user_id"], operation_id)
-                released.append(text)
-    return _told(released, language_of([quote or turn.message]))
+            except Conflict:
+                stays.append(text)
+        if text not in stays:
+            released.append(text)
+    return _told(released, stays, language_of([quote or turn.message]))
 
 
-def _told(released: Sequence[str], language: Language) -> str:
-    if not released:
+def _told(released: Sequence[str], stays: Sequence[str], language: Language) -> str:
+    if not released and not stays:
         return _NONE_LEFT_OUT[language]
-    return _RELEASED[language].format("; ".join(f"“{each[:80]}”" for each in dict.fromkeys(released)))
+    told = ((_RELEASED, released), (_CHANGED_SINCE, stays))
+    return " ".join(form[language].format(_named(texts)) for form, texts in told if texts)
+
+
+def _named(texts: Sequence[str]) -> str:
+    return "; ".join(f"“{each[:80]}”" for each in dict.fromkeys(texts))
 
 
 TOOL = make_tool

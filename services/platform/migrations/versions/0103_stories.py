@@ -1,4 +1,4 @@
-"""In which conversations a game or story goes on, so that its turns are held as they come."""
+"""Note in which conversations a game or story goes on, so that its turns are held as they come."""
 
 from alembic import op
 
