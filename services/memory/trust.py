@@ -139,7 +139,7 @@ _HALF = 0.5
 _ASKS_REMOVAL = re.compile(
     r"\b(?:forget|remove|delete|erase|drop|(?:do not|don['’]t) (?:remember|save|store|keep)|off the record)\b"
     r"|忘|删|别记|不要记|不用记|不记",
-    re.IGNORECASE,
+    re.IGNORECASE | re.ASCII,  # a Chinese character ends an English word, as in delete掉
 )
 _IN_ORDER = 0.66
 """Share of a change's words that the user said in the same order."""
