@@ -89,6 +89,7 @@ class Filing:
         jobs: JobQueue,
         *,
         on: bool = True,
+        hears_mood: bool = True,
         quiet_s: float = 30.0,
         pause_s: float = 60.0,
     ) -> None:
@@ -96,6 +97,7 @@ class Filing:
 
         Args:
             on: whether anything is filed.
+            hears_mood: whether it is noted how users feel.
             quiet_s: seconds after a user's last message.
             pause_s: seconds between two calls about the same user.
         """
@@ -107,6 +109,7 @@ class Filing:
         self._proposals = proposals
         self._jobs = jobs
         self._on = on
+        self._hears_mood = hears_mood
         self._quiet_s = quiet_s
         self._pause_s = pause_s
         jobs.task(FILE_MEMORY)(self._job)
@@ -240,6 +243,7 @@ class Filing:
                 counts=counts,
                 story=story,
                 story_in=decided.story_in,
+                mood=decided.mood if self._hears_mood else None,
             )
         return _Applied(len(done), sorted(left))
 

@@ -368,6 +368,8 @@ class Settings(BaseSettings):
     """Begin prompts with the user in brief: name, style, concerns, visits, last topic."""
     memory_filing: bool = Field(True, description="on or off")
     """Have the small model file what users say, in the background; without a model nothing is filed."""
+    memory_mood: bool = Field(True, description="on or off")
+    """Note how users feel where their own words say it, and tell the model in the next days; filing hears it."""
     memory_filing_quiet_s: float = Field(30.0, ge=0, le=3600, description="seconds, 0 to 3600")
     """File at the earliest this long after a user's last message, four times as long after one that stands alone:
     the turns of a talk share a call."""
