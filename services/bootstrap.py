@@ -213,6 +213,7 @@ class Services(Connected):
             jobs,
             on=settings.memory_filing and (settings.memory_core or settings.memory_episodes),
             hears_mood=settings.memory_mood,
+            grade=settings.memory_filing_grade,
             quiet_s=settings.memory_filing_quiet_s,
             pause_s=settings.memory_filing_pause_s,
         )

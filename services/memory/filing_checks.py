@@ -76,8 +76,8 @@ class Evidence:
 
     @cached_property
     def told_terms(self) -> frozenset[str]:
-        """Return the informative words of the user, of the assistant, and of what is remembered."""
-        return self.said_terms | _terms([*self.answers, *self.known])
+        """Return the informative words of all that was said or is remembered, whoever wrote it."""
+        return self.said_terms | _terms([*self.answers, *self.known, *self.foreign])
 
     @cached_property
     def scripts(self) -> frozenset[str]:
@@ -193,12 +193,15 @@ def _unfounded(operation: FilingOperation, evidence: Evidence) -> Checked:
 def _fault_of_text(operation: FilingOperation, memory: Memory | None, evidence: Evidence) -> Fault | None:
     """Return what shows that a model has not understood the words on which its statement rests."""
     text, words = operation.text, informative_terms(operation.text)
-    if any(folded(text) == folded(each) for each in EXAMPLES.values()) and not words <= evidence.said_terms:
+    if any(folded(text) == folded(each) for each in EXAMPLES.values()) and (
+        2 * len(words & evidence.said_terms) <= len(words)
+    ):
         return "example"
     written = evidence.scripts | (scripts_of(memory.text) if memory else frozenset())
     if text and scripts_of(text).isdisjoint(written) and scripts_of(text) and written:
         return "script"
-    if evidence.is_strict and words and words.isdisjoint(evidence.told_terms):
+    told = evidence.told_terms | informative_terms(operation.quote)
+    if evidence.is_strict and words and words.isdisjoint(told):
         return "unsaid"
     return None
 
@@ -217,9 +220,11 @@ def _waits(operation: FilingOperation, found: Quoted, source: str, evidence: Evi
 
 
 def _was_told_of(memory: Memory, evidence: Evidence) -> bool:
-    """Whether a word of a memory was said; in another script it may have been."""
+    """Whether a word of a memory was said; in another script it may have been, if the model files well."""
     said = _terms([*evidence.said, *evidence.answers])
-    return _is_about(memory, said) or all(_is_chinese(memory.text) != _is_chinese(each) for each in evidence.said)
+    if _is_about(memory, said) or evidence.is_strict:
+        return _is_about(memory, said)
+    return all(_is_chinese(memory.text) != _is_chinese(each) for each in evidence.said)
 
 
 def _is_chinese(text: str) -> bool:

@@ -10,11 +10,13 @@ from services.llm.chat_models import ChatModels
 from services.llm.structured_output import ask_for
 from services.memory.filing_answer import Answer, Fault, FilingOperation, filing_of_answer, told_faults
 from services.memory.filing_checks import Checked, Evidence, checked
+from services.memory.filing_plain import decide_plainly
 from services.memory.filing_prompt import Batch, filing_prompt
 from services.memory.filing_story import NO_STORY, StoryTold
 from services.memory.model import Memory
 from services.memory.mood import Felt, felt
 from services.platform.patience import beside_the_loop
+from services.platform.setting_values import FilingGrade
 from services.text.language import folded, language_of
 from services.text.tokenizer import informative_terms
 from services.time_reference.local_days import time_zone
@@ -42,15 +44,25 @@ class Decided:
     mood: Felt | None = None
 
 
-async def decide(models: ChatModels, shown: Batch, evidence: Evidence) -> Decided:
+async def decide(
+    models: ChatModels, shown: Batch, evidence: Evidence, grade: FilingGrade | None = None
+) -> Decided:
     """Ask the model about a batch, and check what it answers.
+
+    Args:
+        grade: how well the model files; None = not known, so that its answers are checked more strictly.
 
     Raises:
         ModelFailed: the model did not answer.
         BadModelOutput: it has answered nothing usable, twice.
     """
     said = sum(map(len, shown.said.values()))
+    evidence = replace(evidence, is_strict=grade != "well")
     await beside_the_loop(evidence.prepare, characters=said, most=_LONG)
+    if grade == "some":
+        found = await decide_plainly(models, shown, evidence)
+        done, asked = ([each for each in found if each.verdict == what] for what in ("do", "ask"))
+        return Decided("model", done, asked, len(found) - len(done) - len(asked), shown.memories)
     answers = _Answers(shown, evidence)
     try:
         await ask_for(models, filing_prompt(shown), answers.take, schema=Answer, purpose="memory_filing")

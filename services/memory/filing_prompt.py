@@ -265,6 +265,15 @@ def filing_prompt(batch: Batch) -> list[BaseMessage]:
     return [SystemMessage(rules + _FORM[language]), HumanMessage(body)]
 
 
+def newly_said(batch: Batch) -> str:
+    """Return what the user newly says, each message behind its moment, without texts of others."""
+    said = (each for each in batch.messages.values() if each.is_users)
+    return "\n\n".join(
+        f"({_when(each.created_at, each.timezone, batch.language, weekday=True)})\n{_shown(each)[:_LONGEST_SAID]}"
+        for each in said
+    )
+
+
 def _who(said: Said) -> str:
     return "other" if said.role == "user" and not said.is_users else said.role
 
