@@ -6,8 +6,7 @@ revision = "0115"
 down_revision = "0103"
 
 _UPGRADE = """
-ALTER TABLE messages ADD COLUMN feeling text, ADD COLUMN feeling_span integer[],
-    ADD CONSTRAINT messages_feeling_check CHECK ((feeling IS NULL) = (feeling_span IS NULL));
+ALTER TABLE messages ADD COLUMN feeling text, ADD COLUMN feeling_span integer[];
 COMMENT ON COLUMN messages.feeling IS 'what the user feels, as their own words in it say';
 COMMENT ON COLUMN messages.feeling_span IS 'where these words begin and end';
 CREATE INDEX messages_feeling ON messages (conversation_id, created_at) WHERE feeling IS NOT NULL;
