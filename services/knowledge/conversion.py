@@ -92,7 +92,7 @@ class Converter:
         if "reason" in answer:
             raise BadDocument(answer["reason"])
         parts = tuple(Part(part["text"], part["page"]) for part in answer["parts"])
-        return Converted(answer["title"], parts, answer["headings"])
+        return Converted(answer["title"], parts, answer["headings"], tuple(answer["left_out"]))
 
 
 async def _answer(process: asyncio.subprocess.Process, data: bytes) -> bytes:

@@ -44,6 +44,8 @@ class Converted:
     parts: tuple[Part, ...]
     headings: bool
     """Whether the text is Markdown, so that its headings count."""
+    left_out: tuple[str, ...] = ()
+    """What of the document is not in the text, each in a few words: `2 comments`."""
 
 
 @dataclass(frozen=True)
