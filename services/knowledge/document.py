@@ -1,5 +1,6 @@
 """Values of a document: converted, cut into chunks, stored."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -74,6 +75,9 @@ class StoredDocument:
     waiting: int
     """Chunks not yet in the index."""
     ingested_at: datetime
+    left_out: Sequence[str] | None
+    """What of the document is not in its text, each in a few words: `2 comments`; null of a document that was read
+    before this was noted."""
 
 
 @dataclass(frozen=True)

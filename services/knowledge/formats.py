@@ -37,7 +37,7 @@ _BROKEN_WORD = re.compile("[\ufffe\xad]\\s*\n?")
 
 
 def convert(kind: Kind, data: bytes) -> Converted:
-    """The document as text.
+    """The document as text; without a part if it holds none.
 
     Raises:
         BadDocument: it cannot be read; says why.
@@ -45,9 +45,6 @@ def convert(kind: Kind, data: bytes) -> Converted:
     readers = {"html": from_html, "pdf": _pdf, "docx": _docx, "xlsx": from_xlsx, "csv": from_csv}
     read = readers[kind](data)
     parts = tuple(replace(part, text=storable(part.text)) for part in read.parts if part.text.strip())
-    if not parts:
-        scanned = "; it may be scanned" if kind == "pdf" else ""
-        raise BadDocument(f"holds no text{scanned}")
     if sum(len(part.text) for part in parts) > MOST_CHARACTERS:
         raise too_long()
     return replace(read, title=_title(storable(read.title)), parts=parts)

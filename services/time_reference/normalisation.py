@@ -39,9 +39,10 @@ FOLD = {
     **{code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)},
     **dict.fromkeys(map(ord, f"\u3000\u00a0\t\r{QUOTED}{DAYS}{LAST_VISIT}{LAST_TALK}{JUST_NOW}{RECENT}"), " "),
     **dict.fromkeys(map(ord, "’‘´"), "'"),
-    **{ord("您"): "你", ord("妳"): "你", ord("喺"): "在", ord("､"): ","},
+    **{ord("您"): "你", ord("妳"): "你", ord("､"): ","},
+    **str.maketrans("喺哋咗啲乜嘢係嘅佢嗰冇畀俾咩閏臘曆陰聖", "在们了些什么是的他那没给给啥闰腊历阴圣"),
 }
-"""Simplified characters, plain letters and figures, straight apostrophes, each in its place."""
+"""Simplified characters, also for Cantonese, plain letters and figures, straight apostrophes, each in its place."""
 _QUOTATION = re.compile(
     r"```.*?(?:```|\Z)|`[^`\n]*`|“[^“”\n]*”|\"[^\"\n]*\"|「[^「」\n]*」|『[^『』\n]*』|《[^《》\n]*》|(?<![a-z0-9])'[^'\n]{3,}'(?![a-z0-9])"
     r"|^[^\S\n]*>[^\n]*",
@@ -172,7 +173,7 @@ _PARTS_OF_DAY: tuple[tuple[str, Hours], ...] = (
     (r"下午|午后|\bafternoon\b", (12, 19)),
     ("傍晚|黄昏", (16, 21)),
     (r"\b(?:evening|dinner(?:time)?)\b", (16, 28)),
-    (r"晚上|夜里|夜晚|深夜|睡前|临睡前|[昨今前当]晚|晚饭|\b(?:night|tonight|bedtime)\b", (17, 28)),
+    (r"晚上|夜里|夜晚|深夜|睡前|临睡前|[昨今前当寻琴听]晚|晚饭|\b(?:night|tonight|bedtime)\b", (17, 28)),
 )
 _NAMED = re.compile(
     "|".join(f"(?P<p{place}>{words})" for place, (words, _) in enumerate(_PARTS_OF_DAY)), re.IGNORECASE

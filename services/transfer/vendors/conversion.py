@@ -20,7 +20,7 @@ from typing import Any, Literal
 from services.transfer.report import MOST_ERRORS
 from services.transfer.vendors import chatgpt, readers, records
 from services.transfer.vendors.archive import Archive
-from services.validation import is_id
+from services.validation import composed, is_id
 
 Vendor = Literal["chatgpt", "claude", "openwebui", "librechat", "mem0"]
 USUAL_USER = "me"
@@ -143,7 +143,7 @@ class VendorExport:
         user = self._user or told or USUAL_USER
         if not is_id(user):
             raise records.BadRecord(f"its user {user[:40]!r} is no name of ours; name one with --user")
-        return user
+        return composed(user)
 
     def _id(self, vendors: str) -> str:
         """A stable id made from the vendor's id."""
