@@ -131,7 +131,7 @@ def is_id(text: str) -> bool:
 
 
 def composed(text: str) -> str:
-    """An id as it is compared: an accent that one client writes as a character of its own is one with its letter."""
+    """An id as it is compared: an accent that a client writes as a character of its own is one with its letter."""
     return unicodedata.normalize("NFC", text)
 
 

@@ -35,7 +35,7 @@ def lunar(month: int, number: int | None) -> Step:
         if number is None:
             return Span(found.start, found.end)
         of = found.start + timedelta(days=number - 1)
-        return day(of) if 0 < number and of <= found.end else None
+        return day(of) if number > 0 and of <= found.end else None
 
     return step
 

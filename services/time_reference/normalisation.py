@@ -42,7 +42,7 @@ FOLD = {
     **{ord("您"): "你", ord("妳"): "你", ord("､"): ","},
     **str.maketrans("喺哋咗啲乜嘢係嘅佢嗰冇畀俾咩閏臘曆陰聖", "在们了些什么是的他那没给给啥闰腊历阴圣"),
 }
-"""Simplified characters, also for Cantonese, plain letters and figures, straight apostrophes, each in its place."""
+"""Simplified characters, plain letters and figures, straight apostrophes, Cantonese as Mandarin, each in its place."""
 _QUOTATION = re.compile(
     r"```.*?(?:```|\Z)|`[^`\n]*`|“[^“”\n]*”|\"[^\"\n]*\"|「[^「」\n]*」|『[^『』\n]*』|《[^《》\n]*》|(?<![a-z0-9])'[^'\n]{3,}'(?![a-z0-9])"
     r"|^[^\S\n]*>[^\n]*",
