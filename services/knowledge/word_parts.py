@@ -83,8 +83,8 @@ def _rewritten(archive: zipfile.ZipFile, name: str, numbering: WordNumbering | N
     for drawing in list(root.iter(f"{_W}drawing")):
         if drawing in parents:
             _lift_box(parents, drawing, drawing)
-    for paragraph in root.iter(f"{_W}p") if numbering is not None else ():
-        if (label := numbering.label(paragraph)) is not None:
+    for paragraph in root.iter(f"{_W}p"):
+        if numbering is not None and (label := numbering.label(paragraph)) is not None:
             _number(paragraph, label)
     again: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
     return again

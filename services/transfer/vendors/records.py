@@ -23,6 +23,8 @@ class VendorMessage:
     id: str | None = None
     at: datetime | None = None
     """None = unknown; it follows the message before it."""
+    speaker: str | None = None
+    """Another participant, whose words they are; None = the user's, or the model's."""
 
 
 @dataclass(frozen=True)
@@ -218,6 +220,7 @@ def path_to(leaf: str | None, parents: Mapping[str, str | None]) -> list[str]:
 
 FILES = "images and files"
 NOT_REMEMBERED = "conversations that are not to be remembered"
+SYSTEM = "system"
 THOUGHTS = "thoughts"
 TOOL = "tool"
 _TEXTS = frozenset({"text", "input_text", "output_text", "voice_note"})

@@ -8,7 +8,7 @@ import { userOf } from '../shell.js'
 import { useForm } from './parts.js'
 
 export const screen = 'settings'
-const VENDORS = [['chatgpt', 'ChatGPT'], ['claude', 'Claude'], ['openwebui', 'Open WebUI'], ['librechat', 'LibreChat'], ['mem0', 'mem0']]
+const VENDORS = [['chatgpt', 'ChatGPT'], ['claude', 'Claude'], ['openwebui', 'Open WebUI'], ['librechat', 'LibreChat'], ['deepseek', 'DeepSeek'], ['gemini', 'Gemini'], ['sillytavern', 'SillyTavern'], ['characterai', 'Character.AI'], ['telegram', 'Telegram'], ['whatsapp', 'WhatsApp'], ['mem0', 'mem0'], ['zep', 'Zep'], ['letta', 'Letta'], ['langmem', 'LangMem'], ['hindsight', 'Hindsight']]
 const NOBODY = { display_name: null, memory: true, timezone: Intl.DateTimeFormat().resolvedOptions().timeZone, locale: null }
 
 export function Screen({ service, user, may, conversations, onLanguage }) {
