@@ -54,9 +54,7 @@ def from_html_text(text: str) -> Converted:
     soup = BeautifulSoup(text, "html.parser")
     title = soup.title.get_text(" ", strip=True) if soup.title else ""
     left_out = counted(len(soup("iframe")), "embedded page")
-    left_out += counted(
-        len([each for each in soup("img") if "alt" not in each.attrs]), "picture without a description"
-    )
+    left_out += counted(len([each for each in soup("img") if "alt" not in each.attrs]), "undescribed picture")
     base = soup.select_one("base[href], link[rel=canonical][href]")
     address = str(base["href"]) if base else ""
     for element in soup.select(_UNSHOWN):

@@ -154,11 +154,29 @@ def _linear(element: Element) -> str:
 
 
 def _fraction(element: Element) -> str:
+    kind = element.find(f"{_M}fPr/{_M}type")
+    if kind is not None and kind.get(f"{_M}val") == "noBar":  # a binomial, not a quotient
+        return f"{_of(element, 'num')} over {_of(element, 'den')}"
     return f"{_grouped(_of(element, 'num'))}/{_grouped(_of(element, 'den'))}"
 
 
 def _scripts(element: Element) -> str:
     return f"{_of(element, 'e')}{_limits(element)}"
+
+
+def _function(element: Element) -> str:
+    said = _of(element, "e")
+    return f"{_of(element, 'fName')}{said if said.startswith('(') else f'({said})'}"
+
+
+def _limit(element: Element) -> str:
+    sign = "_" if element.tag == f"{_M}limLow" else "^"
+    return f"{_of(element, 'e')}{sign}{_grouped(_of(element, 'lim'))}"
+
+
+def _rows(element: Element) -> str:
+    rows = element.findall(f"{_M}mr") or element.findall(f"{_M}e")
+    return "; ".join(", ".join(_parts(row)) if row.tag == f"{_M}mr" else _linear(row) for row in rows)
 
 
 def _root(element: Element) -> str:
@@ -182,6 +200,11 @@ _WRITTEN: Mapping[str, Callable[[Element], str]] = {
     "rad": _root,
     "d": _delimited,
     "nary": _operator,
+    "func": _function,
+    "limLow": _limit,
+    "limUpp": _limit,
+    "m": _rows,
+    "eqArr": _rows,
 }
 
 

@@ -292,7 +292,7 @@ def test_what_stands_outside_the_main_content_is_counted() -> None:
     converted = _read("a.html", page)
     assert converted.left_out == (
         "1 embedded page",
-        "1 picture without a description",
+        "1 undescribed picture",
         "7 characters outside the page's main content",
     )
 
