@@ -4,6 +4,7 @@ import re
 from datetime import date, datetime, time, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
+from functools import lru_cache
 
 _MONTH, _DAY, _FULL = 'yyyy"年"m"月"', 'm"月"d"日"', 'yyyy"年"m"月"d"日"'
 _TO_MINUTE, _TO_SECOND = 'h"时"mm"分"', 'h"时"mm"分"ss"秒"'
@@ -52,6 +53,8 @@ def as_shown(value: object, code: str) -> str:
     show is as it is.
     """
     try:
+        if code == "General" and not isinstance(value, (bool, float, date, time, timedelta)):
+            return str(value)
         if isinstance(value, bool):
             return str(value).upper()
         if isinstance(value, (date, time, timedelta)):
@@ -60,7 +63,7 @@ def as_shown(value: object, code: str) -> str:
             return _number(value, code)
         sections = _sections(code)
         text = sections[-1] if len(sections) in {1, _TEXT_SECTION + 1} and "@" in sections[-1] else "@"
-        return "".join(str(value) if token[0] == "@" else _literal(token) for token in _TOKEN.finditer(text))
+        return "".join(str(value) if token[0] == "@" else _literal(token) for token in _tokens(text))
     except (ValueError, ArithmeticError, AttributeError):
         return _plain(value)
 
@@ -71,6 +74,12 @@ def _plain(value: object) -> str:
     return str(value)
 
 
+@lru_cache(maxsize=512)
+def _tokens(section: str) -> _Tokens:
+    return list(_TOKEN.finditer(section))
+
+
+@lru_cache(maxsize=512)
 def _sections(code: str) -> list[str]:
     return [found[1] for found in _SECTION.finditer(f"{code};")][: _TEXT_SECTION + 1]
 
@@ -82,8 +91,15 @@ def _literal(token: re.Match[str]) -> str:
     return token["currency"] or token["other"] or ""
 
 
+_USUAL = re.compile(r"(#,##)?0(?:\.(0+))?(%)?")
+"""Formats that need none of the rest: nearly all numbers have one."""
+
+
 def _number(value: float, code: str) -> str:
-    sections = [list(_TOKEN.finditer(each)) for each in _sections(code)[:_TEXT_SECTION]]
+    if usual := _USUAL.fullmatch(code):
+        rounded = _rounded(Decimal(repr(value)) * (100 if usual[3] else 1), len(usual[2] or ""))
+        return f"{rounded or abs(rounded):{',' if usual[1] else ''}f}{usual[3] or ''}"
+    sections = [_tokens(each) for each in _sections(code)[:_TEXT_SECTION]]
     tokens, is_first = _section(value, sections)
     general = next((at for at, token in enumerate(tokens) if token["general"] or token[0] == "@"), None)
     if general is not None or not code:
@@ -132,7 +148,7 @@ def _decimal(tokens: _Tokens, number: Decimal) -> str:
     if exponent and number:
         wide = max(1, len(whole))
         power = number.adjusted() // wide * wide
-    number = number.scaleb(-power - 3 * len(scaling)).quantize(Decimal(1).scaleb(-len(decimals)), ROUND_HALF_UP)
+    number = _rounded(number.scaleb(-power - 3 * len(scaling)), len(decimals))
     digits, _, fraction = f"{number:f}".partition(".")
     needed = next((len(whole) - place for place, at in enumerate(whole) if mantissa[at]["digit"] == "0"), 0)
     shown = dict(zip(decimals, fraction, strict=False)) | _spread(digits.lstrip("0").zfill(needed), whole, grouped)
@@ -148,6 +164,10 @@ def _decimal(tokens: _Tokens, number: Decimal) -> str:
         return written
     sign = "-" if power < 0 else "+" if tokens[at][0][1] == "+" else ""
     return f"{written}E{sign}{str(abs(power)).zfill(sum(token['digit'] == '0' for token in exponent))}"
+
+
+def _rounded(number: Decimal, decimals: int) -> Decimal:
+    return number.quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP)
 
 
 def _spread(digits: str, places: list[int], grouped: bool) -> dict[int, str]:
@@ -172,12 +192,13 @@ def _fraction(tokens: _Tokens, number: Decimal) -> str:
     return " ".join(filter(None, (str(whole) if whole or not rest else "", f"{rest}" if rest else "")))
 
 
+@lru_cache(maxsize=4096)
 def _moment(value: date | time | timedelta, code: str) -> str:
     if isinstance(value, date):
         day = value.date() if isinstance(value, datetime) else value
         iso = f'"{day.isoformat()}"'
         code = _NUMERIC_DATE.sub(lambda found: iso if set("ymd") <= set(found[0].lower()) else found[0], code)
-    tokens = list(_TOKEN.finditer(code))
+    tokens = _tokens(code)
     if not any(token["date"] and "." in token["date"] for token in tokens):
         value = _to_second(value)
     if not any(token["date"] or token["passed"] for token in tokens) and '"' not in code:

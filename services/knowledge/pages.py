@@ -123,7 +123,12 @@ def _write_links(soup: Any, base: str) -> None:
 
 
 def _write_numbers(soup: Any) -> None:
-    """Write the numbers of lists that are not 1, 2, 3."""
+    """Write the numbers of lists that are not 1, 2, 3; an item that is nothing but a list is none."""
+    for inner in soup.select("li > ul:only-child, li > ol:only-child"):
+        item = inner.parent
+        if _length(item) == _length(inner):
+            inner.unwrap()
+            item.unwrap()
     for ordered in soup.select("ol[type], ol[reversed], ol:has(> li[value])"):
         items = ordered.find_all("li", recursive=False)
         step = -1 if ordered.has_attr("reversed") else 1

@@ -115,6 +115,12 @@ WORD = {
         ),
         ["Part I A", "Section 1.1 x", "甲、甲方", "乙、乙方", "Part II B", "Section 2.2 y"],
     ),
+    "bullets below a number": (
+        numbered(
+            {70: ARTICLES, 71: [("bullet", "-"), ("bullet", "-")]}, [("租期", 70, 0), ("一年", 71, 1), ("两年", 71, 1)]
+        ),
+        ["第一条 租期", "- 一年", "- 两年"],
+    ),
     "boxes as bullets": (
         numbered({70: [("bullet", "\uf0fe")], 71: [("bullet", "\uf0a8")]}, [("yes", 70, 0), ("no", 71, 0)]),
         ["☑ yes", "☐ no"],
