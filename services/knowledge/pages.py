@@ -14,11 +14,9 @@ from services.knowledge.left_out import counted
 from services.knowledge.list_numbers import list_number
 from services.knowledge.screening import screen_html
 
-_UNSHOWN = (
-    "script, style, noscript, template:not([shadowrootmode]), iframe, svg:not(:has(text)), nav, head, rt, rp"
-)
-_CONTROLS = "select, button, input, datalist"
-_MAIN = "main, article, [role=main]"
+_UNSHOWN = ["script", "style", "noscript", "template", "iframe", "svg", "nav", "head", "rt", "rp"]
+_CONTROLS = ["select", "button", "input", "datalist"]
+_MAIN = ["main", "article"]
 _LEAST_SHARE = 0.5
 """Share of a page's text that its main content holds; if it holds less, all of the page is read."""
 _SUPERSCRIPTS = str.maketrans("0123456789+-−=()n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾ⁿ")
@@ -55,10 +53,11 @@ def from_html_text(text: str) -> Converted:
     title = soup.title.get_text(" ", strip=True) if soup.title else ""
     left_out = counted(len(soup("iframe")), "embedded page")
     left_out += counted(len([each for each in soup("img") if "alt" not in each.attrs]), "undescribed picture")
-    base = soup.select_one("base[href], link[rel=canonical][href]")
+    base = soup.find("base", href=True) or soup.find("link", rel="canonical", href=True)
     address = str(base["href"]) if base else ""
-    for element in soup.select(_UNSHOWN):
-        element.decompose()
+    for element in soup(_UNSHOWN):
+        if not (element.has_attr("shadowrootmode") or (element.name == "svg" and element.find("text"))):
+            element.decompose()
     converter = MarkdownConverter(
         heading_style="ATX",
         bullets="-",
@@ -83,7 +82,11 @@ def from_html_text(text: str) -> Converted:
 
 def _content(soup: Any) -> tuple[list[Any], int]:
     """The outermost elements that are a page's main content, else all of it; and the characters outside them."""
-    main = [each for each in soup.select(_MAIN) if not any(above in each.parents for above in soup.select(_MAIN))]
+    found = [*soup(_MAIN), *soup(role="main")]
+    found.sort(key=lambda each: (each.sourceline or 0, each.sourcepos or 0))
+    found = list({id(each): each for each in found}.values())
+    known = set(map(id, found))
+    main = [each for each in found if not any(id(above) in known for above in each.parents)]
     whole, held = _length(soup), sum(map(_length, main))
     return (main, whole - held) if main and held >= _LEAST_SHARE * whole else ([soup], 0)
 
@@ -94,9 +97,9 @@ def _length(element: Any) -> int:
 
 def _write_signs(soup: Any) -> None:
     """Write what is more than its text: ticks, raised and lowered digits, descriptions of pictures, formulas."""
-    for box in soup.select("input[type=checkbox], input[type=radio]"):
+    for box in soup("input", type=["checkbox", "radio"]):
         box.replace_with("☑ " if box.has_attr("checked") else "☐ ")
-    for control in soup.select(_CONTROLS):
+    for control in soup(_CONTROLS):
         control.decompose()
     for element in soup(["sup", "sub"]):
         if _SCRIPT.fullmatch(said := element.get_text(strip=True)):
@@ -124,13 +127,15 @@ def _write_links(soup: Any, base: str) -> None:
 
 def _write_numbers(soup: Any) -> None:
     """Write the numbers of lists that are not 1, 2, 3; an item that is nothing but a list is none."""
-    for inner in soup.select("li > ul:only-child, li > ol:only-child"):
+    for inner in soup(["ul", "ol"]):
         item = inner.parent
-        if _length(item) == _length(inner):
+        if item.name == "li" and len(item.find_all(recursive=False)) == 1 and _length(item) == _length(inner):
             inner.unwrap()
             item.unwrap()
-    for ordered in soup.select("ol[type], ol[reversed], ol:has(> li[value])"):
+    for ordered in soup("ol"):
         items = ordered.find_all("li", recursive=False)
+        if not {"type", "reversed"} & ordered.attrs.keys() and not any("value" in each.attrs for each in items):
+            continue
         step = -1 if ordered.has_attr("reversed") else 1
         number = _whole(ordered.get("start"), len(items) if step < 0 else 1)
         kind = _KINDS.get(str(ordered.get("type")), "decimal")

@@ -168,7 +168,8 @@ _ENGLISH = "%B %d, %Y %I:%M%p"
 def _tavern_time(value: Any) -> datetime | None:
     """A time in one of the forms that the product has had."""
     if isinstance(value, str) and (found := _TAVERN.match(value)):
-        return datetime(*(int(each or 0) for each in found.groups()), tzinfo=UTC)  # type: ignore[misc]
+        year, month, day, hour, minute, second = (int(each or 0) for each in found.groups())
+        return datetime(year, month, day, hour, minute, second, tzinfo=UTC)
     if isinstance(value, str):
         try:
             return datetime.strptime(value.strip(), _ENGLISH).replace(tzinfo=UTC)
@@ -226,7 +227,7 @@ def _telegram_chat(chat: Mapping[str, Any], owner: str | None, exported_at: date
             left_out["service messages"] += 1
         elif text:
             time = each.get("date_unixtime")
-            at = moment(float(time) if str(time).isdecimal() else each.get("date"), "date")
+            at = moment(float(str(time)) if str(time).isdecimal() else each.get("date"), "date")
             speaker = None if optional(each, "from_id") == owner else optional(each, "from") or "?"
             messages.append(VendorMessage("user", text, str(each.get("id")), at, speaker))
     begun = next((message.at for message in messages if message.at), exported_at)
@@ -263,12 +264,12 @@ def whatsapp(text: str, place: Place) -> VendorConversation:
     """
     lines: list[list[str]] = []
     left_out = Counter[str]()
-    for line in text.splitlines():
-        if found := _LINE.fullmatch(line):
+    for written in text.splitlines():
+        if found := _LINE.fullmatch(written):
             lines.append([each or "" for each in found.groups()])
         elif lines:
-            lines[-1][-1] += f"\n{line}"
-        elif line.strip():
+            lines[-1][-1] += f"\n{written}"
+        elif written.strip():
             left_out["lines before the first message"] += 1
     if not lines:
         raise BadRecord("holds no line such as 12/03/2024, 10:15 - Anna: Hello")

@@ -63,9 +63,9 @@ def numbered(lists: dict[int, _Levels], paragraphs: list[_Paragraph], extra: str
         if number:
             ids = f'<w:ilvl w:val="{level}"/><w:numId w:val="{number}"/>'
             paragraph._p.get_or_add_pPr().append(parse_xml(f"<w:numPr {nsdecls('w')}>{ids}</w:numPr>"))
-    written = BytesIO()
-    document.save(written)
-    return written.getvalue()
+    made = BytesIO()
+    document.save(made)
+    return made.getvalue()
 
 
 ARTICLES: _Levels = [("chineseCountingThousand", "第%1条"), ("decimal", "（%2）")]
@@ -117,7 +117,8 @@ WORD = {
     ),
     "bullets below a number": (
         numbered(
-            {70: ARTICLES, 71: [("bullet", "-"), ("bullet", "-")]}, [("租期", 70, 0), ("一年", 71, 1), ("两年", 71, 1)]
+            {70: ARTICLES, 71: [("bullet", "-"), ("bullet", "-")]},
+            [("租期", 70, 0), ("一年", 71, 1), ("两年", 71, 1)],
         ),
         ["第一条 租期", "- 一年", "- 两年"],
     ),
@@ -219,7 +220,9 @@ def _saved(book: openpyxl.Workbook, styles: tuple[str, str] = ("", "")) -> bytes
     with zipfile.ZipFile(written) as archive, zipfile.ZipFile(made, "w") as copied:
         for member in archive.namelist():
             content = archive.read(member)
-            copied.writestr(member, content.replace(*map(str.encode, styles)) if styles[0] else content)
+            copied.writestr(
+                member, content.replace(styles[0].encode(), styles[1].encode()) if styles[0] else content
+            )
     return made.getvalue()
 
 
