@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from services.transfer.report import MOST_ERRORS
-from services.transfer.vendors import chatgpt, chats, memories, readers, records
+from services.transfer.vendors import chatgpt, chats, memories, messengers, readers, records
 from services.transfer.vendors.archive import Archive, Place
 from services.validation import composed, is_id
 
@@ -49,10 +49,10 @@ _READERS: Mapping[Vendor, Callable[[Mapping[str, Any], datetime], _Found]] = {
     "langmem": memories.langmem,
     "hindsight": memories.hindsight,
 }
-_GATHERERS: Mapping[Vendor, Callable[[Iterable[tuple[Place, Any]]], Iterator[chats.Read]]] = {
+_GATHERERS: Mapping[Vendor, Callable[[Iterable[tuple[Place, Any]]], Iterator[records.Read]]] = {
     "gemini": chats.gemini,
     "sillytavern": chats.sillytavern,
-    "telegram": chats.telegram,
+    "telegram": messengers.telegram,
 }
 """Of products whose records are read together."""
 _CONVERSATIONS = r"(^|/)conversations(-\d+)?\.json$"
@@ -172,7 +172,7 @@ class VendorExport:
 
     def _read(self, raw: Any, place: Place) -> _Found:
         if self._vendor == "whatsapp":
-            return chats.whatsapp(raw, place)
+            return messengers.whatsapp(raw, place)
         return _READERS[self._vendor](records.mapping(raw, "it"), place.written_at)
 
     def _hint(self, raw: Any) -> str:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from services.transfer.vendors.archive import Place
+
 
 class BadRecord(ValueError):
     """A record that cannot be read; the message says why."""
@@ -52,6 +54,8 @@ class VendorMemory:
 
 
 Record = VendorConversation | VendorMemory
+Read = tuple[Place, VendorConversation | BadRecord]
+"""A conversation with the place of its first record, or why there is none."""
 
 
 def mapping(value: Any, name: str) -> Mapping[str, Any]:
