@@ -56,6 +56,8 @@ def from_html_text(text: str) -> Converted:
     base = soup.find("base", href=True) or soup.find("link", rel="canonical", href=True)
     address = str(base["href"]) if base else ""
     for element in soup(_UNSHOWN):
+        if element.decomposed:  # with one around it
+            continue
         if not (element.has_attr("shadowrootmode") or (element.name == "svg" and element.find("text"))):
             element.decompose()
     converter = MarkdownConverter(

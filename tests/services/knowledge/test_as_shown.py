@@ -258,7 +258,8 @@ def test_a_page_says_all_that_it_shows(name: str) -> None:
 
 
 def test_what_stands_outside_the_main_content_is_counted() -> None:
-    page = f"<body><div>cookies</div><iframe src=x></iframe><main>{'text ' * 20}<img src=x></main></body>"
+    main = f"<main>{'text ' * 20}<img src=x></main>"
+    page = f"<head><script>x</script></head><body><div>cookies</div><iframe src=x></iframe>{main}</body>"
     converted = _read("a.html", page)
     assert converted.left_out == (
         "1 embedded page",
