@@ -1,6 +1,7 @@
 """The user of a request to `/v1`, and whether anything of it is remembered."""
 
 import contextlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import unquote
@@ -10,7 +11,7 @@ import jwt
 from services.errors import Forbidden, InvalidInput, Unauthenticated
 from services.identity.caller import Caller
 from services.platform.settings import Settings
-from services.validation import RULE, is_id
+from services.validation import RULE, composed, is_id
 
 USER_JWT_HEADER = "X-OpenWebUI-User-Jwt"
 USER_HEADERS = ("X-OpenWebUI-User-Id", "X-OpenWebUI-User-Email", "X-User-Id", "X-LiteLLM-End-User-Id")
@@ -20,6 +21,8 @@ NO_USER = (
     "headers with a key made with --acts-for-headers, or give the key a default user."
 )
 _ISSUER = "open-webui"
+_ADDRESS = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
+"""An e-mail address, which people write in capitals as well."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,7 @@ def end_user_of(
     """
     header = next(((name, value) for name in USER_HEADERS if (value := header_text(headers, name))), None)
     if caller.user_id is not None:
-        if header is not None and header[1] != caller.user_id:
+        if header is not None and _of_header(*header) != caller.user_id:
             raise Forbidden(f"{header[0]} names another user than the token.")
         return EndUser(caller.user_id, tenant_wide=False)
     if (token := headers.get(USER_JWT_HEADER, "").strip()) and settings.openwebui_jwt_secret:
@@ -62,7 +65,7 @@ def end_user_of(
                 f"The header {header[0]} names a user, and this key may not act for others. Make one with "
                 "anamnesis keys create --acts-for-headers, or do not forward the header."
             )
-        return EndUser(_checked(*header))
+        return EndUser(_of_header(*header))
     for field, given in named:
         if given is not None and given.strip():
             return EndUser(_checked(field, given.strip()))
@@ -80,10 +83,15 @@ def header_text(headers: Mapping[str, str], name: str) -> str:
     return value
 
 
+def _of_header(header: str, said: str) -> str:
+    name = _checked(header, said)
+    return name.lower() if _ADDRESS.fullmatch(name) else name
+
+
 def _checked(field: str, name: str) -> str:
     if not is_id(name):
         raise InvalidInput(field, f"{RULE} to name a user")
-    return name
+    return composed(name)
 
 
 def _subject_of(token: str, secret: str) -> str:

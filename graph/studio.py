@@ -28,7 +28,7 @@ from services.errors import AnamnesisError, Conflict, DatabaseUnavailable
 from services.identity.tenants import DEFAULT_TENANT
 from services.platform.proxies import prepare_proxies
 from services.platform.settings import Settings, load_settings
-from services.validation import RULE, is_id
+from services.validation import RULE, composed, is_id
 from services.warm_up import warm_up
 from state.budget import LONGEST_S
 from state.conversation import ConversationState, GraphState
@@ -126,8 +126,10 @@ def _checked(given: object) -> TurnInput:
         wrong = error.errors()[0]
         raise ValueError(f"{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}; {_EXAMPLE}") from None
     for name in ("user_id", "session_id"):
-        if name in checked and not is_id(str(checked.get(name))):
-            raise ValueError(f"{name} {RULE}")
+        if name in checked:
+            if not is_id(str(checked.get(name))):
+                raise ValueError(f"{name} {RULE}")
+            checked[name] = composed(checked[name])
     return checked
 
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -127,6 +128,11 @@ def is_id(text: str) -> bool:
         and text not in {".", ".."}
         and not any(mark in text for mark in _UNFILLED)
     )
+
+
+def composed(text: str) -> str:
+    """An id as it is compared: an accent that a client writes as a character of its own is one with its letter."""
+    return unicodedata.normalize("NFC", text)
 
 
 _LONGEST_KEY_SHOWN = 80

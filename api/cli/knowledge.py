@@ -57,8 +57,8 @@ def ingest(
 ) -> None:
     """Add documents: text, Markdown, HTML, PDF, DOCX, XLSX and CSV. Unchanged files are skipped.
 
-    A file that cannot be read is reported and the others are added. The service indexes them; until then they are
-    found by their words.
+    A file that cannot be read is reported and the others are added; so is what of a file is not read. The service
+    indexes them; until then they are found by their words.
 
     Example: `anamnesis kb ingest handbook documents/ notes.pdf`
     """
@@ -67,11 +67,12 @@ def ingest(
         raise typer.BadParameter("there is no file at all: every document would be removed", param_hint="PATHS")
     report: dict[str, Any] = dict.fromkeys(("created", "replaced", "unchanged", "removed"), 0)
     failed = report["failed"] = []
+    left_out = report["left_out"] = []
     service.request("GET", "knowledge-bases", prefix)
     try:
         with shell.progress_bar() as progress:
             for status in progress.track(
-                _ingested(service, prefix, files, failed), len(files), description="ingest"
+                _ingested(service, prefix, files, failed, left_out), len(files), description="ingest"
             ):
                 if status:
                     report[status] += 1
@@ -83,7 +84,7 @@ def ingest(
             done = f"{stored} of {len(files)} files are stored"
             typer.echo(f"{done}; run the command again for the rest.", err=True)
         raise
-    for failure in failed:
+    for failure in [*left_out, *failed]:
         name = "".join(character if character.isprintable() else "?" for character in failure["file"])
         typer.echo(f"{name}: {failure['reason']}", err=True)
     if as_json:
@@ -144,9 +145,15 @@ class File:
 
 
 def _ingested(
-    service: Anamnesis, prefix: str, files: Sequence[File], failed: list[dict[str, str]]
+    service: Anamnesis,
+    prefix: str,
+    files: Sequence[File],
+    failed: list[dict[str, str]],
+    left_out: list[dict[str, str]],
 ) -> Iterator[str | None]:
     """Ingest files one after the other and yield what came of each; None of one that is added to `failed`.
+
+    What is not read of a file is added to `left_out`.
 
     Raises:
         ServiceError: the service cannot go on; files already ingested stay.
@@ -155,7 +162,10 @@ def _ingested(
     for file in files:
         status = None
         try:
-            status = service.add_document(prefix, file.source, _read(file.path))["status"]
+            taken = service.add_document(prefix, file.source, _read(file.path))
+            status = taken["status"]
+            if parts := taken["document"]["left_out"]:
+                left_out.append({"file": str(file.path), "reason": f"read without {'; '.join(parts)}"})
         except OSError as error:
             failed.append({"file": str(file.path), "reason": f"cannot be read: {error.strerror}"})
         except ServiceError as error:

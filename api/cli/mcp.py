@@ -10,7 +10,7 @@ from api.cli.access import named
 from api.cli.shell import WRONG_USE, OfTenant, fail, open_all_services, run
 from services.identity.tenants import Tenants
 from services.platform.settings import KEY_VARIABLE, Settings
-from services.validation import RULE, is_id
+from services.validation import RULE, composed, is_id
 
 
 def mcp(
@@ -34,7 +34,7 @@ def mcp(
     if user is not None and not is_id(user):
         fail(f"--user {RULE}", WRONG_USE)
     if url is None:
-        run(lambda settings: _serve(settings, user or "me", tenant))
+        run(lambda settings: _serve(settings, composed(user or "me"), tenant))
         return
     if not url.startswith(("http://", "https://")):
         fail(f"--url must begin with http:// or https://; this is {url!r}", WRONG_USE)

@@ -20,7 +20,7 @@ from api.request_bodies import JsonRoute
 from api.streams import EventStream, LastSeen
 from services.conversations.values import Id, SpaceName
 from services.errors import InvalidInput
-from services.validation import RULE, is_id
+from services.validation import RULE, composed, is_id
 
 _MOST_MESSAGES = 10_000
 
@@ -242,4 +242,4 @@ async def _start(
 def _session(field: str, name: str) -> str:
     if not is_id(name):
         raise InvalidInput(field, RULE)
-    return name
+    return composed(name)

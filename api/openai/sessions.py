@@ -9,7 +9,7 @@ from uuid import UUID
 from api.end_user import header_text
 from services.conversations.values import space_name
 from services.errors import InvalidInput, NotFound
-from services.validation import RULE, is_id
+from services.validation import RULE, composed, is_id
 
 SESSION_HEADER = "X-Session-Id"
 TURN_HEADER = "X-Turn-Id"
@@ -72,7 +72,7 @@ def ids_of(headers: Mapping[str, str], metadata: Mapping[str, Any] | None = None
     user_message = _id(headers, _USER_MESSAGE_HEADER)
     answer = _id(headers, _MESSAGE_HEADER)
     return ClientIds(
-        session=session if session and not passing else None,
+        session=composed(session) if session and not passing else None,
         user_message=user_message,
         parent=_parent(headers) if user_message else None,
         answer=answer,
@@ -115,7 +115,7 @@ def _id(headers: Mapping[str, str], name: str) -> str | None:
     if not value:
         return None
     _check(name, value)
-    return value
+    return composed(value)
 
 
 def _check(name: str, value: str) -> None:

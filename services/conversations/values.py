@@ -13,7 +13,7 @@ from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, Stri
 from services.llm.token_estimates import MESSAGE_OVERHEAD, count_tokens
 from services.text.elements import without_elements
 from services.time_reference.local_days import time_zone
-from services.validation import RULE, is_id, no_nul
+from services.validation import RULE, composed, is_id, no_nul
 
 Given = TypeVar("Given")
 
@@ -96,7 +96,7 @@ def space_name(text: str) -> str:
     Raises:
         ValueError: it is empty, longer than 64 characters, or holds a character that is not printed.
     """
-    name = " ".join(not_blank(unicodedata.normalize("NFC", no_nul(text))).split())
+    name = " ".join(not_blank(composed(no_nul(text))).split())
     if len(name) > MAX_SPACE_CHARACTERS:
         raise ValueError(f"has {len(name)} characters; at most {MAX_SPACE_CHARACTERS} are accepted")
     if not name.isprintable():
@@ -107,7 +107,7 @@ def space_name(text: str) -> str:
 def _is_id(text: str) -> str:
     if not is_id(text):
         raise ValueError(RULE)
-    return text
+    return composed(text)
 
 
 Id = Annotated[str, Field(min_length=1, max_length=128), AfterValidator(_is_id)]

@@ -15,7 +15,7 @@ from uuid_utils.compat import uuid7
 from services.errors import InvalidInput, NotFound, Unauthenticated
 from services.identity.caller import Caller, Scope, known_scopes
 from services.platform.postgres import Database
-from services.validation import RULE, is_id
+from services.validation import RULE, composed, is_id
 
 _FORM = re.compile(r"ank_([0-9a-f]{32})_([A-Za-z0-9_-]{43})", re.ASCII)
 _SECRET_BYTES = 32
@@ -92,6 +92,7 @@ class ApiKeys:
         """
         if default_user is not None and not is_id(default_user):
             raise InvalidInput("default_user", RULE)
+        default_user = composed(default_user) if default_user else None
         if not name.strip() or len(name) > _LONGEST_NAME or not name.isprintable():
             raise InvalidInput("name", f"must be 1 to {_LONGEST_NAME} printable characters")
         if not (wanted := sorted(set(scopes))):

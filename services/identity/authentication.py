@@ -15,7 +15,7 @@ from services.identity.tenants import DEFAULT_TENANT, Tenants
 from services.platform.postgres import Database
 from services.platform.redis import RedisClient
 from services.platform.settings import Settings
-from services.validation import RULE, is_id
+from services.validation import RULE, composed, is_id
 
 _LONGEST_CLAIM = 128
 _REFUSAL = "The token is not valid."
@@ -48,7 +48,7 @@ class Tokens:
             return Caller(tenant_id, scopes)
         if not is_id(claims["sub"]):
             raise Unauthenticated(f"The token's sub {RULE} to name a user.")
-        return Caller(tenant_id, scopes, claims["sub"])
+        return Caller(tenant_id, scopes, composed(claims["sub"]))
 
     async def _tenant_of(self, named: object) -> UUID:
         tenant = None

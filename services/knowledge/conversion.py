@@ -4,8 +4,11 @@ import asyncio
 import contextlib
 import math
 import os
+import shlex
+import signal
 import sys
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Self
 
 from services.json_levels import shallow_json
@@ -22,6 +25,8 @@ _KEPT_VARIABLES = ("PATH", "PYTHONPATH", "LANG", "LC_ALL", "COVERAGE_PROCESS_STA
 _MOST_BYTES = 5 * MOST_CHARACTERS
 """Bytes of an answer: a process that was taken over by its document could write without end."""
 _PIECE_BYTES = 1024 * 1024
+_OCR_SECONDS = 600
+_MOST_OCR_BYTES = 256 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -33,12 +38,19 @@ class ConversionLimits:
     """Seconds for one document."""
     megabytes: int
     """Megabytes of memory for the process of one document."""
+    ocr_command: str = ""
+    """Reads a PDF whose pages may be pictures, and writes it with their text; empty if there is none."""
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
         """Limits from the settings; by default one process for each two cores."""
         at_once = settings.knowledge_parsers or max(1, (os.cpu_count() or 1) // 2)
-        return cls(at_once, settings.knowledge_parser_timeout_s, settings.knowledge_parser_memory_mb)
+        return cls(
+            at_once,
+            settings.knowledge_parser_timeout_s,
+            settings.knowledge_parser_memory_mb,
+            settings.knowledge_ocr_command,
+        )
 
 
 class Converter:
@@ -61,10 +73,27 @@ class Converter:
                 raise too_long()
             return Converted("", (Part(text),), headings=kind == "markdown")
         async with self._places:
-            return await self._elsewhere(kind, data)
+            converted = await self._elsewhere(kind, data)
+            if kind == "pdf" and converted.left_out and self._limits.ocr_command:
+                converted = await self._recognised(data, converted)
+        if not converted.parts:
+            reasons = ", ".join(converted.left_out)
+            raise BadDocument(f"holds no text{f'; it may be scanned ({reasons})' if kind == 'pdf' else ''}")
+        return converted
+
+    async def _recognised(self, data: bytes, before: Converted) -> Converted:
+        """A PDF with the text of its pictures; as it was before, with a note, where the command fails."""
+        try:
+            code, found = await _run(shlex.split(self._limits.ocr_command), data, _OCR_SECONDS, _MOST_OCR_BYTES)
+            if code == 0:
+                return await self._elsewhere("pdf", found)
+            failure = f"the command for OCR ended with {code}"
+        except (BadDocument, OSError) as error:
+            failure = f"OCR failed: {error.message if isinstance(error, BadDocument) else error.strerror}"
+        return replace(before, left_out=(*before.left_out, failure))
 
     async def _elsewhere(self, kind: Kind, data: bytes) -> Converted:
-        process = await asyncio.create_subprocess_exec(
+        command = [
             sys.executable,
             "-P",  # nothing of the folder we happen to be in is imported
             "-m",
@@ -72,35 +101,45 @@ class Converter:
             kind,
             str(self._limits.megabytes),
             str(math.ceil(self._limits.seconds)),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            env={name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ},
-        )
-        try:
-            async with asyncio.timeout(self._limits.seconds):
-                written = await _answer(process, data)
-        except TimeoutError:
-            raise BadDocument(f"takes more than {self._limits.seconds:g} seconds to be read") from None
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
-        if process.returncode != 0:
+        ]
+        code, written = await _run(command, data, self._limits.seconds, _MOST_BYTES)
+        if code != 0:
             raise BadDocument("cannot be read: what reads it broke down, or needed too much")
         answer = shallow_json(written)
         if "reason" in answer:
             raise BadDocument(answer["reason"])
         parts = tuple(Part(part["text"], part["page"]) for part in answer["parts"])
-        return Converted(answer["title"], parts, answer["headings"])
+        return Converted(answer["title"], parts, answer["headings"], tuple(answer["left_out"]))
 
 
-async def _answer(process: asyncio.subprocess.Process, data: bytes) -> bytes:
-    """Give a process the document, and return what it writes.
+async def _run(command: Sequence[str], data: bytes, seconds: float, most_bytes: int) -> tuple[int, bytes]:
+    """Give a program the document; return its exit code and what it writes.
 
     Raises:
-        BadDocument: it writes more than any document holds.
+        BadDocument: it takes too long, or writes too much.
+        OSError: it cannot be started.
     """
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        env={name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ},
+        start_new_session=True,  # so that what it starts ends with it
+    )
+    try:
+        async with asyncio.timeout(seconds):
+            written = await _answer(process, data, most_bytes)
+    except TimeoutError:
+        raise BadDocument(f"takes more than {seconds:g} seconds to be read") from None
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
+    return process.returncode or 0, written
+
+
+async def _answer(process: asyncio.subprocess.Process, data: bytes, most_bytes: int) -> bytes:
     if process.stdin is None or process.stdout is None:
         raise AssertionError("both are pipes")
     given = asyncio.create_task(_give(process.stdin, data))
@@ -108,7 +147,7 @@ async def _answer(process: asyncio.subprocess.Process, data: bytes) -> bytes:
     try:
         while piece := await process.stdout.read(_PIECE_BYTES):
             written += piece
-            if len(written) > _MOST_BYTES:
+            if len(written) > most_bytes:
                 raise too_long()
     finally:
         given.cancel()

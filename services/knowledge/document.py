@@ -1,5 +1,6 @@
 """Values of a document: converted, cut into chunks, stored."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -44,6 +45,8 @@ class Converted:
     parts: tuple[Part, ...]
     headings: bool
     """Whether the text is Markdown, so that its headings count."""
+    left_out: tuple[str, ...] = ()
+    """What of the document is not in the text, each in a few words: `2 comments`."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,9 @@ class StoredDocument:
     waiting: int
     """Chunks not yet in the index."""
     ingested_at: datetime
+    left_out: Sequence[str] | None
+    """What of the document is not in its text, each in a few words: `2 comments`; null of a document that was read
+    before this was noted."""
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ SELECT id FROM knowledge_bases WHERE tenant_id = %(tenant_id)s AND prefix = %(pr
 
 _DOCUMENTS: LiteralString = """
 SELECT d.id, d.source, d.title, d.media_type, encode(d.checksum, 'hex') AS checksum, d.byte_size, d.chunk_count,
-       d.ingested_at,
+       d.ingested_at, d.left_out,
        (SELECT count(*) FROM kb_chunks c WHERE c.tenant_id = %(tenant_id)s AND c.document_id = d.id
         AND c.indexed_at IS NULL) AS waiting
 FROM kb_documents d
@@ -54,13 +54,14 @@ SELECT FROM knowledge_bases WHERE tenant_id = %(tenant_id)s AND id = %(base_id)s
 """
 
 _PUT = """
-INSERT INTO kb_documents (id, tenant_id, base_id, source, title, media_type, checksum, byte_size, chunk_count)
+INSERT INTO kb_documents (id, tenant_id, base_id, source, title, media_type, checksum, byte_size, chunk_count,
+                          left_out)
 VALUES (%(id)s, %(tenant_id)s, %(base_id)s, %(source)s, %(title)s, %(media_type)s, decode(%(checksum)s, 'hex'),
-        %(byte_size)s, %(chunk_count)s)
+        %(byte_size)s, %(chunk_count)s, %(left_out)s)
 ON CONFLICT (base_id, source, tenant_id) DO UPDATE SET
     title = EXCLUDED.title, media_type = EXCLUDED.media_type, checksum = EXCLUDED.checksum,
     byte_size = EXCLUDED.byte_size, chunk_count = EXCLUDED.chunk_count, version = kb_documents.version + 1,
-    ingested_at = clock_timestamp()
+    left_out = EXCLUDED.left_out, ingested_at = clock_timestamp()
 RETURNING id, version
 """
 
@@ -100,7 +101,7 @@ class Documents:
     async def ingest(
         self, tenant_id: UUID, base_id: UUID, source: str, data: bytes, *, content_type: str = ""
     ) -> Ingested:
-        """Add a document; one with the same bytes stays as it is.
+        """Add a document; one with the same bytes stays as it is if it says what its text leaves out.
 
         Args:
             source: the document's name; another one of this name is replaced.
@@ -118,7 +119,8 @@ class Documents:
         media_type = MEDIA_TYPES[kind]
         checksum = hashlib.sha256(data).hexdigest()
         before = await self.of_source(tenant_id, base_id, source)
-        if before and (before.checksum, before.media_type) == (checksum, media_type):
+        same = before and (before.checksum, before.media_type) == (checksum, media_type)
+        if before and same and before.left_out is not None:
             return Ingested("unchanged", before)
         converted = await self._converter.convert(kind, data)
         title, chunks = await asyncio.to_thread(_with_terms, converted, source)
@@ -130,6 +132,7 @@ class Documents:
             "media_type": media_type,
             "checksum": checksum,
             "byte_size": len(data),
+            "left_out": list(converted.left_out),
         }
         await self.put(tenant_id, base_id, document, chunks)
         stored = await self.of_source(tenant_id, base_id, source)

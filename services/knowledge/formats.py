@@ -1,4 +1,4 @@
-"""HTML, PDF and DOCX as Markdown or pages, and the kinds of `sheets.py`.
+"""PDF and DOCX as pages or Markdown, and the kinds of `pages.py` and `sheets.py`.
 
 Only `conversion_process.py` runs this: the files may be hostile.
 """
@@ -10,16 +10,15 @@ from io import BytesIO
 from typing import Any
 
 from services.knowledge.document import MOST_CHARACTERS, BadDocument, Converted, Part
-from services.knowledge.encodings import Kind, declared_in_html, decoded
-from services.knowledge.screening import screen_docx, screen_html, too_long
-from services.knowledge.sheets import from_csv, from_xlsx, unmerge
-from services.knowledge.word_parts import readable_docx
+from services.knowledge.encodings import Kind
+from services.knowledge.left_out import ranges
+from services.knowledge.pages import from_html, from_html_text
+from services.knowledge.screening import screen_docx, too_long
+from services.knowledge.sheets import from_csv, from_xlsx
+from services.knowledge.word_parts import left_out_of_docx, readable_docx
 from services.text.storable import storable
 
 _MOST_PAGES = 5_000
-_UNSHOWN = ["script", "style", "noscript", "template", "iframe", "svg", "nav", "head"]
-_CONTROLS = ["select", "button", "input", "datalist"]
-_RUBY_READINGS = ["rt", "rp"]
 _LONGEST_TITLE = 1_000
 _NO_TITLE = re.compile(
     r"[\W_]*(?:untitled|anonymous|unspecified|unknown|no title|title|document|word document|template"
@@ -35,24 +34,20 @@ _PASSWORD = 4
 # A printed line may end in the middle of a word.
 _BROKEN_CHINESE = re.compile(r"(?<=[\u4e00-\u9fff，、；：])\s*\n(?=[\u4e00-\u9fff])")
 _BROKEN_WORD = re.compile("[\ufffe\xad]\\s*\n?")
-_BLANK_LINES = re.compile(r"\n\s*\n\s*\n+")
 
 
 def convert(kind: Kind, data: bytes) -> Converted:
-    """The document as text.
+    """The document as text; without a part if it holds none.
 
     Raises:
         BadDocument: it cannot be read; says why.
     """
-    readers = {"html": _html, "pdf": _pdf, "docx": _docx, "xlsx": from_xlsx, "csv": from_csv}
+    readers = {"html": from_html, "pdf": _pdf, "docx": _docx, "xlsx": from_xlsx, "csv": from_csv}
     read = readers[kind](data)
     parts = tuple(replace(part, text=storable(part.text)) for part in read.parts if part.text.strip())
-    if not parts:
-        scanned = "; it may be scanned" if kind == "pdf" else ""
-        raise BadDocument(f"holds no text{scanned}")
     if sum(len(part.text) for part in parts) > MOST_CHARACTERS:
         raise too_long()
-    return Converted(_title(storable(read.title)), parts, read.headings)
+    return replace(read, title=_title(storable(read.title)), parts=parts)
 
 
 def _title(told: str) -> str:
@@ -63,52 +58,27 @@ def _title(told: str) -> str:
     return "" if _NO_TITLE.fullmatch(title) else title
 
 
-def _html(data: bytes) -> Converted:
-    screen_html(data)
-    return _from_html(decoded(data, declared=declared_in_html(data)))
-
-
-def _from_html(text: str) -> Converted:
-    from bs4 import BeautifulSoup  # noqa: PLC0415 — each kind of document loads its own library
-    from markdownify import MarkdownConverter  # noqa: PLC0415
-
-    soup = BeautifulSoup(text, "html.parser")
-    title = soup.title.get_text(" ", strip=True) if soup.title else ""
-    for element in soup([*_UNSHOWN, *_CONTROLS, *_RUBY_READINGS]):
-        element.decompose()
-    converter = MarkdownConverter(
-        heading_style="ATX",
-        bullets="-",
-        strip=["a", "img"],
-        escape_asterisks=False,
-        escape_underscores=False,
-        table_infer_header=True,
-    )
-    try:
-        unmerge(soup)
-        markdown = converter.convert_soup(soup.find("main") or soup)
-    except RecursionError:
-        raise BadDocument("is nested too deeply") from None
-    return Converted(title, (Part(_BLANK_LINES.sub("\n\n", markdown)),), headings=True)
-
-
 def _docx(data: bytes) -> Converted:
     try:
         screen_docx(data)
         import mammoth  # noqa: PLC0415 — refused without it
 
         html = mammoth.convert_to_html(
-            BytesIO(readable_docx(data)), convert_image=_no_image, external_file_access=False
+            BytesIO(readable_docx(data)),
+            convert_image=mammoth.images.img_element(_no_image),
+            external_file_access=False,
         ).value
+        left_out = left_out_of_docx(data)
     except BadDocument:
         raise
     except Exception as error:  # the library raises whatever its parsers do
         raise BadDocument("is broken: no Word document can be read from it") from error
-    return _from_html(html)
+    read = from_html_text(html)
+    return replace(read, left_out=(*left_out, *read.left_out))
 
 
-def _no_image(_: Any) -> list[Any]:
-    return []
+def _no_image(_: Any) -> dict[str, str]:
+    return {"src": ""}
 
 
 def _pdf(data: bytes) -> Converted:
@@ -122,7 +92,10 @@ def _pdf(data: bytes) -> Converted:
     if len(document) > _MOST_PAGES:
         raise BadDocument(f"has {len(document):,} pages; at most {_MOST_PAGES:,} are read")
     title = document.get_metadata_value("Title").strip()
-    return Converted(title, tuple(_pages(document)), headings=False)
+    pages = tuple(_pages(document))
+    without = [page.page for page in pages if page.page and not page.text.strip()]
+    told = (f"{len(without)} of {len(pages)} pages, which hold no text ({ranges(without)})",) if without else ()
+    return Converted(title, pages, headings=False, left_out=told)
 
 
 def _pages(document: Any) -> Iterator[Part]:

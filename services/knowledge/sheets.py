@@ -1,4 +1,4 @@
-"""Tables: of CSV, XLSX and HTML, all written in Markdown with their header.
+"""Tables of CSV and XLSX, written in Markdown with their header.
 
 Only `conversion_process.py` runs this: the files may be hostile.
 """
@@ -7,28 +7,40 @@ import csv
 import io
 import re
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from copy import copy
-from datetime import datetime, time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from html import unescape
 from io import BytesIO
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from services.knowledge.document import MOST_CHARACTERS, BadDocument, Converted, Part
 from services.knowledge.encodings import decoded
+from services.knowledge.left_out import counted, parts_left_out
+from services.knowledge.number_formats import DATES_OF_CHINESE_EXCEL, as_shown
 from services.knowledge.screening import screen_xlsx, too_long
 
 _MOST_COLUMNS = 200
-_MOST_SPAN = 1_000
+_SAMPLED_ROWS = 40
+_TOO_WIDE = f"columns after the first {_MOST_COLUMNS}"
 _LINE_BREAKS = re.compile(r"(?<!\s)\s*[\r\n\v\f\u2028\u2029]+\s*")
 
 
-def markdown_table(rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Yield the lines of a table, of which the first row that holds anything is the header."""
+def markdown_table(rows: Iterable[Sequence[str]], left_out: list[str]) -> Iterator[str]:
+    """Yield the lines of a table: what stands above it, its header, its rows.
+
+    Names the columns that are too many in `left_out`.
+    """
+    coming = iter(rows)
+    first = list(islice(coming, _SAMPLED_ROWS))
+    above, first = _notes_and_table(first)
+    yield from above
     header: Sequence[str] | None = None
-    for row in rows:
+    for row in chain(first, coming):
         if not any(cell.strip() for cell in row):
             continue
+        if len(row) > _MOST_COLUMNS and _TOO_WIDE not in left_out:
+            left_out.append(_TOO_WIDE)
         width = max(len(row), len(header or ()))
         cells = [
             *map(_table_cell, row[:_MOST_COLUMNS]),
@@ -40,60 +52,24 @@ def markdown_table(rows: Iterable[Sequence[str]]) -> Iterator[str]:
             yield f"|{' --- |' * len(cells)}"
 
 
+def _notes_and_table(rows: list[Sequence[str]]) -> tuple[list[str], list[Sequence[str]]]:
+    """Part the first rows of a sheet: lines that hold much less than most rows do stand above the table."""
+    filled = [[cell.strip() for cell in row if cell.strip()] for row in rows]
+    widths = sorted(len(cells) for cells in filled if cells)
+    usual = widths[-1 - len(widths) // 4] if widths else 0
+    notes: list[str] = []
+    for at, cells in enumerate(filled):
+        is_apart = len(cells) < usual and at + 1 < len(rows) and not filled[at + 1]
+        is_title = len(set(cells)) == 1 and rows[at][0].strip()
+        if cells and not (usual > 1 and (is_title or is_apart or 2 * len(cells) <= usual)):
+            return ([*notes, ""] if notes else []), rows[at:]
+        if cells:
+            notes.append(" ".join(dict.fromkeys(cells)))
+    return [], rows
+
+
 def _table_cell(text: str) -> str:
     return _LINE_BREAKS.sub(" ", text.strip()).replace("|", "\\|")
-
-
-def unmerge(soup: Any) -> None:
-    """Repeat merged cells of HTML in every row and column that they cover.
-
-    A table around other tables lays a page out, and is taken apart.
-    """
-    for table in soup("table"):
-        if table.find("table"):
-            _take_apart(table)
-        else:
-            _unmerge(table)
-
-
-def _take_apart(table: Any) -> None:
-    for part in table(["thead", "tbody", "tfoot", "tr", "td", "th", "caption"]):
-        if part.find_parent("table") is table:
-            part.name = "div"
-            part.attrs = {}
-    table.name = "div"
-
-
-def _unmerge(table: Any) -> None:
-    # Cells from above, by their column, with the number of further rows in which they stand.
-    waiting: dict[int, tuple[int, Any]] = {}
-    for row in table("tr"):
-        placed: list[Any] = []
-        for cell in row.find_all(["td", "th"], recursive=False):
-            _fill(placed, waiting)
-            columns, rows = _span(cell, "colspan", _MOST_COLUMNS), _span(cell, "rowspan", _MOST_SPAN)
-            for number in range(min(columns, _MOST_COLUMNS - len(placed))):
-                if rows > 1:
-                    waiting[len(placed)] = (rows - 1, cell)
-                placed.append(cell if number == 0 else copy(cell))
-        _fill(placed, waiting)
-        row.extend(placed)
-
-
-def _fill(placed: list[Any], waiting: dict[int, tuple[int, Any]]) -> None:
-    """Place the cells that reach down from above, up to the next free column."""
-    while (found := waiting.get(len(placed))) is not None:
-        left, cell = found
-        if left > 1:
-            waiting[len(placed)] = (left - 1, cell)
-        else:
-            del waiting[len(placed)]
-        placed.append(copy(cell))
-
-
-def _span(cell: Any, name: str, most: int) -> int:
-    said = str(cell.attrs.pop(name, ""))
-    return max(1, min(most, int(said))) if said.isascii() and said.isdigit() else 1
 
 
 _DELIMITERS = ",;\t|"
@@ -113,21 +89,38 @@ def from_csv(data: bytes) -> Converted:
     csv.field_size_limit(_LONGEST_FIELD)
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(text))
     try:
-        table = _limited(markdown_table(rows))
+        left_out: list[str] = []
+        table = _limited(markdown_table(rows, left_out))
     except csv.Error as error:
         raise BadDocument(f"is no CSV that can be read: {error}") from None
-    return Converted("", (Part(table),), headings=False)
+    return Converted("", (Part(table),), headings=False, left_out=tuple(left_out))
 
 
 def _delimiter(text: str) -> str:
-    """The character that stands equally often in the first lines; of several, the most frequent."""
+    """The character that stands equally often in most of the first lines; of several, the most frequent."""
     lines = [line for line in islice(io.StringIO(text), _SNIFFED_LINES) if line.strip()]
-    counts = {mark: [line.count(mark) for line in lines] for mark in _DELIMITERS}
-    return max(_DELIMITERS, key=lambda mark: (min(counts[mark], default=0), sum(counts[mark])))
+
+    def steadiness(mark: str) -> tuple[int, int]:
+        usual = Counter(line.count(mark) for line in lines if mark in line).most_common(1)
+        return usual[0][::-1] if usual else (0, 0)
+
+    return max(_DELIMITERS, key=steadiness)
 
 
 Bounds = Callable[[str], tuple[int, int, int, int]]
 """Reads a range such as A1:B2: its first column and row, its last column and row, from 1."""
+
+
+_FORMULA = re.compile(
+    rb"<(?:\w+:)?c\s([^>]*)><(?:\w+:)?f\b(?:[^>]*/>|[^>]*>([^<]*)</(?:\w+:)?f>)(?:<(?:\w+:)?v\s*/>|<v></v>)?</(?:\w+:)?c>"
+)
+"""A cell whose formula has no value stored."""
+_PLACE = re.compile(rb"\br=\"([A-Z]+\d+)\"")
+_LEFT_OUT = {
+    "comment": (r"xl/comments[^/]*\.xml|xl/comments/.*\.xml", rb"<(?:\w+:)?comment "),
+    "chart": (r"xl/charts/chart\d*\.xml", b""),
+    "picture": (r"xl/media/.+", b""),
+}
 
 
 def from_xlsx(data: bytes) -> Converted:
@@ -136,39 +129,55 @@ def from_xlsx(data: bytes) -> Converted:
     Raises:
         BadDocument: it cannot be read; says why.
     """
+    left_out: list[str] = []
     try:
         screen_xlsx(data)
         from openpyxl import load_workbook, utils  # noqa: PLC0415 — each kind of document loads its own library
+        from openpyxl.styles.numbers import BUILTIN_FORMATS  # noqa: PLC0415
 
+        BUILTIN_FORMATS.update(DATES_OF_CHINESE_EXCEL)
         book = load_workbook(BytesIO(data), read_only=True, data_only=True, keep_links=False)
         with zipfile.ZipFile(BytesIO(data)) as archive:
-            lines = _limited(_sheets(book, archive, utils.range_boundaries))
+            lines = _limited(_sheets(book, archive, utils.range_boundaries, left_out))
+            left_out += parts_left_out(archive, _LEFT_OUT)
     except BadDocument:
         raise
     except Exception as error:  # the library raises whatever its parsers do
         raise BadDocument("is broken: no workbook can be read from it") from error
     title = book.properties.title if book.properties else None
-    return Converted(title or "", (Part(lines),), headings=True)
+    return Converted(title or "", (Part(lines),), headings=True, left_out=tuple(left_out))
 
 
-def _sheets(book: Any, archive: zipfile.ZipFile, bounds: Bounds) -> Iterator[str]:
+def _sheets(book: Any, archive: zipfile.ZipFile, bounds: Bounds, left_out: list[str]) -> Iterator[str]:
+    left_out += [f"hidden sheet {each.title}" for each in book.worksheets if each.sheet_state != "visible"]
+    without_value = 0
     for sheet in book.worksheets:
         if sheet.sheet_state != "visible":
             continue
-        merged = _merged(archive, getattr(sheet, "_worksheet_path", ""), bounds)
-        table = list(markdown_table(_rows(sheet, merged)))
+        path = getattr(sheet, "_worksheet_path", "")
+        content = archive.read(path) if path in archive.namelist() else b""
+        formulas = dict(_formulas(content))
+        without_value += len(formulas)
+        table = list(markdown_table(_rows(sheet, _merged(content, bounds), formulas), left_out))
         if table:
             yield f"## {sheet.title}\n"
             yield from table
             yield ""
+    left_out += counted(without_value, "formula value (the file holds none; the formula is shown)")
 
 
-def _merged(archive: zipfile.ZipFile, path: str, bounds: Bounds) -> dict[tuple[int, int], tuple[int, int]]:
+def _formulas(content: bytes) -> Iterator[tuple[str, str]]:
+    """The formulas without a value, by their cells; some repeat another's and say only so."""
+    for found in _FORMULA.finditer(content):
+        place = _PLACE.search(found[1])
+        if place and b't="str"' not in found[1]:  # an empty text is a value
+            yield place[1].decode(), f"={unescape(found[2].decode() if found[2] else '…')}"
+
+
+def _merged(content: bytes, bounds: Bounds) -> dict[tuple[int, int], tuple[int, int]]:
     """The cell whose value a merged cell shows, by row and column, both from 1."""
-    if path not in archive.namelist():
-        return {}
     shown: dict[tuple[int, int], tuple[int, int]] = {}
-    for found in islice(_MERGED.finditer(archive.read(path)), _MOST_MERGED):
+    for found in islice(_MERGED.finditer(content), _MOST_MERGED):
         left, top, right, bottom = bounds(found[1].decode())
         for row in range(top, min(bottom, top + _MOST_MERGED) + 1):
             for column in range(left, min(right, _MOST_COLUMNS) + 1):
@@ -178,11 +187,13 @@ def _merged(archive: zipfile.ZipFile, path: str, bounds: Bounds) -> dict[tuple[i
     return shown
 
 
-def _rows(sheet: Any, merged: dict[tuple[int, int], tuple[int, int]]) -> Iterator[Sequence[str]]:
+def _rows(
+    sheet: Any, merged: dict[tuple[int, int], tuple[int, int]], formulas: Mapping[str, str]
+) -> Iterator[Sequence[str]]:
     kept: dict[tuple[int, int], str] = {}
     sources = set(merged.values())
-    for number, row in enumerate(sheet.iter_rows(max_col=_MOST_COLUMNS, values_only=True), 1):
-        cells = [_shown(value) for value in row]
+    for number, row in enumerate(sheet.iter_rows(max_col=_MOST_COLUMNS + 1), 1):
+        cells = [_shown(cell, formulas) for cell in row]
         for column in range(1, len(cells) + 1):
             if (number, column) in sources:
                 kept[number, column] = cells[column - 1]
@@ -193,16 +204,10 @@ def _rows(sheet: Any, merged: dict[tuple[int, int], tuple[int, int]]) -> Iterato
         yield cells
 
 
-def _shown(value: object) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, datetime):
-        return value.date().isoformat() if value.time() == time() else value.isoformat(" ", "minutes")
-    if isinstance(value, bool):
-        return str(value).upper()
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value)
+def _shown(cell: Any, formulas: Mapping[str, str]) -> str:
+    if cell.value is not None:
+        return as_shown(cell.value, cell.number_format)
+    return formulas.get(getattr(cell, "coordinate", ""), "") if formulas else ""
 
 
 def _limited(lines: Iterable[str]) -> str:

@@ -1,9 +1,13 @@
-"""Rewrites the XML of a Word document so that mammoth reads formulas, ruby text and text boxes, too."""
+"""Rewrites the XML of a Word document so that mammoth reads numbers, formulas, ruby text and text boxes, too."""
 
+import re
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from io import BytesIO
 from xml.etree import ElementTree
+
+from services.knowledge.left_out import parts_left_out
+from services.knowledge.word_numbering import WordNumbering
 
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
@@ -15,10 +19,35 @@ _SPACE = "{http://www.w3.org/XML/1998/namespace}space"
 Element = ElementTree.Element
 
 
-def readable_docx(data: bytes) -> bytes:
-    """Return the document with formulas as text, ruby as its base, and text boxes as paragraphs."""
+_NUMBERING, _STYLES = "word/numbering.xml", "word/styles.xml"
+_TEXT = re.compile(rb"<w:t[ >]")
+_LEFT_OUT: Mapping[str, tuple[str, bytes]] = {
+    "comment": (r"word/comments\.xml", rb"<w:comment "),
+    "deleted passage (tracked changes)": (r"word/document\.xml", rb"<w:(?:del|moveFrom) [^>]*[^/]>(?!</w:rPr>)"),
+    "chart": (r"word/charts/chart\d*\.xml", rb"<c:chart>"),
+    "diagram": (r"word/diagrams/data\d*\.xml", rb"<dgm:dataModel"),
+    "embedded file": (r"word/embeddings/.+", b""),
+}
+"""Parts of a document that are not read: the files in which they stand, and how each of them begins."""
+
+
+def left_out_of_docx(data: bytes) -> tuple[str, ...]:
+    """Tell how much of a document stands in places that are not read."""
     with zipfile.ZipFile(BytesIO(data)) as archive:
-        changed = {name: again for name in _PARTS if (again := _rewritten(archive, name)) is not None}
+        told = parts_left_out(archive, _LEFT_OUT)
+        pages = [each for each in archive.namelist() if re.fullmatch(r"word/(?:header|footer)\d*\.xml", each)]
+        told += ["page headers and footers"] if any(_TEXT.search(archive.read(each)) for each in pages) else []
+        return tuple(told)
+
+
+def readable_docx(data: bytes) -> bytes:
+    """Return the document with numbers and formulas as text, ruby as its base, and text boxes as paragraphs."""
+    with zipfile.ZipFile(BytesIO(data)) as archive:
+        numbering = None
+        if {_NUMBERING, _STYLES} <= set(archive.namelist()):
+            numbering = WordNumbering(_tree(archive.read(_NUMBERING)), _tree(archive.read(_STYLES)))
+        rewritten = {name: _rewritten(archive, name, numbering) for name in _PARTS}
+        changed = {name: again for name, again in rewritten.items() if again is not None}
         if not changed:
             return data
         made = BytesIO()
@@ -29,13 +58,17 @@ def readable_docx(data: bytes) -> bytes:
         return made.getvalue()
 
 
-def _rewritten(archive: zipfile.ZipFile, name: str) -> bytes | None:
+def _tree(content: bytes) -> Element:
+    return ElementTree.fromstring(content)  # noqa: S314 — a document that declares entities is refused before
+
+
+def _rewritten(archive: zipfile.ZipFile, name: str, numbering: WordNumbering | None) -> bytes | None:
     if name not in archive.namelist():
         return None
     content = archive.read(name)
-    if not any(each in content for each in _NEEDS):
+    if numbering is None and not any(each in content for each in _NEEDS):
         return None
-    root = ElementTree.fromstring(content)  # noqa: S314 — a document that declares entities is refused before
+    root = _tree(content)
     parents = {child: parent for parent in root.iter() for child in parent}
     for formula in list(root.iter(f"{_M}oMath")):
         _replace(parents, formula, [_run(_linear(formula))])
@@ -50,8 +83,26 @@ def _rewritten(archive: zipfile.ZipFile, name: str) -> bytes | None:
     for drawing in list(root.iter(f"{_W}drawing")):
         if drawing in parents:
             _lift_box(parents, drawing, drawing)
+    for paragraph in root.iter(f"{_W}p"):
+        if numbering is not None and (label := numbering.label(paragraph)) is not None:
+            _number(paragraph, label)
     again: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
     return again
+
+
+def _number(paragraph: Element, label: str) -> None:
+    """Write a paragraph's number at its beginning, in place of its being numbered."""
+    properties = paragraph.find(f"{_W}pPr")
+    if properties is None:
+        properties = ElementTree.Element(f"{_W}pPr")
+        paragraph.insert(0, properties)
+    for old in properties.findall(f"{_W}numPr"):
+        properties.remove(old)
+    none = ElementTree.SubElement(properties, f"{_W}numPr")
+    for name in ("ilvl", "numId"):
+        ElementTree.SubElement(none, f"{_W}{name}", {f"{_W}val": "0"})
+    if any(text.text for text in paragraph.iter(f"{_W}t")):
+        paragraph.insert(list(paragraph).index(properties) + 1, _run(label))
 
 
 def _replace(parents: dict[Element, Element], old: Element, new: list[Element]) -> None:
@@ -103,11 +154,29 @@ def _linear(element: Element) -> str:
 
 
 def _fraction(element: Element) -> str:
+    kind = element.find(f"{_M}fPr/{_M}type")
+    if kind is not None and kind.get(f"{_M}val") == "noBar":  # a binomial, not a quotient
+        return f"{_of(element, 'num')} over {_of(element, 'den')}"
     return f"{_grouped(_of(element, 'num'))}/{_grouped(_of(element, 'den'))}"
 
 
 def _scripts(element: Element) -> str:
     return f"{_of(element, 'e')}{_limits(element)}"
+
+
+def _function(element: Element) -> str:
+    said = _of(element, "e")
+    return f"{_of(element, 'fName')}{said if said.startswith('(') else f'({said})'}"
+
+
+def _limit(element: Element) -> str:
+    sign = "_" if element.tag == f"{_M}limLow" else "^"
+    return f"{_of(element, 'e')}{sign}{_grouped(_of(element, 'lim'))}"
+
+
+def _rows(element: Element) -> str:
+    rows = element.findall(f"{_M}mr") or element.findall(f"{_M}e")
+    return "; ".join(", ".join(_parts(row)) if row.tag == f"{_M}mr" else _linear(row) for row in rows)
 
 
 def _root(element: Element) -> str:
@@ -131,6 +200,11 @@ _WRITTEN: Mapping[str, Callable[[Element], str]] = {
     "rad": _root,
     "d": _delimited,
     "nary": _operator,
+    "func": _function,
+    "limLow": _limit,
+    "limUpp": _limit,
+    "m": _rows,
+    "eqArr": _rows,
 }
 
 

@@ -12,7 +12,7 @@ from services.errors import ConfigurationError
 from services.platform.chosen_model import key_of_endpoint
 from services.platform.redis_address import RedisAddress
 from services.time_reference.local_days import time_zone
-from services.validation import RULE, is_id
+from services.validation import RULE, composed, is_id
 from state.budget import RequestBudget, parse_budget
 
 _SHORTEST_JWT_SECRET = 32
@@ -52,7 +52,7 @@ def _key(value: SecretStr) -> SecretStr:
 def _user(value: str) -> str:
     if not is_id(value):
         raise ValueError(RULE)
-    return value
+    return composed(value)
 
 
 def _long_enough(value: SecretStr) -> SecretStr:

@@ -418,6 +418,13 @@ class Settings(BaseSettings):
         20.0, ge=1, le=600, description="seconds that a document may take to be parsed, 1 to 600"
     )
     """Refuse documents that take longer to be parsed."""
+    knowledge_ocr_command: str = Field(
+        "",
+        description="a command that reads a PDF and writes it with the text of its pictures, such as "
+        "`ocrmypdf --skip-text -l chi_sim+eng - -`; empty = none",
+    )
+    """Read PDFs that have pages without text once more, through this command; it runs without a shell, and for ten
+    minutes at most."""
 
     # Tools
     tools_quick: bool = Field(True, description="on or off")

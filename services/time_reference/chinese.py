@@ -43,8 +43,8 @@ _MIDDLE = r"中(?![秋国午文学间旬等期级型心介药餐央外])"
 
 _DAY_WORD = (
     rf"(?:(?P<big>大{{1,4}})(?=[前后][天日晚儿])|(?<!如)(?=今)|(?=[昨寻听])|(?<![说证声表聪文发透])(?=明)|(?<![钢口提])(?=琴)|(?<![日根基记书剧课])(?=本)|{_NOT_BEFORE_FRONT}(?=[前后]))"
-    r"(?P<day_word>[今昨前后明](?=[天日儿晚])|[今昨明](?=[早晨夜]|个儿)|[本寻琴听](?=日))"
-    r"(?:(?<=[前后])天(?![气性使赋生然津])|(?<=[前后])日(?!本)|(?<![前后])天|(?<![前后])日(?!头条)|儿个?|个儿|早上?|晨|晚上?|夜里?)"
+    r"(?P<day_word>[今昨前后明](?=[天日儿晚])|[今昨明](?=[早晨夜]|个儿)|[寻琴听](?=晚(?![会场课风餐宴安]))|[本寻琴听](?=日))"
+    r"(?:(?<=[前后])天(?![气性使赋生然津])|(?<=[前后])日(?!本)|(?<![前后])天|(?<![前后])日(?!头条|[语剧志])|儿个?|个儿|早上?|晨|晚上?|夜里?)"
 )
 _YEAR_WORD = (
     rf"(?:(?P<big_year>大{{1,4}})(?=[前后])|(?<!如)(?=今)|(?=[去旧来])|(?<![说证声表聪文发透])(?=明)|(?<![日根基记书剧课])(?=本)|{_NOT_BEFORE_FRONT}(?=[前后]))"
@@ -65,10 +65,26 @@ _YEAR = _YEAR.replace("[一-九]", "[一二三四五六七八九]")
 
 
 _LUNAR = r"(?:农历|阴历|旧历)"
+_LUNAR_TENTH = rf"(?:初(?:一(?![起直共样])|[{_HAN[1:]}])|廿[{_HAN[:-1]}]?|卅)"
+_LUNAR_DAY = rf"(?:{_LUNAR_TENTH}|{_N}{{1,3}})"
+
+
+def _lunar(name: str) -> str:
+    """A lunar month, which is said to be one, is named as none other is, or has a day that no other has."""
+    month = rf"(?P<{name}_month>[正冬腊]|闰?(?:{_MONTH_NUMBER}))"
+    said = rf"(?:(?:{_LUNAR}|(?=[正腊闰])|(?={_MONTH_NUMBER}月{_LUNAR_TENTH}))"
+    return rf"{said}(?:(?P<{name}_year>{_N}{{2,4}})年)?{month}月(?:(?P<{name}_day>{_LUNAR_DAY})[日号]?)?)"
+
+
+_FESTIVAL = (
+    "(?:元旦(?!晚会)|春节(?!联欢|档)|大年初[一二三四五六七]|农历新年|元宵节|端午(?:节|(?!粽))|七夕|中元节|中秋(?:节|(?!月饼))"
+    "|重阳节|腊八节|除夕|大年三十|大年夜|劳动节|儿童节|教师节|国庆节|圣诞节)"
+)
 
 
 BEGINNINGS = re.compile(
-    rf"(?P<lunar_>(?:{_LUNAR}(?:{_N}{{2,4}}年)?(?:[正冬腊]|闰?{_N}{{1,2}})|[正腊])月(?:初?{_N}{{1,3}})?[日号]?)"
+    rf"(?P<lunar_>{_lunar('lunar')})"
+    rf"|(?P<festival_>(?:(?P<festival_way>[上下])一?个)?(?P<festival>{_FESTIVAL}))"
     rf"|(?P<decade_>(?:(?P<century>上个?|本|\d\d|{_N}{{1,3}})世纪(?:(?P<decade>\d0|[一二三四五六七八九]?十)年代)?"
     r"|(?<!\d)(?P<decade2>(?:19|20)?[0-9]0|[二三四五六七八九]十)年代))"
     rf"|(?P<day_>{_DAY_WORD})"
@@ -99,8 +115,9 @@ BEGINNINGS = re.compile(
 
 STEPS = re.compile(
     r"\s{0,3}[的,(]?\s{0,3}(?:"
-    rf"(?P<lunar>(?:{_LUNAR}(?:[正冬腊]|闰?{_N}{{1,2}})|[正腊])月(?:初?{_N}{{1,3}})?|初[{_HAN}]{{1,2}}|廿[{_HAN}]?(?!{_N}|[号日]))|"
-    rf"(?P<month>{_MONTH_NUMBER})\s{{0,3}}月(?:份)?{_NOT_BEFORE_MONTH}"
+    rf"(?P<lunar>{_lunar('lunar')})|(?P<lunar_day_alone>{_LUNAR_TENTH}(?!{_N}|[号日]))"
+    rf"|(?P<festival>{_FESTIVAL})"
+    rf"|(?P<month>{_MONTH_NUMBER})\s{{0,3}}月(?:份)?{_NOT_BEFORE_MONTH}"
     rf"|第?(?P<quarter>[一二三四1-4])个?季度"
     rf"|(?P<nth>(?:第(?P<nth_which>{_NUMBER})|(?P<nth_way>最后|[前头后末首])\s{{0,3}}(?P<nth_count>{_NUMBER}))\s{{0,3}}个?"
     rf"(?:{_WEEK}(?P<nth_weekday>{_WEEKDAY})|(?P<nth_weekend>周末)|(?P<nth_unit>天|日|周|星期|礼拜|月|季度|年)))"
@@ -137,7 +154,7 @@ JOINS = {
 
 
 TRIGGERS = re.compile(
-    rf"(?:{_N}|[今本昨寻琴明听前后去旧来上下这最近过未接往第周星礼月年双半几数好从自由大民中农阴正腊])"
+    rf"(?:{_N}|[今本昨寻琴明听前后去旧来上下这最近过未接往第周星礼月年双半几数好从自由大民中农阴正腊闰端除元春重国圣劳儿教])"
 )
 
 
@@ -216,7 +233,7 @@ def _phrase(text: str, at: int, today: date, after: Phrase | None = None) -> tup
         return begun
     span = phrase.resolved(today)
     while span and (match := STEPS.match(text, stop)):
-        if match["lunar"]:
+        if match["lunar_day_alone"]:
             return None, match.end()
         narrower = phrase.narrowed(*steps_of(match, today))
         narrowed = narrower.resolved(today)
@@ -233,13 +250,11 @@ def _beginning(text: str, at: int, today: date, after: Phrase | None) -> tuple[P
     if found := dated(text, at, today, follows=after is not None):
         return found
     if match := BEGINNINGS.match(text, at):
-        if match["lunar_"]:
-            return None, match.end()
         try:
             phrase = READERS[match.lastgroup or ""](match, today)
         except (ValueError, OverflowError):
             phrase = None
-        if phrase:
+        if phrase or match["lunar_"]:
             return phrase, match.end()
     if after and (match := JOINS["bare_year"].match(text, at)):
         return Phrase(period(Unit.YEAR, date(int(match[0]), 1, 1))), match.end()

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from datetime import date
 
-from services.time_reference import steps
+from services.time_reference import lunar, steps
 from services.time_reference.numerals import CHINESE_DIGITS, chinese_number
 from services.time_reference.phrases import (
     FEW,
@@ -161,18 +161,46 @@ def _current_half(match: re.Match[str], today: date) -> Phrase:
     return Phrase(period(unit, today)).narrowed(steps.half_of_it(1 if match["half_which"] in "上前" else 2))
 
 
+def _lunar(match: re.Match[str], today: date) -> Phrase:
+    year = chinese_number(match["lunar_year"]) if match["lunar_year"] else None
+    if year is None:
+        return one_of(Unit.YEAR, _lunar_step(match))
+    year = full_year(year, today) if year in TWO_FIGURES else year
+    return Phrase(period(Unit.YEAR, date(year, 1, 1))).narrowed(_lunar_step(match))
+
+
+def _lunar_step(match: re.Match[str]) -> Step:
+    name = match["lunar_month"].removeprefix("闰")
+    month = lunar.MONTHS.get(name) or chinese_number(name)
+    said = match["lunar_day"]
+    number = chinese_number(said.removeprefix("初")) if said else None
+    return lunar.lunar(-month if match["lunar_month"].startswith("闰") else month, number)
+
+
+def _festival(match: re.Match[str], today: date) -> Phrase | None:
+    """春节, 上个中秋, 下一个端午: without a word before it the latest that has begun."""
+    one = one_of(Unit.YEAR, lunar.festival(match["festival"]))
+    if not match["festival_way"]:
+        return one
+    span = one.after(today + ONE_DAY) if match["festival_way"] == "下" else one.until(today - ONE_DAY)
+    return Phrase(span) if span else None
+
+
 def steps_of(match: re.Match[str], today: date) -> tuple[Step, ...]:
     """What a piece of text that follows narrows the phrase to; nothing if it says nothing."""
     kind = match.lastgroup or ""
     text = match[kind]
     if kind == "nth":
         return _counted(match)
+    if kind == "lunar":
+        return (_lunar_step(match),)
     if kind == "same":
         return (steps.same_as(Unit.DAY if "天" in text or "日" in text else Unit.MONTH, today),)
     return (_STEPS[kind](text),)
 
 
 _STEPS: dict[str, Callable[[str], Step]] = {
+    "festival": lunar.festival,
     "month": lambda text: steps.month(chinese_number(text)),
     "day": lambda text: steps.day_of_month(chinese_number(text)),
     "bare_day": lambda text: steps.day_of_month(chinese_number(text)),
@@ -204,6 +232,8 @@ def _counted(match: re.Match[str]) -> tuple[Step, ...]:
 
 _Reader = Callable[[re.Match[str], date], Phrase | None]
 READERS: dict[str, _Reader] = {
+    "lunar_": _lunar,
+    "festival_": _festival,
     "day_": lambda match, today: _away(Unit.DAY, match["day_word"], match["big"], today),
     "year_": _year,
     "decade_": _decade,

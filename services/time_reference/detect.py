@@ -51,8 +51,8 @@ _PIECE = re.compile(
 )
 _FROM = re.compile(r"from\s+", re.IGNORECASE)
 _TIME_AS_SENTENCE = re.compile(
-    rf"(?:^|[.!?。\n])\s{0, 8}(?:(?:on|in|at|about|so|ok|from|关于|就是|那) ?)?{TIME}++"
-    r"(?:(?:的?时候|那天|吧| morning| evening| night| afternoon))?([.。…])(?=\s*\w)"
+    rf"(?:^|[.!?。\n])\s{{0,8}}(?:(?:on|in|at|about|so|ok|from|关于|就是|那) ?)?{TIME}++"
+    r"(?:(?:的?时候|那天|吧| morning| evening| night| afternoon))?(?:[.…](?=\s*\w)|。(?=\s*[\u3400-\u9fff]))"
 )
 """Its end is no end: the question follows ("Last Monday. What did we talk about?")."""
 _SURELY_OVER = re.compile(r"yesterday|\bago\b|\blast\b|\bprevious|just|earlier", re.IGNORECASE)

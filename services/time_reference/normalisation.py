@@ -34,14 +34,16 @@ _SIMPLIFIED = (
     "来着东里里俩让学传讯钟种岁该夸骂劝举译念托烦错标题划练习证师试验级轮转复简单结语台欢乐旧荐梦诊楼订画戏难"
     "礼两寻农节气头条线机车队门数纪类龄轻馈双国产运装员课表无"
 )
+_CANTONESE, _MANDARIN = "喺哋咗啲乜嘢係嘅佢嗰冇畀俾咩閏臘曆陰聖", "在们了些什么是的他那没给给啥闰腊历阴圣"
 FOLD = {
     **{ord(old): new for old, new in zip(_TRADITIONAL, _SIMPLIFIED, strict=True)},
     **{code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)},
     **dict.fromkeys(map(ord, f"\u3000\u00a0\t\r{QUOTED}{DAYS}{LAST_VISIT}{LAST_TALK}{JUST_NOW}{RECENT}"), " "),
     **dict.fromkeys(map(ord, "’‘´"), "'"),
-    **{ord("您"): "你", ord("妳"): "你", ord("喺"): "在", ord("､"): ","},
+    **{ord("您"): "你", ord("妳"): "你", ord("､"): ","},
+    **{ord(old): new for old, new in zip(_CANTONESE, _MANDARIN, strict=True)},
 }
-"""Simplified characters, plain letters and figures, straight apostrophes, each in its place."""
+"""Simplified characters, plain letters and figures, straight apostrophes, Mandarin for Cantonese, in place."""
 _QUOTATION = re.compile(
     r"```.*?(?:```|\Z)|`[^`\n]*`|“[^“”\n]*”|\"[^\"\n]*\"|「[^「」\n]*」|『[^『』\n]*』|《[^《》\n]*》|(?<![a-z0-9])'[^'\n]{3,}'(?![a-z0-9])"
     r"|^[^\S\n]*>[^\n]*",
@@ -172,7 +174,7 @@ _PARTS_OF_DAY: tuple[tuple[str, Hours], ...] = (
     (r"下午|午后|\bafternoon\b", (12, 19)),
     ("傍晚|黄昏", (16, 21)),
     (r"\b(?:evening|dinner(?:time)?)\b", (16, 28)),
-    (r"晚上|夜里|夜晚|深夜|睡前|临睡前|[昨今前当]晚|晚饭|\b(?:night|tonight|bedtime)\b", (17, 28)),
+    (r"晚上|夜里|夜晚|深夜|睡前|临睡前|[昨今前当寻琴听]晚|晚饭|\b(?:night|tonight|bedtime)\b", (17, 28)),
 )
 _NAMED = re.compile(
     "|".join(f"(?P<p{place}>{words})" for place, (words, _) in enumerate(_PARTS_OF_DAY)), re.IGNORECASE

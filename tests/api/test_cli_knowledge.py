@@ -28,7 +28,7 @@ def folder(tmp_path: Path) -> Path:
     """Documents, good and bad, in folders."""
     files = {
         "leave.md": b"# Leave\n\nThirty days of holidays a year.",
-        "zh/手册.pdf": pdf("年假有八天。"),
+        "zh/手册.pdf": pdf("年假有八天。", ""),
         "zh/制度.docx": word((1, "考勤"), (0, "忘记打卡可以补签。")),
         ".git/config.md": b"not a document",
         "bad/broken.pdf": b"%PDF-1.7 nothing",
@@ -51,6 +51,12 @@ def test_bad_files_are_named_and_the_others_taken_in(beside: dict[str, str], fol
     assert done.returncode == 1, done.stderr
     report = json.loads(done.stdout)
     assert (report["created"], report["replaced"], report["unchanged"], report["removed"]) == (3, 0, 0, 0)
+    (lost,) = report["left_out"]
+    assert (Path(lost["file"]).name, lost["reason"]) == (
+        "手册.pdf",
+        "read without 1 of 2 pages, which hold no text (2)",
+    )
+    assert "手册.pdf: read without 1 of 2 pages" in done.stderr
     failed = {Path(failure["file"]).name: failure["reason"].split(":")[0] for failure in report["failed"]}
     assert failed == {
         "broken.pdf": "is broken",

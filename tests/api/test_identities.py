@@ -26,6 +26,16 @@ async def test_a_user_of_any_printable_name_talks_exports_and_goes(client: httpx
         await _lives_and_goes(client, user)
 
 
+async def test_two_ways_to_write_an_accent_name_one_user_and_one_conversation(client: httpx.AsyncClient) -> None:
+    made = set()
+    for name in ("josé", "jose\u0301"):
+        body = {"user_id": name, "session_id": name, "message": "Hello"}
+        made.add((await client.post("/api/v1/chat", json=body)).raise_for_status().json()["conversation_id"])
+        assert (await client.get(_path(name, "/core-memory"))).status_code == 200
+    assert len(made) == 1
+    assert [each["user_id"] for each in (await client.get("/api/v1/users")).json()["items"]] == ["josé"]
+
+
 async def _lives_and_goes(client: httpx.AsyncClient, user: str) -> None:
     body = {"user_id": user, "session_id": user, "message": "Hello"}
     answer = (await client.post("/api/v1/chat", json=body)).raise_for_status().json()

@@ -63,6 +63,7 @@ async def test_a_base_is_made_filled_searched_and_removed(client: httpx.AsyncCli
     listed = (await client.get(DOCUMENTS)).json()
     assert listed == {"items": [sent.json()["document"]], "next": None}
     assert (listed["items"][0]["chunk_count"], listed["items"][0]["waiting"]) == (2, 2)
+    assert listed["items"][0]["left_out"] == []
     await services.knowledge.indexing.index_waiting()
     for agent_type in ("hybrid_agent", "naive_rag_agent"):
         asked = {"query": "How many days of holidays?", "top_k": 1, "agent_type": agent_type}

@@ -56,7 +56,14 @@ def zip_bomb() -> bytes:
 
 def a_document(**values: Any) -> dict[str, Any]:
     """What is stored of a document."""
-    given = {"source": "a.md", "title": "A", "media_type": "text/markdown", "checksum": "00" * 32, "byte_size": 1}
+    given = {
+        "source": "a.md",
+        "title": "A",
+        "media_type": "text/markdown",
+        "checksum": "00" * 32,
+        "byte_size": 1,
+        "left_out": [],
+    }
     return {**given, **values}
 
 

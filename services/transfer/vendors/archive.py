@@ -39,18 +39,20 @@ class Place:
 class Archive:
     """An export's file; `InvalidInput` where it cannot be read, or holds no records."""
 
-    def __init__(self, path: Path, *, members: str, lists: tuple[str, ...] = ()) -> None:
+    def __init__(self, path: Path, *, members: str, lists: tuple[str, ...] = (), as_text: bool = False) -> None:
         """Take the path and what to read.
 
         Args:
             path: a ZIP archive, or one of its JSON files by itself.
             members: regular expression of the files of an archive that hold records.
             lists: fields in which an object of the whole file may hold its records; without one of them the
-                object is the record.
+                object is the record. A dot leads into a field: `chats.list`.
+            as_text: a file is one record, its text.
         """
         self._path = path
         self._members = re.compile(members)
         self._lists = lists
+        self._as_text = as_text
 
     def size(self) -> int:
         """Bytes that will be read."""
@@ -114,14 +116,16 @@ class Archive:
     def _of(self, name: str, source: "_Counted", written_at: datetime) -> Iterator[tuple[Place, Any]]:
         number = 0
         try:
-            for number, record in enumerate(_items(source, self._lists), 1):
+            found = [_text_of(source)] if self._as_text else _items(source, self._lists)
+            for number, record in enumerate(found, 1):
                 yield Place(name, number, written_at), record
         except TooDeep as error:
             where = Place(name, number + 1, written_at)
             raise InvalidInput("FILE", f"{where}: {error}") from None
         except (ijson.JSONError, UnicodeDecodeError) as error:
             where = Place(name, number + 1, written_at)
-            raise InvalidInput("FILE", f"{where}: is not JSON, or breaks off ({_line(error)})") from None
+            what = "text in UTF-8" if self._as_text else "JSON"
+            raise InvalidInput("FILE", f"{where}: is not {what}, or breaks off ({_line(error)})") from None
         except (zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError) as error:
             where = Place(name, number + 1, written_at)
             raise InvalidInput("FILE", f"{where}: cannot be unpacked ({_line(error)})") from None
@@ -143,6 +147,12 @@ class _Counted(io.RawIOBase):
         return len(found)
 
 
+def _text_of(source: _Counted) -> str:
+    """A file's text: chats, of which a messenger exports at most 40,000 messages."""
+    data = b"".join(iter(lambda: source.read(_CHUNK) or b"", b""))
+    return data.decode("utf-8-sig")
+
+
 def _items(source: _Counted, lists: tuple[str, ...]) -> Iterator[Any]:
     file = io.BufferedReader(source, _CHUNK)
     if file.peek().startswith(_BOM):
@@ -151,7 +161,7 @@ def _items(source: _Counted, lists: tuple[str, ...]) -> Iterator[Any]:
     if head.startswith(b"["):
         prefix = "item"
     else:
-        held = next((name for name in lists if f'"{name}"'.encode() in head), None)
+        held = next((name for name in lists if f'"{name.partition(".")[0]}"'.encode() in head), None)
         prefix = f"{held}.item" if held else ""
     # Without a list, records may follow one another as lines.
     events = checked_events(ijson.basic_parse(file, use_float=True, multiple_values=not prefix))

@@ -11,18 +11,21 @@ import json
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
 from services.transfer.report import MOST_ERRORS
-from services.transfer.vendors import chatgpt, readers, records
-from services.transfer.vendors.archive import Archive
-from services.validation import is_id
+from services.transfer.vendors import chatgpt, chats, memories, messengers, readers, records
+from services.transfer.vendors.archive import Archive, Place
+from services.validation import composed, is_id
 
-Vendor = Literal["chatgpt", "claude", "openwebui", "librechat", "mem0"]
+Vendor = Literal[
+    "chatgpt", "claude", "openwebui", "librechat", "deepseek", "gemini", "sillytavern", "characterai", "telegram",
+    "whatsapp", "mem0", "zep", "letta", "langmem", "hindsight",
+]  # fmt: skip
 USUAL_USER = "me"
 """The user when neither the caller nor the export names one."""
 
@@ -32,16 +35,56 @@ _IMPORTANCE = 0.5
 _NO_ID = re.compile(r"[^A-Za-z0-9._:@-]", re.ASCII)
 _LONGEST_ID = 128
 
-_READERS: Mapping[Vendor, Callable[[Mapping[str, Any], datetime], records.Record]] = {
+_Found = records.Record | Sequence[records.Record]
+_READERS: Mapping[Vendor, Callable[[Mapping[str, Any], datetime], _Found]] = {
     "chatgpt": chatgpt.conversation,
     "claude": readers.claude,
     "openwebui": readers.openwebui,
     "librechat": readers.librechat,
-    "mem0": readers.mem0,
+    "deepseek": chats.deepseek,
+    "characterai": chats.characterai,
+    "mem0": memories.mem0,
+    "zep": memories.zep,
+    "letta": memories.letta,
+    "langmem": memories.langmem,
+    "hindsight": memories.hindsight,
 }
+_GATHERERS: Mapping[Vendor, Callable[[Iterable[tuple[Place, Any]]], Iterator[records.Read]]] = {
+    "gemini": chats.gemini,
+    "sillytavern": chats.sillytavern,
+    "telegram": messengers.telegram,
+}
+"""Of products whose records are read together."""
 _CONVERSATIONS = r"(^|/)conversations(-\d+)?\.json$"
-_MEMBERS: Mapping[Vendor, str] = {"chatgpt": _CONVERSATIONS, "claude": _CONVERSATIONS}
-_LISTS: Mapping[Vendor, tuple[str, ...]] = {"claude": ("conversations",), "mem0": ("results", "memories")}
+_MEMBERS: Mapping[Vendor, str] = {
+    **dict.fromkeys(("chatgpt", "claude", "deepseek"), _CONVERSATIONS),
+    **{"gemini": r"(?i)activity\.json$|活动.*\.json$", "sillytavern": r"\.jsonl$", "whatsapp": r"\.txt$"},
+    **{"telegram": r"(^|/)result\.json$", "letta": r"\.(af|json)$"},
+}
+_LISTS: Mapping[Vendor, tuple[str, ...]] = {
+    **{"claude": ("conversations",), "mem0": ("results", "memories"), "telegram": ("chats.list",)},
+    **{"zep": ("edges", "facts", "relevant_facts"), "langmem": ("items",), "hindsight": ("items", "results")},
+}
+_LOOKS: Sequence[tuple[Vendor, frozenset[str]]] = [
+    ("deepseek", frozenset({"mapping", "inserted_at"})),
+    ("chatgpt", frozenset({"mapping"})),
+    ("claude", frozenset({"chat_messages"})),
+    ("openwebui", frozenset({"chat", "user_id"})),
+    ("librechat", frozenset({"conversationId"})),
+    ("gemini", frozenset({"header", "time", "products"})),
+    ("sillytavern", frozenset({"user_name", "character_name"})),
+    ("sillytavern", frozenset({"mes", "is_user"})),
+    ("characterai", frozenset({"histories"})),
+    ("telegram", frozenset({"personal_information"})),
+    ("telegram", frozenset({"name", "type", "messages"})),
+    ("zep", frozenset({"fact", "uuid"})),
+    ("letta", frozenset({"core_memory"})),
+    ("letta", frozenset({"agents", "blocks"})),
+    ("langmem", frozenset({"namespace", "key", "value"})),
+    ("hindsight", frozenset({"text", "mentioned_at"})),
+    ("mem0", frozenset({"memory", "id"})),
+]
+"""Fields by which a record of a product is known, the narrower ones first."""
 
 
 @dataclass
@@ -78,7 +121,12 @@ class VendorExport:
             expert: with whom the conversations go on; None = the default one.
         """
         self._vendor = vendor
-        self.archive = Archive(path, members=_MEMBERS.get(vendor, r"\.json$"), lists=_LISTS.get(vendor, ()))
+        self.archive = Archive(
+            path,
+            members=_MEMBERS.get(vendor, r"\.json$"),
+            lists=_LISTS.get(vendor, ()),
+            as_text=vendor == "whatsapp",
+        )
         self._user = user
         self._expert = {"expert": expert} if expert else {}
 
@@ -88,9 +136,10 @@ class VendorExport:
         Raises:
             InvalidInput: the file cannot be read, or breaks off.
         """
-        for place, raw in self.archive.records(read):
+        for place, record in self._records(read):
             try:
-                record = _READERS[self._vendor](records.mapping(raw, "it"), place.written_at)
+                if isinstance(record, records.BadRecord):
+                    raise record
                 made = (
                     self._conversation(record)
                     if isinstance(record, records.VendorConversation)
@@ -107,6 +156,31 @@ class VendorExport:
             _count(into, record)
             yield b"".join(json.dumps(line, ensure_ascii=False).encode() + b"\n" for line in made)
 
+    def _records(self, read: Callable[[int], None]) -> Iterator[tuple[Place, records.Record | records.BadRecord]]:
+        found = self.archive.records(read)
+        if gather := _GATHERERS.get(self._vendor):
+            yield from gather(found)
+            return
+        for place, raw in found:
+            try:
+                made = self._read(raw, place)
+            except records.BadRecord as error:
+                yield place, records.BadRecord(f"{error}{self._hint(raw)}")
+                continue
+            for each in made if isinstance(made, Sequence) else [made]:
+                yield place, each
+
+    def _read(self, raw: Any, place: Place) -> _Found:
+        if self._vendor == "whatsapp":
+            return messengers.whatsapp(raw, place)
+        return _READERS[self._vendor](records.mapping(raw, "it"), place.written_at)
+
+    def _hint(self, raw: Any) -> str:
+        """Whose export a record that cannot be read looks like."""
+        keys = raw.keys() if isinstance(raw, Mapping) else frozenset()
+        other = next((vendor for vendor, fields in _LOOKS if fields <= keys), self._vendor)
+        return "" if other == self._vendor else f"; it looks like an export to be read with --from {other}"
+
     def _conversation(self, found: records.VendorConversation) -> list[dict[str, Any]]:
         if not found.messages:
             return []
@@ -122,6 +196,8 @@ class VendorExport:
                 "content": message.text.replace("\x00", ""),
                 "created_at": at.isoformat(),
             }
+            if message.speaker is not None:
+                line["speaker"] = message.speaker
             if message.id is not None:
                 line["external_id"] = self._id(message.id)
             lines.append(line)
@@ -143,7 +219,7 @@ class VendorExport:
         user = self._user or told or USUAL_USER
         if not is_id(user):
             raise records.BadRecord(f"its user {user[:40]!r} is no name of ours; name one with --user")
-        return user
+        return composed(user)
 
     def _id(self, vendors: str) -> str:
         """A stable id made from the vendor's id."""

@@ -1,4 +1,4 @@
-"""Records of Claude, LibreChat, Open WebUI and Mem0; one without any time is as old as its export."""
+"""Records of Claude, LibreChat and Open WebUI; one without any time is as old as its export."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +10,6 @@ from services.transfer.vendors.records import (
     BadRecord,
     Talk,
     VendorConversation,
-    VendorMemory,
     mapping,
     moment,
     named,
@@ -150,10 +149,3 @@ def _messages(chat: Message) -> tuple[dict[str, Message], str | None]:
 
 def _seconds(value: Any) -> float:
     return value if isinstance(value, int | float) else 0
-
-
-def mem0(record: Message, exported_at: datetime) -> VendorMemory:
-    """Read a memory, as `get_all` and its exports list it."""
-    created_at = moment(record.get("updated_at"), "updated_at") or moment(record.get("created_at"), "created_at")
-    text = named(record, "memory", "text", "data").strip()
-    return VendorMemory(named(record, "id"), text, created_at or exported_at, optional(record, "user_id"))

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from services.transfer.vendors.archive import Place
+
 
 class BadRecord(ValueError):
     """A record that cannot be read; the message says why."""
@@ -23,6 +25,8 @@ class VendorMessage:
     id: str | None = None
     at: datetime | None = None
     """None = unknown; it follows the message before it."""
+    speaker: str | None = None
+    """Another participant, whose words they are; None = the user's, or the model's."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,8 @@ class VendorMemory:
 
 
 Record = VendorConversation | VendorMemory
+Read = tuple[Place, VendorConversation | BadRecord]
+"""A conversation with the place of its first record, or why there is none."""
 
 
 def mapping(value: Any, name: str) -> Mapping[str, Any]:
@@ -218,6 +224,7 @@ def path_to(leaf: str | None, parents: Mapping[str, str | None]) -> list[str]:
 
 FILES = "images and files"
 NOT_REMEMBERED = "conversations that are not to be remembered"
+SYSTEM = "system"
 THOUGHTS = "thoughts"
 TOOL = "tool"
 _TEXTS = frozenset({"text", "input_text", "output_text", "voice_note"})

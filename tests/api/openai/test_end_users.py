@@ -43,6 +43,15 @@ def test_the_most_certain_name_counts() -> None:
     assert _who(KEY, {}) is None
 
 
+def test_one_person_is_one_user_however_a_client_writes_the_name() -> None:
+    addressed = "X-OpenWebUI-User-Email"
+    assert _who(GATEWAY, {addressed: "Jose\u0301@Example.com"}) == "josé@example.com"
+    assert _who(GATEWAY, {"X-User-Id": "Team/Anna"}) == "Team/Anna"
+    assert _who(KEY, {}, user="jose\u0301") == _who(KEY, {}, user="josé") == "josé"
+    assert _who(replace(TOKEN, user_id="a@b.example"), {addressed: "A@B.example"}) == "a@b.example"
+    assert ids_of({"X-Session-Id": "cafe\u0301"}).session == "café"
+
+
 def test_a_header_is_believed_of_nobody_who_may_not_act_for_others() -> None:
     for name in ("X-OpenWebUI-User-Id", "X-OpenWebUI-User-Email", "X-User-Id"):
         with pytest.raises(Forbidden, match="--acts-for-headers"):

@@ -33,6 +33,10 @@ def day(number: int, month: int = 5) -> date:
         ("Last Monday. What did we talk about?", day(18), day(18), "Last Monday"),
         ("What did we talk about? I mean yesterday.", day(19), day(19), "yesterday"),
         ("what did you say I should avoid yesterday", day(19), day(19), "yesterday"),
+        ("你好。昨天早上。你推荐的店叫什么？", day(19), day(19), "昨天早上"),
+        ("昨天。What did we talk about?", day(19), day(19), "昨天"),
+        ("琴日我哋傾咗啲乜嘢？", day(19), day(19), "琴日"),
+        ("尋晚我哋傾過咩", day(19), day(19), "尋晚"),
     ],
 )
 def test_days_that_are_asked_about(message: str, start: date, end: date, matched: str | None) -> None:

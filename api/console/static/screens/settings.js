@@ -8,7 +8,7 @@ import { userOf } from '../shell.js'
 import { useForm } from './parts.js'
 
 export const screen = 'settings'
-const VENDORS = [['chatgpt', 'ChatGPT'], ['claude', 'Claude'], ['openwebui', 'Open WebUI'], ['librechat', 'LibreChat'], ['mem0', 'mem0']]
+const VENDORS = [['chatgpt', 'ChatGPT'], ['claude', 'Claude'], ['openwebui', 'Open WebUI'], ['librechat', 'LibreChat'], ['deepseek', 'DeepSeek'], ['gemini', 'Gemini'], ['sillytavern', 'SillyTavern'], ['characterai', 'Character.AI'], ['telegram', 'Telegram'], ['whatsapp', 'WhatsApp'], ['mem0', 'mem0'], ['zep', 'Zep'], ['letta', 'Letta'], ['langmem', 'LangMem'], ['hindsight', 'Hindsight']]
 const NOBODY = { display_name: null, memory: true, timezone: Intl.DateTimeFormat().resolvedOptions().timeZone, locale: null }
 
 export function Screen({ service, user, may, conversations, onLanguage }) {
@@ -82,7 +82,7 @@ function Archive({ user, conversations }) {
   return html`<section class="card"><h2>${t('settings.bring')}</h2>
     <p class="muted">${t('settings.bring_note')}</p>
     <div class="row"><${Select} aria-label=${t('settings.from')} value=${vendor} disabled=${busy} onChange=${setVendor} options=${VENDORS} />
-      <input ref=${file} type="file" hidden accept=".zip,.json,.jsonl" onChange=${(event) => { bring(event.target.files[0]); event.target.value = '' }} />
+      <input ref=${file} type="file" hidden accept=".zip,.json,.jsonl,.txt,.af" onChange=${(event) => { bring(event.target.files[0]); event.target.value = '' }} />
       <button type="button" class="button" disabled=${busy} onClick=${() => file.current.click()}>${t('settings.choose_archive')}</button></div>
     ${busy && html`<progress aria-label=${t('settings.bring')} max=${at.size ?? 1} value=${at.sending ? undefined : at.read}></progress><p class="muted" role="status">${at.sending ? t('settings.sending') : t('settings.reading', { n: number(at.messages) })}</p>`}
     ${at?.done && html`<p role="status">${t('settings.brought', { conversations: number(at.conversations), messages: number(at.messages), memories: number(at.memories), imported: number(at.imported), skipped: number(at.skipped) })}</p>

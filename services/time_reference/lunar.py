@@ -1,0 +1,75 @@
+"""Days of the Chinese calendar and of festivals, as days of the Gregorian one."""
+
+from datetime import date, timedelta
+from functools import lru_cache
+
+from services.time_reference.phrases import ONE_DAY, Span, Step, Unit, day
+
+MONTHS = {"正": 1, "冬": 11, "腊": 12}
+"""Months with a name of their own."""
+_FIXED = {
+    "元旦": (1, 1),
+    "劳动节": (5, 1),
+    "儿童节": (6, 1),
+    "教师节": (9, 10),
+    "国庆节": (10, 1),
+    "圣诞节": (12, 25),
+}
+_LUNAR = {
+    **{"春节": (1, 1), "农历新年": (1, 1), "元宵节": (1, 15), "端午": (5, 5), "七夕": (7, 7), "中元节": (7, 15)},
+    **{"中秋": (8, 15), "重阳节": (9, 9), "腊八节": (12, 8)},
+    **{f"大年初{number}": (1, at) for at, number in enumerate("一二三四五六七", 1)},
+}
+_LAST_EVENING = frozenset({"除夕", "大年三十", "大年夜"})
+_YEARS = range(1000, 3000)
+"""Years whose calendar is computed."""
+
+
+def lunar(month: int, number: int | None) -> Step:
+    """A month of the Chinese year that begins in a year, below 0 the leap one of that number; or a day of it."""
+
+    def step(span: Span) -> Span | None:
+        found = _month(span.start.year, month) if span.unit is Unit.YEAR else None
+        if found is None:
+            return None
+        if number is None:
+            return Span(found.start, found.end)
+        of = found.start + timedelta(days=number - 1)
+        return day(of) if number > 0 and of <= found.end else None
+
+    return step
+
+
+def festival(name: str) -> Step:
+    """The day of a festival in a Gregorian year."""
+
+    def step(span: Span) -> Span | None:
+        year = span.start.year
+        if span.unit is not Unit.YEAR:
+            return None
+        if name in _FIXED:
+            return day(date(year, *_FIXED[name]))
+        if name in _LAST_EVENING:
+            first = _month(year, 1)
+            return day(first.start - ONE_DAY) if first else None
+        month, number = _LUNAR.get(name) or _LUNAR[name.removesuffix("节")]
+        for of in (year - 1, year):
+            first = _month(of, month)
+            if first and (found := first.start + timedelta(days=number - 1)).year == year:
+                return day(found)
+        return None
+
+    return step
+
+
+@lru_cache(maxsize=1024)
+def _month(year: int, month: int) -> Span | None:
+    """The days of a month of the Chinese year that begins in a year; None if that has no such leap month."""
+    from lunar_python import LunarMonth, Solar  # noqa: PLC0415 — a tenth of a second that few messages need
+
+    found = LunarMonth.fromYm(year, month) if year in _YEARS else None
+    if found is None:
+        return None
+    first = Solar.fromJulianDay(found.getFirstJulianDay())
+    start = date(first.getYear(), first.getMonth(), first.getDay())
+    return Span(start, start + timedelta(days=found.getDayCount() - 1))
