@@ -52,7 +52,7 @@ function Sent({ why }) {
         <button type="button" aria-expanded=${open === section.name} onClick=${() => setOpen(open === section.name ? null : section.name)}>
           <i class=${`swatch s-${section.name}`}></i><span>${word('section', section.name)}</span><span class="num">${number(section.tokens)}</span><small class="muted num">${percent(section.tokens / all)}</small>
         </button>
-        ${open === section.name && html`<div class="section-text">${section.text ? html`<pre>${section.text}</pre>` : html`<p class="muted">${t(`why.text_${why.texts}`)}</p>`}</div>`}
+        ${open === section.name && html`<div class="section-text">${section.text ? html`<pre tabindex="0">${section.text}</pre>` : html`<p class="muted">${t(`why.text_${why.texts}`)}</p>`}</div>`}
       </li>`)}
     </ul>
   </section>`
