@@ -12,6 +12,8 @@ pytestmark = [
     pytest.mark.settings(llm_model=None, llm_base_url=None, llm_api_key=None),
 ]
 
+_LOADS_MS = 120_000
+
 
 async def test_every_answer_of_the_demo_has_its_why_and_all_of_it_goes(
     browser: Browser, url: str, client: httpx.AsyncClient
@@ -21,6 +23,7 @@ async def test_every_answer_of_the_demo_has_its_why_and_all_of_it_goes(
         await seen.open()
         look = page.get_by_role("button", name="Or look around")
         await look.click()
+        await page.locator(".drawer .stack").wait_for(timeout=_LOADS_MS)
         await expect(page.locator(".drawer .recalled .item").first).to_contain_text("hazelnuts")
         await expect(page.locator(".account .user")).to_contain_text("Lin (demo)")
         await page.keyboard.press("Escape")
