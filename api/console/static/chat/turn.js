@@ -113,7 +113,7 @@ function Connect({ tool, user }) {
       }
     })
   }
-  return html`<p class="approval"><${Button} small onClick=${open}>${t('connect.account', { server })}<//></p>`
+  return html`<p class="approval"><${Button} kind="primary small" onClick=${open}>${t('connect.account', { server })}<//></p>`
 }
 
 function Tool({ tool, turn, user }) {
