@@ -32,7 +32,8 @@ async def test_the_demo_has_what_a_month_of_use_has_and_goes_without_a_trace(
         why = (await client.get(f"/api/v1/turns/{turns[-1]['id']}/why")).json()
         assert why["sections"]
         assert turns[-1]["accepted_at"][:10] == conversation["created_at"][:10]
-    for title in ("How long hide glue dries", "皮胶要干多久"):
+    in_clear = services.database.vault is None  # otherwise no conversation takes documents
+    for title in ("How long hide glue dries", "皮胶要干多久") if in_clear else ():
         glue = next(each for each in found if each["title"] == title)
         (turn,) = (await client.get(f"/api/v1/conversations/{glue['id']}/turns")).json()["items"]
         assert turn["sources"][0]["document"] == "glue-and-finish.md"

@@ -26,9 +26,14 @@ async def test_the_button_connects_in_another_window_and_the_tools_are_there(
     tmp_path: Path,
 ) -> None:
     desk = {"url": address, "oauth": {"per_user": True, "issuer": authorization.issuer}, "timeout_s": 60}
-    endpoint = {"llm_model": "scripted", "llm_base_url": model_server.base_url, "llm_api": "chat"}
-    servers = json.dumps({"mcpServers": {"desk": desk}})
-    process = ServiceProcess(tmp_path / "data", free_port(), mcp_servers=servers, **endpoint).start()
+    process = ServiceProcess(
+        tmp_path / "data",
+        free_port(),
+        mcp_servers=json.dumps({"mcpServers": {"desk": desk}}),
+        llm_model="scripted",
+        llm_base_url=model_server.base_url,
+        llm_api="chat",
+    ).start()
     try:
         async with watched(browser, process.url) as seen:
             page = seen.page
