@@ -5,7 +5,7 @@ from http import HTTPStatus
 from typing import Literal
 
 from fastapi import APIRouter, Request
-from pydantic import Field
+from pydantic import Field, SecretStr
 
 from api.access import OfServiceAdmins, ServicesOf
 from api.problems import CONFLICT, documented
@@ -44,6 +44,8 @@ class ModelView(Answer):
     small_model_source: Source
     embedding_model: str | None = Field(description="null = the built-in encoder.")
     embedding_source: Source
+    embedding_base_url: str | None = Field(description="Where it is asked; null = at the same address.")
+    embedding_key: str | None = Field(description="The last four characters of its own key.")
     restarts: bool = Field(description="Whether the service restarts by itself when another one is chosen.")
     providers: list[Provider] = Field(description="Well-known ones; others are typed in.")
 
@@ -60,6 +62,7 @@ class Choice(ChosenModel):
     """A model to be tried or kept."""
 
     keep_key: bool = Field(False, description="Use the key that is kept for this address.")
+    keep_embedding_key: bool = Field(False, description="Use the key that is kept for the embeddings' address.")
 
 
 class UnusableModel(Conflict):
@@ -74,17 +77,18 @@ class UnusableModel(Conflict):
 async def model(services: ServicesOf, request: Request) -> ModelView:
     """Return the model in use and where it was named."""
     settings = services.settings
-    secret = settings.llm_api_key.get_secret_value() if settings.llm_api_key else ""
     return ModelView(
         source=_source(settings, "llm_model"),
         model=settings.llm_model,
         base_url=settings.llm_base_url,
         api=settings.llm_api,
-        key=f"…{secret[-_SHOWN:]}" if len(secret) > 2 * _SHOWN else "…" if secret else None,
+        key=_masked(settings.llm_api_key),
         small_model=settings.small_llm_model,
         small_model_source=_source(settings, "small_llm_model"),
         embedding_model=settings.embedding_model,
         embedding_source=_source(settings, "embedding_model"),
+        embedding_base_url=settings.embedding_base_url,
+        embedding_key=_masked(settings.embedding_api_key),
         restarts=_restart_of(request) is not None,
         providers=list(PROVIDERS),
     )
@@ -126,6 +130,11 @@ async def forget(services: ServicesOf, request: Request) -> None:
     _keep(services.settings, None, request)
 
 
+def _masked(key: SecretStr | None) -> str | None:
+    secret = key.get_secret_value() if key else ""
+    return f"…{secret[-_SHOWN:]}" if len(secret) > 2 * _SHOWN else "…" if secret else None
+
+
 def _source(settings: Settings, name: str) -> Source:
     if getattr(settings, name) is None:
         return "none"
@@ -146,23 +155,34 @@ def _chosen(settings: Settings, choice: Choice) -> ChosenModel:
     for field, name in (("small_model", "small_llm_model"), ("embedding_model", "embedding_model")):
         if getattr(choice, field) and _source(settings, name) == "environment":
             raise InvalidInput(field, f"the environment names it (ANAMNESIS_{name.upper()}); change it there")
-    key = _key(settings, choice.base_url, choice.api_key, keep=choice.keep_key)
-    return ChosenModel(**choice.model_dump(exclude={"keep_key", "api_key"}), api_key=key)
+    if choice.embedding_base_url and not choice.embedding_model:
+        raise InvalidInput("embedding_base_url", "needs the name of an embedding model")
+    if not choice.embedding_base_url and (choice.embedding_api_key or choice.keep_embedding_key):
+        raise InvalidInput("embedding_api_key", "needs an address of its own")
+    keys = {"api_key": _key(settings, choice.base_url, choice.api_key, keep=choice.keep_key)}
+    if choice.embedding_base_url:
+        own = choice.embedding_base_url, choice.embedding_api_key
+        keys["embedding_api_key"] = _key(settings, *own, keep=choice.keep_embedding_key, of="embedding_")
+    return ChosenModel(**{**choice.model_dump(exclude={"keep_key", "keep_embedding_key"}), **keys})
 
 
-def _key(settings: Settings, base_url: str, given: str | None, *, keep: bool) -> str | None:
-    """Return the key that is given, or the one that is kept, which meets no other address than its own."""
+def _key(settings: Settings, base_url: str, given: str | None, *, keep: bool, of: str = "") -> str | None:
+    """Return the key that is given, or the one that is kept, which meets no other address than its own.
+
+    `of`: what the names of the fields begin with.
+    """
     if given is not None:
         try:
             return key_of_endpoint(given) or None
         except ValueError as error:
-            raise InvalidInput("api_key", str(error)) from None
+            raise InvalidInput(f"{of}api_key", str(error)) from None
     if not keep:
         return None
     kept = chosen_model(settings.data_dir)
-    if kept is None or kept.base_url != base_url:
-        raise InvalidInput("api_key", "is kept for another address; give it again")
-    return kept.api_key
+    if kept is None or getattr(kept, f"{of}base_url") != base_url:
+        raise InvalidInput(f"{of}api_key", "is kept for another address; give it again")
+    key: str | None = getattr(kept, f"{of}api_key")
+    return key
 
 
 def _keep(settings: Settings, chosen: ChosenModel | None, request: Request) -> None:

@@ -30,6 +30,7 @@ _FOUND_LATER = {
 """How much less than others pages weigh in a search that say why, or what only developers ask."""
 
 _SCREENSHOT = re.compile(r"^!\[[^\]]*\]\([^)]*\.png\)\n+", re.MULTILINE)
+_SEARCH = 'data-md-component="search" role="dialog"'
 _BASE = re.compile(r'("base": )"([^"]*)"')
 _SHORT_NAME = re.compile(r"(?<=<td>)<code>(?=[^<]{1,34}</code>)")
 _menus: dict[bool, Navigation] = {}
@@ -74,10 +75,21 @@ def on_page_context(context: MutableMapping[str, Any], page: Page, **_: object) 
 
 
 def on_post_page(output: str, page: Page, **_: object) -> str:
-    """Let a Chinese page search from its own folder on."""
+    """Name the search, and let a Chinese page search from its own folder on."""
     if not page.file.src_uri.startswith(_CHINESE):
-        return output
+        return _named(output, "Search")
+    output = _named(output, "搜索")
     return _BASE.sub(lambda found: f'{found[1]}"{found[2].removeprefix("..").removeprefix("/") or "."}"', output)
+
+
+def on_post_template(output_content: str, **_: object) -> str:
+    """Name the search of the page for missing pages."""
+    return _named(output_content, "Search")
+
+
+def _named(output: str, name: str) -> str:
+    """Give the dialog of the search the name that the theme leaves out: screen readers say it."""
+    return output.replace(_SEARCH, f'{_SEARCH} aria-label="{name}"')
 
 
 _FIELDS = {"title": {"boost": 1e3}, "text": {"boost": 1.0}, "tags": {"boost": 1e4}}

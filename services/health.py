@@ -53,6 +53,9 @@ def _model(services: "Services") -> Dependency:
     if failing := models.failing:
         away = f"{name}; did not answer when it was asked last: {', '.join(failing)}"
         return Dependency("llm", "degraded", None, away)
+    if models.leads_back:
+        back = f"{name}; its address leads back to an Anamnesis service, and is not asked"
+        return Dependency("llm", "degraded", None, back)
     is_known = models.offline or models.has_answered(models.default_model)
     return Dependency("llm", "ok" if is_known else "not_asked", None, name)
 

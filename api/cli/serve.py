@@ -92,5 +92,5 @@ def demo(
         typer.echo("The demo is removed.")
         return
     loaded = service.request("POST", "demo")
-    typer.echo(f"{loaded['turns']} turns of the user {loaded['user_id']}: choose that user at the bottom left of")
-    typer.echo("the console. `anamnesis demo --remove` removes all of it.")
+    typer.echo(f"{loaded['turns']} turns of the user {loaded['user_id']}. The first page of a new chat in the")
+    typer.echo("console opens them; `anamnesis demo --remove` removes all of it.")

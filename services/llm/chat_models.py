@@ -222,6 +222,11 @@ class ChatModels:
                 self._refusals.forget(model, option)
             return answer
 
+    @property
+    def leads_back(self) -> bool:
+        """Whether the endpoint is an Anamnesis service, which is not asked."""
+        return self._endpoint.leads_back
+
     def refuse_own_address(self) -> None:
         """Ask no model from now on: the endpoint is an Anamnesis service."""
         self._endpoint.refuse_own_address()

@@ -66,7 +66,8 @@ class ModelEndpoint:
         self._http: httpx2.AsyncClient | None = None
         self._making = asyncio.Lock()
         self._think_styles = ThinkStyles()
-        self._leads_back = False
+        self.leads_back = False
+        """Whether it is an Anamnesis service, which would ask itself without end."""
 
     async def ask(
         self,
@@ -101,7 +102,7 @@ class ModelEndpoint:
             options |= call_options(sampling or Sampling(), responses_api=self._responses_api)
             options |= {argument: False for option, argument in _LEFT_OUT.items() if option in without}
             ask = partial(self._answer, model, messages, heard, tools, options, sampling or (), form)
-            if self._leads_back:
+            if self.leads_back:
                 raise self._told(ModelFailed("llm_own_address"))
             answer = heard.answer = _with_usage(await self._despite_missing_v1(ask), heard.prompt)
             return answer
@@ -114,7 +115,7 @@ class ModelEndpoint:
 
     def refuse_own_address(self) -> None:
         """Ask nobody from now on: the endpoint is an Anamnesis service, which would ask itself without end."""
-        self._leads_back = True
+        self.leads_back = True
 
     async def _despite_missing_v1(self, ask: Callable[[], Awaitable[AIMessage]]) -> AIMessage:
         """Ask, and once more below `/v1` if the address has no path and nothing is there."""

@@ -47,6 +47,7 @@ async def try_model(settings: Settings, chosen: ChosenModel) -> Tried:
     finally:
         await http.close()
     key = SecretStr(chosen.api_key) if chosen.api_key else None
+    embedding = chosen.embedding_endpoint
     wanted = {
         "llm_model": chosen.model,
         "llm_base_url": chosen.base_url,
@@ -54,8 +55,8 @@ async def try_model(settings: Settings, chosen: ChosenModel) -> Tried:
         "llm_api": chosen.api,
         "embedding_model": chosen.embedding_model,
         "embedding_api": "openai",
-        "embedding_base_url": None,
-        "embedding_api_key": None,
+        "embedding_base_url": embedding["embedding_base_url"],
+        "embedding_api_key": SecretStr(embedding["embedding_api_key"]) if embedding["embedding_api_key"] else None,
         "embedding_dim": None,
     }
     tried = settings.model_copy(update=wanted)

@@ -66,30 +66,32 @@ _TEXTS: dict[Language, dict[str, str]] = {
     "zh": {
         "quote": "（内置离线模型，只会引用已有的内容）最相关的是：{quotes}",
         "tool": "（内置离线模型）工具的结果：{quotes}",
-        "nothing": "（内置离线模型，只会引用已有的内容；要更多请设置 ANAMNESIS_LLM_MODEL）"
+        "nothing": "（内置离线模型，只会引用已有的内容；要更多，请在控制台的“模型”页面选择模型，"
+        "或设置 ANAMNESIS_LLM_MODEL）"
         "在我看到的内容里没有找到相关的信息。",
-        "noted": "（内置离线模型：没有接入大模型，请设置 ANAMNESIS_LLM_MODEL。）收到，已记在这段对话里。",
+        "noted": "（内置离线模型：没有接入大模型，请在控制台的“模型”页面选择，或设置 ANAMNESIS_LLM_MODEL。）"
+        "收到，已记在这段对话里。",
         "changed": "（内置离线模型）{changes}",
         "known": "（内置离线模型）关于你，我记得：\n{facts}",
         "stranger": "（内置离线模型）我还不知道关于你的事。说些什么吧，以后的对话里我会记得。",
         "small talk": "我是内置离线模型：能记住你说的话，并在你问起时引用。"
-        "要真正对话，请设置 ANAMNESIS_LLM_MODEL。",
+        "要真正对话，请在控制台的“模型”页面选择模型，或设置 ANAMNESIS_LLM_MODEL。",
         "related": "与此有关的内容：{quotes}",
         "mark": "「{}」",
     },
     "en": {
         "quote": "(Built-in offline model: I can only quote what I was given.) The closest I have: {quotes}",
         "tool": "(Built-in offline model.) The tool says: {quotes}",
-        "nothing": "(Built-in offline model: I can only quote what I was given; for more, set "
-        "ANAMNESIS_LLM_MODEL.) I found nothing about that.",
-        "noted": "(Built-in offline model: no language model is configured, set ANAMNESIS_LLM_MODEL.) Noted; it "
-        "is stored in this conversation.",
+        "nothing": "(Built-in offline model: I can only quote what I was given; for more, choose a model on the "
+        "console's screen Model, or set ANAMNESIS_LLM_MODEL.) I found nothing about that.",
+        "noted": "(Built-in offline model: no language model is configured; choose one on the console's screen "
+        "Model, or set ANAMNESIS_LLM_MODEL.) Noted; it is stored in this conversation.",
         "changed": "(Built-in offline model.) {changes}",
         "known": "(Built-in offline model.) This is what I remember about you:\n{facts}",
         "stranger": "(Built-in offline model.) I know nothing about you yet. Tell me something, and I will "
         "remember it in later conversations.",
         "small talk": "I am the built-in offline model: I remember what you tell me and quote it when you "
-        "ask. For real conversations set ANAMNESIS_LLM_MODEL.",
+        "ask. For real conversations choose a model on the console's screen Model, or set ANAMNESIS_LLM_MODEL.",
         "related": "What I have on it: {quotes}",
         "mark": "“{}”",
     },

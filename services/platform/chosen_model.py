@@ -14,6 +14,9 @@ from services.encryption.private_files import replace_file
 from services.errors import ConfigurationError
 
 _FILE = "model.json"
+_ADDRESS = r"^https?://[^\s]+$"
+_NO_KEY = "none"
+"""Sent in place of a key, which would otherwise be that of the language model."""
 
 
 def key_of_endpoint(given: str) -> str:
@@ -34,15 +37,21 @@ class ChosenModel(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    base_url: str = Field(pattern=r"^https?://[^\s]+$", max_length=2_000)
+    base_url: str = Field(pattern=_ADDRESS, max_length=2_000)
     api_key: str | None = Field(None, min_length=1, max_length=2_000, repr=False)
     model: str = Field(min_length=1, max_length=500)
     api: Literal["responses", "chat"] = "chat"
     small_model: str | None = Field(None, min_length=1, max_length=500, description="For background work.")
-    embedding_model: str | None = Field(None, min_length=1, max_length=500, description="At the same address.")
+    embedding_model: str | None = Field(None, min_length=1, max_length=500, description="For search by meaning.")
+    embedding_base_url: str | None = Field(
+        None, pattern=_ADDRESS, max_length=2_000, description="Where it is asked; null = at the same address."
+    )
+    embedding_api_key: str | None = Field(
+        None, min_length=1, max_length=2_000, repr=False, description="Its key at an address of its own."
+    )
     embedding_dim: int | None = Field(None, ge=2, le=32768, description="Its dimensions; found when it is tried.")
 
-    @field_validator("api_key")
+    @field_validator("api_key", "embedding_api_key")
     @classmethod
     def _can_be_a_key(cls, value: str | None) -> str | None:
         return None if value is None else key_of_endpoint(value) or None
@@ -64,7 +73,14 @@ class ChosenModel(BaseModel):
             values["small_llm_model"] = self.small_model
         if embedding and self.embedding_model and self.embedding_dim:
             values |= {"embedding_model": self.embedding_model, "embedding_dim": self.embedding_dim}
+            values |= self.embedding_endpoint
         return values
+
+    @property
+    def embedding_endpoint(self) -> dict[str, str | None]:
+        """Where the embedding model is asked: the key of one address never meets another."""
+        key = (self.embedding_api_key or _NO_KEY) if self.embedding_base_url else None
+        return {"embedding_base_url": self.embedding_base_url, "embedding_api_key": key}
 
 
 def chosen_model(data_dir: Path) -> ChosenModel | None:
@@ -98,6 +114,6 @@ def choose_model(data_dir: Path, model: ChosenModel | None) -> None:
             file.unlink(missing_ok=True)
             return
         data_dir.mkdir(parents=True, exist_ok=True)
-        replace_file(file, json.dumps(model.model_dump()).encode())
+        replace_file(file, json.dumps(model.model_dump(exclude_none=True)).encode())
     except OSError as error:
         raise ConfigurationError(f"{file} cannot be written: {error.strerror}.") from None

@@ -129,6 +129,30 @@ async def test_a_small_and_an_embedding_model_are_kept_with_it(
 
 
 @OFFLINE
+async def test_embeddings_are_asked_at_an_address_of_their_own_without_the_models_key(
+    client: httpx.AsyncClient, model_server: ModelServer
+) -> None:
+    model_server.embeddings = EmbeddingsScript(dimensions=8)
+    elsewhere = model_server.base_url.replace("127.0.0.1", "localhost")
+    chosen = {"base_url": model_server.base_url, "api_key": KEY, "model": "scripted"}
+    lonely = await client.put(MODEL, json={**chosen, "embedding_base_url": elsewhere})
+    assert (lonely.status_code, lonely.json()["detail"].split(":")[0]) == (422, "embedding_base_url")
+    more = {**chosen, "embedding_model": "vectors", "embedding_base_url": elsewhere}
+    assert (await client.put(MODEL, json=more)).status_code == 204
+    asked = model_server.requests[-1]
+    assert (asked.path, asked.headers["Authorization"]) == ("/v1/embeddings", "Bearer none")
+    its = "sk-another-secret-9b1c"
+    assert (await client.put(MODEL, json={**more, "embedding_api_key": its})).status_code == 204
+    again = load_settings()
+    assert (again.embedding_base_url, again.embedding_dim) == (elsewhere, 8)
+    kept = {**more, "keep_embedding_key": True}
+    assert (await client.put(MODEL, json=kept)).status_code == 204
+    assert model_server.requests[-1].headers["Authorization"] == f"Bearer {its}"
+    moved = await client.put(MODEL, json={**kept, "embedding_base_url": model_server.base_url})
+    assert (moved.status_code, moved.json()["detail"].split(":")[0]) == (422, "embedding_api_key")
+
+
+@OFFLINE
 async def test_models_that_chat_come_first_with_their_context(
     client: httpx.AsyncClient, model_server: ModelServer
 ) -> None:
@@ -190,6 +214,9 @@ async def test_a_service_whose_model_is_itself_asks_nobody(data_dir: Path) -> No
             assert (failed.status_code, failed.json()["code"]) == (502, "llm_own_address")
             turns = (await client.get("/api/v1/turns", params={"user_id": "u"})).json()["items"]
             assert len(turns) == 1
+            ready = (await client.get("/readyz")).json()
+            (llm,) = [each for each in ready["dependencies"] if each["name"] == "llm"]
+            assert (llm["state"], "leads back to an Anamnesis service" in llm["detail"]) == ("degraded", True)
     finally:
         process.end()
         around.shutdown()

@@ -119,8 +119,15 @@ async def test_no_screen_shows_words_of_the_service(
             await seen.open()
         put = {"content": {"name": "林", "facts": ["喜欢猫"]}, "expected_version": 0}
         await client.put("/api/v1/users/me/core-memory/persona?expert=default", json=put)
+        await client.post(
+            "/api/v1/users/me/episodes", json={"content": "他决定种树。", "episode_type": "decision"}
+        )
         for screen in SCREENS:
             await seen.open(screen)
             await page.locator(".skeleton").first.wait_for(state="detached")
+            if screen == "recall":
+                await page.locator("main input[type=search]").fill("我的猫")
+                await page.keyboard.press("Enter")
+                await page.locator(".legs").wait_for()
             assert not _english(await page.locator("body").inner_text()), screen
         seen.expect_faults("Failed to load resource")

@@ -93,6 +93,10 @@ async def test_the_first_hour_needs_no_manual(
         await expect(page.locator(".drawer")).to_contain_text(DOG_SAID)
         await page.keyboard.press("Escape")
 
+        await seen.open("settings")
+        await page.get_by_label("Display name").fill("Ada")
+        await page.get_by_role("button", name="Save", exact=True).click()
+        await expect(page.locator(".account .user")).to_contain_text("Ada")
         await seen.open("known")
         line = page.locator("main article", has_text=DOG)
         await line.get_by_role("button", name="Wrong…").click()

@@ -89,6 +89,7 @@ def _found(site: Path, folder: str, queries: list[str]) -> list[list[str]]:
 def test_the_right_page_is_found_first_and_pages_of_one_language_alone(
     site: Path, folder: str, questions: dict[str, str]
 ) -> None:
+    assert 'role="dialog" aria-label="' in (site / folder / "index.html").read_text("utf-8")
     found = _found(site, folder, list(questions))
     wrong = {
         query: pages[:3]

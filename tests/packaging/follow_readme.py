@@ -142,9 +142,17 @@ def _served(run: str, folder: Path, surroundings: Mapping[str, str], demo: str) 
 
 
 def _run(command: str, folder: Path, surroundings: Mapping[str, str], seconds: float) -> None:
-    subprocess.run(
-        command, shell=True, cwd=folder, env=surroundings, check=True, stdout=subprocess.DEVNULL, timeout=seconds
-    )
+    """Run a command, whose output is told; if it takes too long, all that it started ends with it."""
+    with subprocess.Popen(
+        command, shell=True, cwd=folder, env=surroundings, stdout=sys.stderr, start_new_session=True
+    ) as process:
+        try:
+            code = process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    if code:
+        raise subprocess.CalledProcessError(code, command)
 
 
 def _until_ready(client: httpx.Client, service: "subprocess.Popen[bytes]") -> None:

@@ -21,6 +21,11 @@ const marked = new Marked({
     html: ({ text }) => (/^<br\s*\/?>$/i.test(text.trim()) ? '<br>' : escape(text)),
     // A picture of another host would tell that host who reads what.
     image: ({ href, text, title }) => `<a href="${escape(href)}">${escape(text || title || href)}</a>`,
+    // The page has a heading of the first order already.
+    heading({ tokens, depth }) {
+      const level = Math.min(depth + 1, 6)
+      return `<h${level}>${this.parser.parseInline(tokens)}</h${level}>\n`
+    },
     checkbox: ({ checked }) => (checked ? '☑ ' : '☐ '),
   },
 })

@@ -2,7 +2,7 @@
 
 import { get, rooted, send, signedOut, userPath } from './api.js'
 import { changeLanguage, currentLanguage, LANGUAGES, period, t } from './i18n.js'
-import { chooseUser, chosenUser, DEMO, leaveDemo, removeDemo } from './demo.js'
+import { chooseUser, chosenUser, DEMO, leaveDemo, removeDemo, withoutDemo } from './demo.js'
 import { Button, Component, Dialog, Empty, Failure, Field, html, Icon, IconButton, Page, Skeleton, useCallback, useEffect, useLoad, usePages, useSettled, useState } from './ui.js'
 
 const SCREENS = {
@@ -60,7 +60,10 @@ export function Shell({ service, onSignedOut }) {
   const conversations = usePages((after) => get('/api/v1/conversations', { user_id: user, after, limit: 30 }), [user])
   const [language, setLanguage] = useState(currentLanguage)
 
-  const known = useLoad(() => isKnown(service, user, conversations), [conversations.items, conversations.error])
+  const begun = Boolean(conversations.items?.length)
+  const profile = useLoad(async () => (may('memory:read') ? userOf(service, user).catch(() => undefined) : undefined), [user, begun])
+  const isKnown = begun || conversations.error ? true : !conversations.items || profile.loading ? null : profile.data !== null
+  const named = profile.data?.display_name
 
   useEffect(() => {
     const follow = () => {
@@ -105,7 +108,7 @@ export function Shell({ service, onSignedOut }) {
       </nav>
       <${Conversations} user=${user} list=${conversations} current=${at.screen === 'chat' ? at.rest[0] : null} /></div>
       <div class="account">
-        <button type="button" class="user" disabled=${service.user_id !== null} onClick=${() => setChoosing(true)}><span class="avatar">${user.slice(0, 1).toUpperCase()}</span><span>${user}<small>${t('user')}</small></span></button>
+        <button type="button" class="user" disabled=${service.user_id !== null} onClick=${() => setChoosing(true)}><span class="avatar">${(named ?? user).slice(0, 1).toUpperCase()}</span><span>${named ?? user}<small>${named ? user : t('user')}</small></span></button>
         <a class="icon-button" href=${rooted(currentLanguage() === 'zh' ? 'guide/zh/' : 'guide/')} target="_blank" rel="noopener" aria-label=${t('guide')} title=${t('guide')}><${Icon} name="help" /></a>
         <a class="icon-button" href="#/settings" aria-label=${t('nav.settings')} title=${t('nav.settings')} aria-current=${at.screen === 'settings' ? 'page' : undefined}><${Icon} name="sliders" /></a>
         ${service.auth !== 'none' && html`<button type="button" class="link" onClick=${() => signOut(onSignedOut)}>${t('sign_out')}</button>`}
@@ -118,23 +121,16 @@ export function Shell({ service, onSignedOut }) {
       <main id="main" tabindex="-1" key=${`${at.screen}:${language}`}>
         <${Guard} key=${at.screen}>
           ${module.error && html`<div class="page"><${Failure} error=${module.error} retry=${module.reload} /></div>`}
-          ${OF_MEMORY.has(at.screen) && known.data !== true
-            ? known.data === false ? html`<${NothingYet} screen=${at.screen} user=${user} />` : html`<div class="page"><${Skeleton} /></div>`
+          ${OF_MEMORY.has(at.screen) && isKnown !== true
+            ? isKnown === false ? html`<${NothingYet} screen=${at.screen} user=${user} />` : html`<div class="page"><${Skeleton} /></div>`
             : Screen && module.data.screen === at.screen
-            ? html`<${Screen} key=${user} service=${service} user=${user} rest=${at.rest} may=${may} conversations=${conversations} onLanguage=${speak} />`
+            ? html`<${Screen} key=${user} service=${service} user=${user} rest=${at.rest} may=${may} conversations=${conversations} onLanguage=${speak} onNamed=${profile.reload} />`
             : !module.error && html`<div class="page"><${Skeleton} /></div>`}
         <//>
       </main>
     </div>
     ${choosing && html`<${ChooseUser} current=${user} mayList=${may('memory:read')} onChoose=${(name) => chooseUser(name, at.screen)} onClose=${() => setChoosing(false)} />`}
   </div>`
-}
-
-/** Whether anything is stored of the user; of one who is not known there is no memory to ask for. */
-async function isKnown(service, user, { items, error }) {
-  if (error || items?.length) return true
-  if (!items) return null
-  return Boolean(await userOf(service, user).catch(() => true))
 }
 
 /** The user as stored; null while there is none. */
@@ -173,7 +169,7 @@ function Conversations({ user, list, current }) {
 
 function ChooseUser({ current, mayList, onChoose, onClose }) {
   const [name, setName] = useState('')
-  const found = useLoad(async () => (mayList ? get('/api/v1/users', { prefix: name || undefined, limit: 30 }) : { items: [] }), [name])
+  const found = useLoad(async () => (mayList ? get('/api/v1/users', { prefix: name || undefined, limit: 30 }).then((page) => (name ? page : withoutDemo(page))) : { items: [] }), [name])
   const valid = /^[A-Za-z0-9._:@-]{1,128}$/.test(name)
   const submit = (event) => {
     event.preventDefault()

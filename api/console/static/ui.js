@@ -223,8 +223,8 @@ export function Confirm({ title, action, onConfirm, onClose, kind = 'danger', mi
   return html`<${Dialog} title=${title} onClose=${onClose}><${Form} action=${action} kind=${kind} missing=${missing} onSubmit=${confirm} onClose=${onClose}>${children}<//><//>`
 }
 
-export const Page = ({ title, lead, actions, children, wide }) => html`
-  <div class=${wide ? 'page wide' : 'page'}>
+export const Page = ({ title, lead, actions, children }) => html`
+  <div class="page">
     <header class="page-head"><div><h1>${title}</h1>${lead && html`<p class="lead">${lead}</p>`}</div>${actions && html`<div class="actions">${actions}</div>`}</header>
     ${children}
   </div>`

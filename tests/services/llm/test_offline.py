@@ -76,8 +76,8 @@ def test_what_is_recalled_is_quoted_without_its_date_and_without_own_answers(
     [
         ("hello", "I am the built-in offline model"),
         ("你好！", "我是内置离线模型"),
-        ("Write me a poem about the sea.", "set ANAMNESIS_LLM_MODEL"),
-        ("帮我写一首诗", "请设置 ANAMNESIS_LLM_MODEL"),
+        ("Write me a poem about the sea.", "screen Model, or set ANAMNESIS_LLM_MODEL"),
+        ("帮我写一首诗", "“模型”页面选择，或设置 ANAMNESIS_LLM_MODEL"),
         ("I wrote a poem yesterday.", "Noted"),
         ("我昨天写了一首诗。", "收到"),
         ("Where is my bicycle?", "I found nothing"),

@@ -19,7 +19,7 @@ const FEW = 5 // chats of somebody who still finds their way
 const NEAR_THE_END = 80 // pixels
 
 export function Screen({ service, user, rest, may, conversations }) {
-  const [id] = rest
+  const [id, opens] = rest
   const [, draw] = useReducer((count) => count + 1, 0)
   const [failure, setFailure] = useState(null)
   const [conversation, setConversation] = useState(() => fresh(user))
@@ -42,6 +42,7 @@ export function Screen({ service, user, rest, may, conversations }) {
     if (!which) return
     try {
       await made.load(which)
+      if (opens === 'why') setWhy(made.turns.findLast((turn) => !turn.imported) ?? null)
     } catch (error) {
       if (!made.closing.signal.aborted) setFailure(error)
     }

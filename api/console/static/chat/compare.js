@@ -18,7 +18,7 @@ export function Compare({ conversation, place, before, without, onClose }) {
   }
   return html`<${Dialog} wide title=${t('compare.title')} onClose=${onClose}>
     ${without && html`<p class="muted">${t('compare.without', { text: without })} <a href="#/core">${t('compare.core')}</a></p>`}
-    <blockquote dir="auto">${current.message}</blockquote>
+    <blockquote tabindex="0" dir="auto">${current.message}</blockquote>
     <div class="columns">${versions.map((version, n) => {
       const isCurrent = version.id === current.id
       const name = before ? t(isCurrent ? 'compare.after' : 'compare.before') : t('compare.number', { n: n + 1 })

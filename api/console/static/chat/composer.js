@@ -2,6 +2,7 @@
 
 import { get, userPath } from '../api.js'
 import { t } from '../i18n.js'
+import { withoutDemo } from '../demo.js'
 import { DOCUMENTS } from '../screens/parts.js'
 import { attempt, Chip, html, Icon, IconButton, Select, toast, useEffect, useLoad, useRef, useState } from '../ui.js'
 
@@ -20,7 +21,7 @@ export function Composer({ draftKey, isNew, underWay, temporary, onTemporary, op
   const file = useRef()
   const choices = useLoad(async () => {
     const [experts, bases] = await Promise.all([get('/api/v1/experts', { limit: 200 }), get('/api/v1/knowledge-bases', { limit: 200 })])
-    return { experts: experts.items, bases: bases.items }
+    return { experts: withoutDemo(experts).items, bases: bases.items }
   })
 
   const [spaces, setSpaces] = useState([])

@@ -36,7 +36,7 @@ function Traced({ item }) {
       ${item.values.length > 0 && html`<dl class="pairs">${item.values.map((value) => html`<dt>${word('field', value.field)}</dt><dd>${value.text} <small class="muted">${makerOf({ actor: value.actor, ...value.made_by })}</small></dd>`)}</dl>`}
       <ul class="source-messages">${item.sources.map((source) => html`<li key=${source.id}>
         <small class="muted">${date(source.at)} · ${source.kind === 'message' ? word('role', source.made_by.actor) : word('kind', source.kind)} · ${word('origin', source.origin)}</small>
-        ${source.text && html`<blockquote>${source.text}</blockquote>`}
+        ${source.text && html`<blockquote tabindex="0">${source.text}</blockquote>`}
       </li>`)}</ul>
       ${hidden > 0 && html`<p class="muted">${t('why.more_sources', { n: number(hidden) })}</p>`}
     </div>`}

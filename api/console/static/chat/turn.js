@@ -35,7 +35,7 @@ export function Turn({ turn, conversation, place, may, onWhy, onEdit, onRegenera
       ${!isUnderWay(turn) && html`<div class="tools-row">
         ${turn.answer && html`<${IconButton} icon="copy" label=${t('copy')} onClick=${() => copy(turn.answer)} />`}
         ${turn.id && !turn.imported && !conversation.temporary && html`
-          <${IconButton} icon="redo" label=${t('regenerate')} disabled=${busy} onClick=${() => onRegenerate(turn)} />
+          ${(!turn.error || turn.status === 'cancelled') && html`<${IconButton} icon="redo" label=${t('regenerate')} disabled=${busy} onClick=${() => onRegenerate(turn)} />`}
           ${turn.answer && html`<${Rating} turn=${turn} />`}
           ${may('memory:read') && html`<button type="button" class="why-button" onClick=${() => onWhy(turn)}><${Icon} name="why" />${t('why')}</button>`}`}
         ${turn.timings?.total_ms && html`<span class="cost" title=${t('first_token', { time: milliseconds(turn.timings.first_token_ms ?? 0) })}>${milliseconds(turn.timings.total_ms)}</span>`}
@@ -88,7 +88,7 @@ function Approval({ tool, turn }) {
     })
   return html`<div class="approval" role="alertdialog" aria-label=${t('approval.title')}>
     <p>${t('approval.ask', { tool: word('tool', tool.name) })}</p>
-    <pre class="result">${JSON.stringify(tool.arguments, null, 2)}</pre>
+    <pre class="result" tabindex="0">${JSON.stringify(tool.arguments, null, 2)}</pre>
     <div class="row end"><${Button} onClick=${() => answer(false)}>${t('approval.no')}<//><${Button} kind="primary" onClick=${() => answer(true)}>${t('approval.yes')}<//></div>
   </div>`
 }
@@ -113,7 +113,7 @@ function Connect({ tool, user }) {
       }
     })
   }
-  return html`<p class="approval"><${Button} small onClick=${open}>${t('connect.account', { server })}<//></p>`
+  return html`<p class="approval"><${Button} kind="primary small" onClick=${open}>${t('connect.account', { server })}<//></p>`
 }
 
 function Tool({ tool, turn, user }) {
@@ -123,7 +123,7 @@ function Tool({ tool, turn, user }) {
     <summary><${Icon} name="tool" /><b>${word('tool', tool.name)}</b><span class="muted clip">${words}</span>
       ${tool.running ? html`<span class="spinner" role="status" aria-label=${t('running')}></span>` : html`<small class=${tool.ok === false ? 'bad' : 'muted'}>${tool.ok === false ? t('failed') : milliseconds(tool.duration_ms)}</small>`}
     </summary>
-    ${result && html`<pre class="result">${result}</pre>`}
+    ${result && html`<pre class="result" tabindex="0">${result}</pre>`}
   </details><${Approval} tool=${tool} turn=${turn} /><${Connect} tool=${tool} user=${user} /></li>`
 }
 
@@ -139,7 +139,7 @@ function Failed({ turn, may, onAgain }) {
 /** What came of the turn beside its words: changes of memory, sources, and what it had to go without. */
 function Notes({ turn, user, may, onSource }) {
   return html`
-    ${turn.changes.map((change) => html`<${Change} key=${change.operation_id} change=${change} user=${user} may=${may} />`)}
+    ${turn.changes.map((change) => html`<${Change} key=${change.operation_id} change=${change} answer=${turn.answer} user=${user} may=${may} />`)}
     ${turn.sources.length > 0 && html`<ol class="sources" aria-label=${t('sources')}>
       ${turn.sources.map((source, n) => html`<li><button type="button" class="link" disabled=${!onSource} onClick=${() => onSource(n)}>${source.document}</button>${source.heading && html` <span class="muted">› ${source.heading}</span>`}${source.page && html` <span class="muted">${t('page', { n: source.page })}</span>`}</li>`)}
     </ol>`}
@@ -157,14 +157,14 @@ function Passage({ turn, place, onClose }) {
   <//>`
 }
 
-function Change({ change, user, may }) {
+function Change({ change, answer, user, may }) {
   const [undone, setUndone] = useState(Boolean(change.operation?.undone_at))
   const undo = async () => {
     await post(userPath(user, 'memory-operations', change.operation_id, 'undo'))
     setUndone(true)
   }
   return html`<div class=${undone ? 'change undone' : 'change'}>
-    <${Icon} name="spark" /><span>${change.operation ? told(change.operation) : change.summary.replace(IDS, '')}</span>
+    <${Icon} name="spark" /><span>${change.operation ? told(change.operation) : answer.includes(change.summary) ? t('why.changed') : change.summary.replace(IDS, '')}</span>
     ${undone ? html`<${Chip}>${t('undone')}<//>` : change.operation_id && may('memory:write') && html`<${Button} kind="link" onClick=${undo}>${t('undo')}<//>`}
   </div>`
 }

@@ -52,7 +52,7 @@ function Sent({ why }) {
         <button type="button" aria-expanded=${open === section.name} onClick=${() => setOpen(open === section.name ? null : section.name)}>
           <i class=${`swatch s-${section.name}`}></i><span>${word('section', section.name)}</span><span class="num">${number(section.tokens)}</span><small class="muted num">${percent(section.tokens / all)}</small>
         </button>
-        ${open === section.name && html`<div class="section-text">${section.text ? html`<pre>${section.text}</pre>` : html`<p class="muted">${t(`why.text_${why.texts}`)}</p>`}</div>`}
+        ${open === section.name && html`<div class="section-text">${section.text ? html`<pre tabindex="0">${section.text}</pre>` : html`<p class="muted">${t(`why.text_${why.texts}`)}</p>`}</div>`}
       </li>`)}
     </ul>
   </section>`
@@ -124,7 +124,7 @@ export function Messages({ messages, conversation, here }) {
   if (!messages.length) return html`<p class="muted">${t('no_sources')}</p>`
   return html`<ul class="source-messages">${messages.map((message) => html`<li key=${message.message_id}>
     <small class="muted">${message.speaker ?? t(`role.${message.role}`)} · <${When} at=${message.created_at} />${conversation && html` · <a href=${`#/chat/${conversation}`}>${t('open_conversation')}</a>`}${here && (here.excludes(message.message_id) ? html` <${Chip} kind="note">${t('reason.never used here')}<//>` : html` · <${Button} kind="link" onClick=${() => here.never(message.message_id)}>${t('why.never_here')}<//>`)}</small>
-    <blockquote>${message.content}</blockquote>
+    <blockquote tabindex="0">${message.content}</blockquote>
   </li>`)}</ul>`
 }
 
@@ -136,7 +136,7 @@ export function Forget({ what, text, expert = 'default', user, onClose, onChange
     onChanged?.(change)
   }
   return html`<${Confirm} title=${t('forget_title')} action=${t('forget')} onConfirm=${forget} onClose=${onClose}>
-    <blockquote>${text}</blockquote>
+    <blockquote tabindex="0">${text}</blockquote>
     <${Loaded} of=${preview} rows=${2}>
       ${preview.data && html`<${Affected} change=${preview.data} />`}
     <//>
@@ -163,7 +163,7 @@ function Wrong({ item, user, onClose, onChanged }) {
     onChanged()
   }
   return html`<${Confirm} title=${t('wrong_title')} action=${text.trim() ? t('correct') : t('forget')} kind="primary" onConfirm=${mend} onClose=${onClose}>
-    <blockquote>${item.text}</blockquote>
+    <blockquote tabindex="0">${item.text}</blockquote>
     <${Field} label=${t('what_is_right')} hint=${t('what_is_right_hint')}><textarea rows="3" autofocus value=${text} onInput=${(event) => setText(event.target.value)}></textarea><//>
   <//>`
 }

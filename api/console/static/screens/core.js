@@ -18,7 +18,7 @@ export function Screen({ user, may }) {
     <${Loaded} of=${core}>
       ${!sections.length && html`<${Empty} title=${t('core.none')}>${t('core.none_hint')}<//>`}
       <div class="cards">${sections.map((section) => html`<${Section} key=${`${section.section}:${section.version}`} section=${section} user=${user} expert=${expert} may=${may} onChanged=${core.reload} onHistory=${() => setDialog({ kind: 'history', section })} onRemove=${() => setDialog({ kind: 'remove', section })} />`)}</div>
-      ${persona.data?.card && html`<h2 style=${{ margin: '1.6rem 0 .5rem' }}>${t('core.card')}</h2><div class="section-text" style=${{ margin: 0 }}><pre>${persona.data.card}</pre></div>`}
+      ${persona.data?.card && html`<h2 style=${{ margin: '1.6rem 0 .5rem' }}>${t('core.card')}</h2><div class="section-text" style=${{ margin: 0 }}><pre tabindex="0">${persona.data.card}</pre></div>`}
     <//>
     ${dialog?.kind === 'new' && html`<${New} user=${user} expert=${expert} onClose=${() => setDialog(null)} onDone=${core.reload} />`}
     ${dialog?.kind === 'history' && html`<${History} section=${dialog.section} user=${user} expert=${expert} may=${may} onClose=${() => setDialog(null)} onChanged=${core.reload} />`}

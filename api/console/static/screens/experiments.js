@@ -3,6 +3,7 @@
 import { get, patch, post, remove } from '../api.js'
 import { currentLanguage, number, percent, t, word } from '../i18n.js'
 import { Button, Chip, Confirm, Dialog, Field, Form, html, Loaded, More, Page, toast, useLoad, usePages, useState } from '../ui.js'
+import { withoutDemo } from '../demo.js'
 import { useForm } from './parts.js'
 
 export const screen = 'experiments'
@@ -11,7 +12,7 @@ const SHARES = new Set(['feedback_up', 'errors', 'degraded'])
 const EXAMPLE = [{ name: 'five' }, { name: 'ten', settings: { recall_items: 10, recall_tokens: 600 } }]
 
 export function Screen() {
-  const list = usePages((after) => get('/api/v1/experiments', { after, limit: 50 }))
+  const list = usePages((after) => get('/api/v1/experiments', { after, limit: 50 }).then(withoutDemo))
   const [dialog, setDialog] = useState(null)
   const change = async (each, status) => {
     await patch(path(each.name), { status })
@@ -57,11 +58,12 @@ function Report({ name, onClose }) {
   const found = useLoad(() => get(`${path(name)}/report`), [name])
   const variants = found.data?.variants ?? []
   const show = (measure, value) => (value === null || value === undefined ? '–' : SHARES.has(measure) ? number(value, { style: 'percent', maximumFractionDigits: 1 }) : number(value, { maximumFractionDigits: 0 }))
+  const measured = (measure, { value, low, high }) => html`${show(measure, value)}${low !== null && html`<br /><small class="muted">${show(measure, low)} – ${show(measure, high)}</small>`}`
   const measures = Object.keys(variants[0]?.measures ?? {})
   return html`<${Dialog} wide title=${t('experiments.report_of', { name })} onClose=${onClose}>
-    <${Loaded} of=${found}><div class="scroll-x" tabindex="0"><table><thead><tr><td></td>${variants.map((variant) => html`<th>${variant.name}</th>`)}</tr></thead><tbody>
+    <${Loaded} of=${found}><div class="scroll-x" tabindex="0"><table><thead><tr><td></td>${variants.map((variant) => html`<th class="num">${variant.name}</th>`)}</tr></thead><tbody>
       ${['users', 'turns', 'rated'].map((count) => html`<tr><th>${t(`experiments.${count}`)}</th>${variants.map((variant) => html`<td class="num">${number(variant[count])}</td>`)}</tr>`)}
-      ${measures.map((measure) => html`<tr><th>${word('measure', measure)}</th>${variants.map((variant) => html`<td class="num">${show(measure, variant.measures[measure].value)}<br /><small class="muted">${show(measure, variant.measures[measure].low)} – ${show(measure, variant.measures[measure].high)}</small></td>`)}</tr>`)}
+      ${measures.map((measure) => html`<tr><th>${word('measure', measure)}</th>${variants.map((variant) => html`<td class="num">${measured(measure, variant.measures[measure])}</td>`)}</tr>`)}
     </tbody></table></div><p class="muted">${t('experiments.intervals')}</p><//>
   <//>`
 }

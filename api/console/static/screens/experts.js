@@ -3,6 +3,7 @@
 import { get, patch, post, remove } from '../api.js'
 import { currentLanguage, number, t, word } from '../i18n.js'
 import { Chip, Confirm, Dialog, Field, Form, html, Loaded, More, Page, Select, useLoad, usePages, useState } from '../ui.js'
+import { withoutDemo } from '../demo.js'
 import { useForm } from './parts.js'
 
 export const screen = 'experts'
@@ -11,7 +12,7 @@ const NEW = { name: '', system_prompt: '', persona: '', model: '', context_strat
 const path = (name) => `/api/v1/experts/${encodeURIComponent(name)}`
 
 export function Screen({ may }) {
-  const list = usePages((after) => get('/api/v1/experts', { after, limit: 50 }))
+  const list = usePages((after) => get('/api/v1/experts', { after, limit: 50 }).then(withoutDemo))
   const [dialog, setDialog] = useState(null)
   return html`<${Page} title=${t('nav.experts')} lead=${t('experts.lead')} actions=${may('admin') && html`<button type="button" class="button primary" onClick=${() => setDialog({ edit: null })}>${t('experts.new')}</button>`}>
     <${Loaded} of=${list}>
@@ -58,6 +59,6 @@ function Edit({ expert, onClose, onDone }) {
 function Preview({ name, onClose }) {
   const prompt = useLoad(() => get(`${path(name)}/prompt`, { language: currentLanguage() }), [name])
   return html`<${Dialog} wide title=${t('experts.preview_of', { name })} onClose=${onClose}>
-    <${Loaded} of=${prompt}>${prompt.data && html`<p class="muted">${t('experts.tokens', { n: number(prompt.data.tokens) })}</p><div class="section-text" style=${{ margin: 0 }}><pre>${prompt.data.text}</pre></div><p class="muted">${t('experts.preview_note')}</p>`}<//>
+    <${Loaded} of=${prompt}>${prompt.data && html`<p class="muted">${t('experts.tokens', { n: number(prompt.data.tokens) })}</p><div class="section-text" style=${{ margin: 0 }}><pre tabindex="0">${prompt.data.text}</pre></div><p class="muted">${t('experts.preview_note')}</p>`}<//>
   <//>`
 }

@@ -13,7 +13,7 @@ const STATUSES = ['', 'waiting', 'running', 'succeeded', 'failed', 'cancelled']
 
 export function Screen({ service, user, may }) {
   const [tab, setTab] = useState('turns')
-  return html`<${Page} wide title=${t('nav.jobs')} lead=${t('jobs.lead')}>
+  return html`<${Page} title=${t('nav.jobs')} lead=${t('jobs.lead')}>
     <${Tabs} value=${tab} onChange=${setTab} options=${['turns', 'jobs'].map((each) => [each, t(`jobs.${each}`)])} />
     ${tab === 'turns' ? html`<${Turns} service=${service} user=${user} may=${may} />` : html`<${Jobs} />`}
   <//>`
@@ -31,7 +31,7 @@ function Turns({ service, user, may }) {
       ${!service.user_id && html`<${Select} aria-label=${t('user')} value=${whose} onChange=${setWhose} options=${[['user', t('jobs.of_user', { name: user })], ['all', t('jobs.everyone')]]} />`}
     </div>
     <${Loaded} of=${list} empty=${t('jobs.no_turns')}>
-      <div class="scroll-x" tabindex="0"><table><thead><tr><th>${t('jobs.status')}</th><th>${t('conversation')}</th>${whose === 'all' && html`<th>${t('user')}</th>`}<th>${t('jobs.at')}</th><th>${t('jobs.first_token')}</th><th>${t('jobs.total')}</th><th>${t('jobs.tokens')}</th><th>${t('why.route')}</th><th><span class="unseen">${t('actions')}</span></th></tr></thead><tbody>
+      <div class="scroll-x" tabindex="0"><table><thead><tr><th>${t('jobs.status')}</th><th>${t('conversation')}</th>${whose === 'all' && html`<th>${t('user')}</th>`}<th>${t('jobs.at')}</th><th class="num">${t('jobs.first_token')}</th><th class="num">${t('jobs.total')}</th><th class="num">${t('jobs.tokens')}</th><th>${t('why.route')}</th><th><span class="unseen">${t('actions')}</span></th></tr></thead><tbody>
         ${list.items?.map((turn) => html`<tr key=${turn.id}><td><span class=${`state ${turn.status}`}>${word('status', turn.status)}</span>${turn.error && html`<br /><small class="bad">${word('failure', turn.error.code)}</small>`}${turn.degraded.map((name) => html` <${Chip} kind="note">${word('degraded', name)}<//>`)}</td><td class="title"><a href=${`#/chat/${turn.conversation_id}`} dir="auto">${turn.title || t('untitled')}</a></td>${whose === 'all' && html`<td>${turn.user_id}</td>`}<td><${When} at=${turn.accepted_at} /></td><td class="num">${turn.timings?.first_token_ms ? milliseconds(turn.timings.first_token_ms) : '–'}</td><td class="num">${turn.timings?.total_ms ? milliseconds(turn.timings.total_ms) : '–'}</td><td class="num">${turn.usage ? number(turn.usage.total_tokens) : '–'}</td><td>${turn.route_decision ? word('worker', turn.route_decision.worker_name) : '–'}</td><td>${UNDER_WAY.has(turn.status) ? html`<${Button} kind="small" onClick=${() => cancel(turn)}>${t('stop')}<//>` : html`<button type="button" class="link" onClick=${() => setWhy(turn)}>${t('why')}</button>`}</td></tr>`)}
       </tbody></table></div><${More} of=${list} />
     <//>

@@ -72,7 +72,7 @@ function Base({ prefix, may }) {
     <${Search} prefix=${prefix} />
     <h2 style=${{ margin: '1.4rem 0 .6rem' }}>${t('knowledge.documents')}</h2>
     <${Loaded} of=${documents} empty=${t('knowledge.no_documents')}>
-      <div class="scroll-x" tabindex="0"><table><thead><tr><th>${t('knowledge.document')}</th><th>${t('knowledge.passages')}</th><th>${t('knowledge.size')}</th><th>${t('knowledge.taken_in')}</th><th><span class="unseen">${t('actions')}</span></th></tr></thead><tbody>
+      <div class="scroll-x" tabindex="0"><table><thead><tr><th>${t('knowledge.document')}</th><th class="num">${t('knowledge.passages')}</th><th class="num">${t('knowledge.size')}</th><th>${t('knowledge.taken_in')}</th><th><span class="unseen">${t('actions')}</span></th></tr></thead><tbody>
         ${documents.items?.map((each) => html`<tr key=${each.id}><td><b>${each.source}</b>${each.title !== each.source && html`<br /><small class="muted">${each.title}</small>`}${each.left_out?.length > 0 && html`<br /><small class="muted">${t('knowledge.left_out', { what: each.left_out.join('; ') })}</small>`}</td><td class="num">${each.chunk_count}${each.waiting > 0 && html` <small class="muted">(${each.waiting})</small>`}</td><td class="num">${bytes(each.byte_size)}</td><td><${When} at=${each.ingested_at} /></td><td>${may('admin') && html`<${IconButton} icon="trash" label=${t('remove')} onClick=${() => setDialog(each)} />`}</td></tr>`)}
       </tbody></table></div><${More} of=${documents} />
     <//>

@@ -36,7 +36,7 @@ export function Screen({ user, may }) {
       <p class="muted small-text">${t(list.more ? 'memory.count' : 'memory.count_all', { n: number(list.items?.length ?? 0) })}</p>
       <${VirtualList} items=${list.items ?? []} more=${list.more} label=${t('nav.known')} classOf=${() => 'card'} draw=${draw} />
     <//>
-    ${dialog?.kind === 'from' && html`<${Dialog} side title=${t('memory.from')} onClose=${close}><blockquote>${dialog.each.text}</blockquote><${Messages} messages=${dialog.each.sources} /><//>`}
+    ${dialog?.kind === 'from' && html`<${Dialog} side title=${t('memory.from')} onClose=${close}><blockquote tabindex="0">${dialog.each.text}</blockquote><${Messages} messages=${dialog.each.sources} /><//>`}
     ${dialog?.kind === 'forget' && html`<${Forget} what=${dialog.each.id} text=${dialog.each.text} expert=${dialog.each.expert} user=${user} onClose=${close} onChanged=${list.reload} />`}
     ${dialog?.kind === 'wrong' && html`<${Wrong} each=${dialog.each} user=${user} onClose=${close} onDone=${list.reload} />`}
   <//>`

@@ -8,7 +8,7 @@ const LOOK_AGAIN_MS = 500
 const PATIENCE_MS = 90_000
 const MOST_ROWS = 8
 const OTHER = 'other'
-const NOTHING = { base_url: '', api_key: '', model: '', small_model: '', embedding_model: '' }
+const NOTHING = { base_url: '', api_key: '', model: '', small_model: '', embedding_model: '', embedding_base_url: '', embedding_api_key: '' }
 
 /** What stands in a new chat while no model is chosen. */
 export function Connect({ onChoose }) {
@@ -23,7 +23,7 @@ const problemOf = ({ code, status, problem }) => textOf(`endpoint.${code}`, { st
 export function ModelForm({ known, onChoose = () => {} }) {
   const current = known.source === 'console' ? known : null
   const [provider, setProvider] = useState(current && (known.providers.find((each) => each.base_url === known.base_url)?.name ?? OTHER))
-  const [given, setGiven] = useState(() => (current ? { ...NOTHING, base_url: known.base_url, model: known.model, small_model: (known.small_model_source === 'console' && known.small_model) || '', embedding_model: (known.embedding_source === 'console' && known.embedding_model) || '' } : NOTHING))
+  const [given, setGiven] = useState(() => (current ? { ...NOTHING, base_url: known.base_url, model: known.model, small_model: (known.small_model_source === 'console' && known.small_model) || '', embedding_model: (known.embedding_source === 'console' && known.embedding_model) || '', embedding_base_url: (known.embedding_source === 'console' && known.embedding_base_url) || '' } : NOTHING))
   const [models, setModels] = useState([])
   const [sought, setSought] = useState('')
   const [told, setTold] = useState(null)
@@ -45,6 +45,10 @@ export function ModelForm({ known, onChoose = () => {} }) {
   const preset = known.providers.find((each) => each.base_url === address)
   const api = preset?.api ?? (address === current?.base_url ? current.api : 'chat')
   const more = Object.fromEntries(['small_model', 'embedding_model'].map((name) => [name, given[name].trim()]).filter(([, name]) => name))
+  const elsewhere = more.embedding_model && given.embedding_base_url.trim()
+  const itsKey = given.embedding_api_key.trim()
+  const keepsIts = Boolean(current?.embedding_key && elsewhere === current.embedding_base_url && !itsKey)
+  if (elsewhere) Object.assign(more, { embedding_base_url: elsewhere }, itsKey ? { embedding_api_key: itsKey } : {}, keepsIts ? { keep_embedding_key: true } : {})
   const chosen = { ...endpoint, model: given.model.trim(), api, ...more }
   const complete = Boolean(address && chosen.model)
 
@@ -96,6 +100,8 @@ export function ModelForm({ known, onChoose = () => {} }) {
       <details class="more-models" open=${Boolean(given.small_model || given.embedding_model)}><summary>${t('connect.more')}</summary>
         <${Another} label=${t('connect.small')} hint=${t('connect.small_hint')} none=${t('connect.same')} kind="chat" models=${models} variable="ANAMNESIS_SMALL_LLM_MODEL" source=${known.small_model_source} value=${given.small_model} onChange=${(small_model) => change({ small_model })} />
         <${Another} label=${t('connect.embedding')} hint=${t('connect.embedding_hint')} none=${t('connect.built_in')} kind="embedding" models=${models} variable="ANAMNESIS_EMBEDDING_MODEL" source=${known.embedding_source} value=${given.embedding_model} onChange=${(embedding_model) => change({ embedding_model })} />
+        ${more.embedding_model && html`<${Field} label=${t('connect.embedding_address')} hint=${t('connect.embedding_address_hint')}><input name="embedding_base_url" type="url" spellcheck="false" value=${given.embedding_base_url} onInput=${put_('embedding_base_url')} /><//>`}
+        ${elsewhere && html`<${Field} label=${t('connect.embedding_key')} hint=${keepsIts && t('connect.key_kept', { key: current.embedding_key })}><input name="embedding_api_key" type="password" autocomplete="off" spellcheck="false" value=${given.embedding_api_key} onInput=${put_('embedding_api_key')} /><//>`}
       </details>
       ${told?.problem && html`<div class="failure" role="alert"><p>${told.problem}</p>${told.detail && html`<small class="muted">${t('connect.said', { detail: told.detail })}</small>`}</div>`}
       ${told?.text && html`<p class="told" role="status">${told.text}</p>`}

@@ -27,7 +27,7 @@ function Now({ known }) {
     <dl class="pairs">
       <dt>${t('connect.model')}</dt><dd>${known.model ?? t('keys.offline')}</dd>
       ${!offline && html`<dt>${t('connect.address')}</dt><dd>${known.base_url ?? t('model.usual_address')}</dd><dt>${t('model.key')}</dt><dd>${known.key ?? t('model.no_key')}</dd><dt>${t('keys.small_model')}</dt><dd>${known.small_model ?? t('connect.same')}</dd>`}
-      <dt>${t('keys.embedding')}</dt><dd>${known.embedding_model ?? t('connect.built_in')}</dd>
+      <dt>${t('keys.embedding')}</dt><dd>${known.embedding_model ?? t('connect.built_in')}${known.embedding_base_url && html` <small class="muted">${known.embedding_base_url}</small>`}</dd>
     </dl>
     ${offline && html`<p class="muted">${t('model.offline')}</p>`}
     ${known.source === 'environment' && html`<p class="muted">${t('model.environment')}</p>`}

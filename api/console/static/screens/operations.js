@@ -40,7 +40,7 @@ function Entry({ each, user, may, onChanged }) {
   const message = each.trigger?.message_id
   const items = (each.results?.items ?? []).filter((item) => item !== noted(each))
   return html`<li class="card">
-    <div class="card-head"><b>${word('operation', each.type)}</b>${each.field && /^[a-z_]+$/.test(each.field) && html`<${Chip}>${each.type.startsWith('core_memory') ? word('core_section', each.field) : word('change_kind', each.field)}<//>`}<span class="muted">${word('actor', each.trigger?.actor ?? 'user')}</span><small class="muted"><${When} at=${each.at} /></small><span class="grow"></span>
+    <div class="card-head"><b>${word('operation', each.type)}</b>${each.field && /^[a-z_]+$/.test(each.field) && html`<${Chip}>${word(each.type.startsWith('core_memory') ? 'core_section' : each.type.startsWith('episode') ? 'type' : 'change_kind', each.field)}<//>`}<span class="muted">${word('actor', each.trigger?.actor ?? 'user')}</span><small class="muted"><${When} at=${each.at} /></small><span class="grow"></span>
       ${each.undone_at ? html`<${Chip} kind="note">${t('undone')}<//>` : may('memory:write') && !CANNOT.test(each.type) && html`<${Button} kind="small" onClick=${undo}>${t('undo')}<//>`}</div>
     ${each.type.startsWith('core_memory') && isObject(each.old_value) && isObject(each.new_value)
       ? html`<${Difference} before=${each.old_value ?? {}} after=${each.new_value ?? {}} />`

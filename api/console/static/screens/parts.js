@@ -1,12 +1,13 @@
 // Small parts that several screens share.
 
 import { get, send } from '../api.js'
+import { withoutDemo } from '../demo.js'
 import { t } from '../i18n.js'
 import { html, Select, useEffect, useLoad, useState } from '../ui.js'
 
 /** Whose memory of the user is shown; nothing to choose where there is one expert. */
 export function ChooseExpert({ value, onChange, every = false }) {
-  const experts = useLoad(() => get('/api/v1/experts', { limit: 200 }))
+  const experts = useLoad(() => get('/api/v1/experts', { limit: 200 }).then(withoutDemo))
   const names = experts.data?.items.map((each) => each.name) ?? []
   if (names.length < 2) return null
   return html`<${Select} aria-label=${t('expert')} value=${value} onChange=${onChange} options=${[...(every ? [['', t('every_expert')]] : []), ...names.map((name) => [name, name])]} />`

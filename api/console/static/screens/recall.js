@@ -31,7 +31,7 @@ export function Screen({ user }) {
     await navigator.clipboard.writeText(`curl ${rooted(path)} -H 'Content-Type: application/json' -d '${JSON.stringify(body()).replaceAll("'", "'\\''")}'`)
     toast(t('copied'))
   }
-  return html`<${Page} wide title=${t('nav.recall')} lead=${t('recall.lead')}>
+  return html`<${Page} title=${t('nav.recall')} lead=${t('recall.lead')}>
     <form onSubmit=${(event) => event.preventDefault()}>
       <div class="filters"><input type="search" autofocus placeholder=${t('recall.query')} aria-label=${t('recall.query')} value=${form.query} onInput=${set('query')} /><${Button} kind="primary" type="submit" disabled=${!form.query.trim()} onClick=${search}>${t('recall.search')}<//></div>
       <div class="filters">
@@ -46,7 +46,7 @@ export function Screen({ user }) {
     </form>
     ${!found && html`<${Empty} title=${t('recall.empty')}>${t('recall.empty_hint')}<//>`}
     ${found && html`<p class="muted">${t('recall.took', { n: found.items.length, ms: number(Math.round(took)) })} ${found.degraded.length > 0 && html`<${Chip} kind="note">${t('went_without', { what: found.degraded.map((name) => word('degraded', name)).join(t('list_separator')) })}<//>`}</p>
-      ${found.items.length === 0 ? html`<${Empty} title=${t('memory.none_found')} />` : html`<div class="two"><div><h3>${t('recall.best')}</h3><ol class="recalled">${found.items.map((item) => html`<${Found} key=${item.id} item=${item} />`)}</ol></div><div><h3>${t('recall.lists')}</h3><${Legs} items=${found.items} /></div></div>`}`}
+      ${found.items.length === 0 ? html`<${Empty} title=${t('memory.none_found')} />` : html`<div class="two"><div><h2>${t('recall.best')}</h2><ol class="recalled">${found.items.map((item) => html`<${Found} key=${item.id} item=${item} />`)}</ol></div><div><h2>${t('recall.lists')}</h2><${Legs} items=${found.items} /></div></div>`}`}
   <//>`
 }
 

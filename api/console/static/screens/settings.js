@@ -11,11 +11,11 @@ export const screen = 'settings'
 const VENDORS = [['chatgpt', 'ChatGPT'], ['claude', 'Claude'], ['openwebui', 'Open WebUI'], ['librechat', 'LibreChat'], ['deepseek', 'DeepSeek'], ['gemini', 'Gemini'], ['sillytavern', 'SillyTavern'], ['characterai', 'Character.AI'], ['telegram', 'Telegram'], ['whatsapp', 'WhatsApp'], ['mem0', 'mem0'], ['zep', 'Zep'], ['letta', 'Letta'], ['langmem', 'LangMem'], ['hindsight', 'Hindsight']]
 const NOBODY = { display_name: null, memory: true, timezone: Intl.DateTimeFormat().resolvedOptions().timeZone, locale: null }
 
-export function Screen({ service, user, may, conversations, onLanguage }) {
+export function Screen({ service, user, may, conversations, onLanguage, onNamed }) {
   const found = useLoad(async () => (may('memory:read') && (await userOf(service, user))) || NOBODY, [user])
   return html`<${Page} title=${t('nav.settings')} lead=${t('settings.lead')}>
     <div class="cards settings">
-      ${may('memory:write') && html`<${Loaded} of=${found}>${found.data && html`<${You} user=${user} known=${found.data} />`}<//>`}
+      ${may('memory:write') && html`<${Loaded} of=${found}>${found.data && html`<${You} user=${user} known=${found.data} onNamed=${onNamed} />`}<//>`}
       ${may('admin') && html`<section class="card"><h2>${t('nav.model')}</h2><p class="muted">${service.offline ? t('model.offline') : t('model.answers', { model: service.model })}</p><p class="row end"><a class="button" href="#/model">${t(service.offline ? 'connect.title' : 'model.another')}</a></p></section>`}
       <${Browser} onLanguage=${onLanguage} />
       ${may('memory:write') && html`<${Archive} user=${user} conversations=${conversations} />`}
@@ -23,12 +23,13 @@ export function Screen({ service, user, may, conversations, onLanguage }) {
   <//>`
 }
 
-function You({ user, known }) {
+function You({ user, known, onNamed }) {
   const [form, set] = useForm({ display_name: known.display_name ?? '', timezone: known.timezone, locale: known.locale ?? '', memory: known.memory })
   const save = async () => {
     // A user is created with the first message, or with a line that says there is one.
     if (known === NOBODY) await send('POST', '/api/v1/import', { body: JSON.stringify({ kind: 'user', user_id: user, timezone: form.timezone }), headers: { 'Content-Type': 'application/x-ndjson' } })
     await patch(userPath(user), { display_name: form.display_name.trim() || null, timezone: form.timezone, locale: form.locale || null, memory: form.memory })
+    onNamed()
     toast(t('settings.saved'))
   }
   return html`<section class="card"><h2>${t('settings.you')}</h2>

@@ -3,7 +3,7 @@
 import { download, get, patch, remove, send, userPath } from '../api.js'
 import { number, t, word } from '../i18n.js'
 import { Button, Confirm, Dialog, Field, Failure, Form, html, IconButton, Loaded, More, Original, Page, usePages, useRef, useSettled, useState, When } from '../ui.js'
-import { chooseUser } from '../demo.js'
+import { chooseUser, withoutDemo } from '../demo.js'
 import { useForm } from './parts.js'
 
 export const screen = 'users'
@@ -14,11 +14,11 @@ export function Screen({ service, may }) {
   const [prefix, setPrefix] = useState('')
   const [dialog, setDialog] = useState(null)
   const settled = useSettled(prefix)
-  const list = usePages(async (after) => (service.user_id ? { items: [await get(userPath(service.user_id))], next: null } : get('/api/v1/users', { prefix: settled || undefined, after, limit: 50 })), [settled])
-  return html`<${Page} title=${t('nav.users')} lead=${t('users.lead')} wide actions=${may('memory:write') && html`<button type="button" class="button primary" onClick=${() => setDialog({ kind: 'import' })}>${t('users.import')}</button>`}>
+  const list = usePages(async (after) => (service.user_id ? { items: [await get(userPath(service.user_id))], next: null } : get('/api/v1/users', { prefix: settled || undefined, after, limit: 50 }).then((page) => (settled ? page : withoutDemo(page)))), [settled])
+  return html`<${Page} title=${t('nav.users')} lead=${t('users.lead')} actions=${may('memory:write') && html`<button type="button" class="button primary" onClick=${() => setDialog({ kind: 'import' })}>${t('users.import')}</button>`}>
     ${!service.user_id && html`<div class="filters"><input type="search" placeholder=${t('users.search')} aria-label=${t('users.search')} value=${prefix} onInput=${(event) => setPrefix(event.target.value)} /></div>`}
     <${Loaded} of=${list} empty=${t('users.none')} emptyText=${t('users.none_hint')}>
-      <div class="scroll-x acts" tabindex="0"><table><thead><tr><th>${t('user')}</th><th>${t('users.conversations')}</th><th>${t('users.messages')}</th><th>${t('users.episodes')}</th><th>${t('users.zone')}</th><th>${t('users.active')}</th><th><span class="unseen">${t('actions')}</span></th></tr></thead><tbody>
+      <div class="scroll-x acts" tabindex="0"><table><thead><tr><th>${t('user')}</th><th class="num">${t('users.conversations')}</th><th class="num">${t('users.messages')}</th><th class="num">${t('users.episodes')}</th><th>${t('users.zone')}</th><th>${t('users.active')}</th><th><span class="unseen">${t('actions')}</span></th></tr></thead><tbody>
         ${list.items?.map((each) => html`<tr key=${each.user_id}><td><button type="button" class="link" onClick=${() => chooseUser(each.user_id, 'known')}>${each.display_name ?? each.user_id}</button>${each.display_name && html`<br /><small class="muted">${each.user_id}</small>`}</td><td class="num">${count(each.conversations)}</td><td class="num">${count(each.messages)}</td><td class="num">${count(each.episodes)}</td><td>${each.timezone}</td><td><${When} at=${each.last_active_at} /></td><td><div class="row">
           <${IconButton} icon="edit" label=${t('edit')} onClick=${() => setDialog({ kind: 'edit', each })} />
           <${IconButton} icon="download" label=${t('users.export')} onClick=${() => download(userPath(each.user_id, 'export'), `${each.user_id}.jsonl`)} />
