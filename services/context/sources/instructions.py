@@ -53,6 +53,14 @@ _ATTACHED: dict[Language, str] = {
     "zh": "应用在这条消息里附上了以下内容：",
 }
 
+_ATTACHED_CUT: dict[Language, str] = {
+    "en": "The application attached {of} characters to the message. They do not fit in: below are the passages "
+    "nearest to the question, with […] for what is left out. Where the answer is not in them, say that you have "
+    "read only a part.",
+    "zh": "应用在这条消息里附上了 {of} 个字符，放不下；下面只有与问题最接近的段落，[…] 表示略去的部分。"
+    "如果其中没有答案，请说明你只读到一部分。",
+}
+
 _PRIORITY_OF_NOTE = 35
 _HEADING: dict[Language, str] = {
     "en": "Your private note after the last answer; let it guide you, and never quote or mention it:",
@@ -120,15 +128,19 @@ class ClientSource(Source[None]):
     name = "client"
 
     def select(self, draft: PromptDraft) -> Sequence[Section]:
-        """Put the instructions into the shared beginning, the attachments into the tail."""
+        """Put instructions into the shared beginning, attachments with a budget of their own into the tail."""
         asked, language = draft.turn.input, draft.language
         sections = []
+        for name in asked.get("cut", {}):
+            draft.went_without(name)
         if instructions := asked.get("instructions"):
             text = f"{_INSTRUCTIONS[language]}\n{tagged(APPLICATION, inert(instructions))}"
             sections.append(Section("instructions", text, stable=True))
         if attached := asked.get("attached"):
             items = [Item(inert(text)) for text in attached]
-            heading = f"{_ATTACHED[language]}\n<{DOCUMENTS}>"
+            cut = _ATTACHED_CUT[language].format(of=of) if (of := asked.get("cut", {}).get("attached")) else ""
+            heading = f"{cut or _ATTACHED[language]}\n<{DOCUMENTS}>"
+            draft.budget += sum(draft.tokens.count(item.text) for item in items) + draft.tokens.count(heading)
             sections.append(Section("attached", heading, items, f"</{DOCUMENTS}>", priority=_PRIORITY_OF_ATTACHED))
         return sections
 
