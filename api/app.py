@@ -37,6 +37,7 @@ from api import (
 from api.access import ProtectedDocs
 from api.addresses import LOOPBACK_NAMES, Addresses, SameSite
 from api.admission import Admission, Draining, EarlyAuthentication, RequestSpans, Turnstile
+from api.browsers import Browsers
 from api.console import demo
 from api.frontends import routes as frontends
 from api.mcp import http as mcp_http
@@ -101,7 +102,10 @@ def make_app(services: Services, runner: TurnRunner) -> FastAPI:
         app.add_middleware(EarlyAuthentication, authenticator=services.authenticator, limits=services.rate_limits)
         app.add_middleware(pages.ConsoleSession)
     names = None if services.authenticator.is_needed else LOOPBACK_NAMES | {services.settings.host}
-    app.add_middleware(SameSite, hosts=names, trusted=frozenset(services.settings.trusted_origins))
+    trusted = frozenset(services.settings.trusted_origins)
+    if trusted:
+        app.add_middleware(Browsers, origins=trusted)
+    app.add_middleware(SameSite, hosts=names, trusted=trusted)
     app.add_middleware(Addresses)
     app.add_middleware(Draining, draining=lambda: runner.draining)
     app.mount("/guide", GZipMiddleware(pages.Guide(), minimum_size=500))

@@ -162,7 +162,8 @@ class Settings(BaseSettings):
     request_budget_max: Budget = Field(RequestBudget(), description=f"{WRITTEN}; unset = no limits")
     """Lower larger budgets of requests to this one."""
     trusted_origins: Origins = Field((), description="origins such as https://chat.example, separated by commas")
-    """Let web pages of these origins send what changes something; those of other sites are refused. Pages of the
+    """Let web pages of these origins send what changes something, and call /v1 and /api/v1/ui/ from a browser;
+    those of other sites are refused. Pages of the
     service's own address are no other site. While AUTH=none, neither are those of other ports of this machine."""
     protect_operations: bool | None = Field(None, description="on or off; unset = on unless AUTH=none")
     """Ask for a key of an admin of the default tenant for /metrics, /docs and the details of /readyz."""
