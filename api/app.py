@@ -44,6 +44,7 @@ from api.mcp import http as mcp_http
 from api.mcp.http import McpOverHttp
 from api.openai import chat as openai_chat
 from api.openai import conversations as openai_conversations
+from api.openai import embeddings as openai_embeddings
 from api.openai import models as openai_models
 from api.openai import responses as openai_responses
 from api.problems import add_problem_handlers, documented
@@ -53,7 +54,7 @@ from services.bootstrap import Services
 from services.platform.tracing import TRACING
 
 _VERSION = version("anamnesis-agent")
-_WITH_OWN_PROBLEMS = (openai_chat, openai_responses, openai_models, openai_conversations)
+_WITH_OWN_PROBLEMS = (openai_chat, openai_responses, openai_models, openai_conversations, openai_embeddings)
 _MODULES = (
     # Routers are tried in this order, each at a cost: those of turns and of the store come first.
     *(chat, store, *_WITH_OWN_PROBLEMS, turns, administration, conversations, knowledge, experts, experiments),
