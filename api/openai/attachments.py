@@ -7,7 +7,7 @@ from uuid import UUID
 from api.openai.messages import ClientRequest, cut_to_tokens
 from api.openai.models import expert_of
 from services.bootstrap import Services
-from services.context.attachments import GAP, SHARE_OF_WINDOW, cut_to_budget
+from services.knowledge.attachments import GAP, SHARE_OF_WINDOW, cut_to_budget
 from services.llm.token_estimates import count_tokens
 from services.search.queries import Utterance
 from state.budget import RequestBudget
