@@ -23,7 +23,7 @@ SHARE_OF_WINDOW = 0.25
 """Share of the model's context that attachments may take, unless a setting says how many tokens."""
 GAP = "[…]"
 """Stands where passages were left out."""
-_MOST_EMBEDDED = 96
+_MOST_EMBEDDED = 48
 """Passages compared by meaning: those with most words in common with the question."""
 _EMBEDDING_S = 3.0
 _MOST_TERMS = 120
