@@ -3,7 +3,7 @@
 from alembic import op
 
 revision = "0115"
-down_revision = "0103"
+down_revision = "0109"
 
 _UPGRADE = """
 ALTER TABLE messages ADD COLUMN feeling text, ADD COLUMN feeling_span integer[];
