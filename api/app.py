@@ -37,12 +37,14 @@ from api import (
 from api.access import ProtectedDocs
 from api.addresses import LOOPBACK_NAMES, Addresses, SameSite
 from api.admission import Admission, Draining, EarlyAuthentication, RequestSpans, Turnstile
+from api.browsers import Browsers
 from api.console import demo
 from api.frontends import routes as frontends
 from api.mcp import http as mcp_http
 from api.mcp.http import McpOverHttp
 from api.openai import chat as openai_chat
 from api.openai import conversations as openai_conversations
+from api.openai import embeddings as openai_embeddings
 from api.openai import models as openai_models
 from api.openai import responses as openai_responses
 from api.problems import add_problem_handlers, documented
@@ -52,7 +54,7 @@ from services.bootstrap import Services
 from services.platform.tracing import TRACING
 
 _VERSION = version("anamnesis-agent")
-_WITH_OWN_PROBLEMS = (openai_chat, openai_responses, openai_models, openai_conversations)
+_WITH_OWN_PROBLEMS = (openai_chat, openai_responses, openai_models, openai_conversations, openai_embeddings)
 _MODULES = (
     # Routers are tried in this order, each at a cost: those of turns and of the store come first.
     *(chat, store, *_WITH_OWN_PROBLEMS, turns, administration, conversations, knowledge, experts, experiments),
@@ -101,7 +103,10 @@ def make_app(services: Services, runner: TurnRunner) -> FastAPI:
         app.add_middleware(EarlyAuthentication, authenticator=services.authenticator, limits=services.rate_limits)
         app.add_middleware(pages.ConsoleSession)
     names = None if services.authenticator.is_needed else LOOPBACK_NAMES | {services.settings.host}
-    app.add_middleware(SameSite, hosts=names, trusted=frozenset(services.settings.trusted_origins))
+    trusted = frozenset(services.settings.trusted_origins)
+    if trusted:
+        app.add_middleware(Browsers, origins=trusted)
+    app.add_middleware(SameSite, hosts=names, trusted=trusted)
     app.add_middleware(Addresses)
     app.add_middleware(Draining, draining=lambda: runner.draining)
     app.mount("/guide", GZipMiddleware(pages.Guide(), minimum_size=500))

@@ -58,7 +58,7 @@ class ChatRequest(StrictModel):
     )
 
     user_id: values.Id = Field(description="The caller's own name for the user.")
-    message: values.Text = Field(description=f"1 to {values.MAX_MESSAGE_CHARACTERS} characters.")
+    message: values.Text = Field(description="1 to ANAMNESIS_MESSAGE_CHARACTERS (32,000) characters.")
     speaker: str | None = Field(
         None,
         min_length=1,

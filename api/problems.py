@@ -43,9 +43,7 @@ _TYPE = re.compile(r"str|int|float|bool|[a-z-]{1,40}\[.*\]")
 OPENAI_PATHS = "/v1/"
 """Requests below it are answered in the form of OpenAI's API."""
 
-_UNREADABLE = (
-    "body: cannot be read as JSON; it must be in UTF-8, not compressed, and without endless digits or nesting."
-)
+_UNREADABLE = "body: cannot be read as JSON; it must be in UTF-8, and without endless digits or nesting."
 
 _LINGER_S = 1.0
 _SHORT_REST_BYTES = 256 * 1024

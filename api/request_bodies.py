@@ -8,7 +8,7 @@ import asyncio
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from http import HTTPStatus
 from typing import IO, Any
@@ -22,6 +22,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.addresses import restore_slashes
+from api.compressed_bodies import TAKEN, coding_of, decompressed
 from api.problems import Problem, answer_early, problem_response
 from api.schemas import MAX_BODY_BYTES, MAX_IMPORT_BYTES
 from services.errors import InvalidInput
@@ -47,10 +48,13 @@ _RETRY_AFTER_S = "5"
 class Refused(HTTPException):
     """A body that is not taken; carries the answer. FastAPI passes on no other exception from reading a body."""
 
-    def __init__(self, status: HTTPStatus, code: str, detail: str) -> None:
+    def __init__(
+        self, status: HTTPStatus, code: str, detail: str, headers: Mapping[str, str] | None = None
+    ) -> None:
         self.problem = Problem.of(status, code, detail)
         may_come_back = status in {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}
-        super().__init__(status, detail, {"Retry-After": _RETRY_AFTER_S} if may_come_back else None)
+        more = {"Retry-After": _RETRY_AFTER_S} if may_come_back else {}
+        super().__init__(status, detail, {**(headers or {}), **more})
 
 
 async def refused(request: Request, error: Exception) -> Response:
@@ -123,10 +127,13 @@ class RequestBodies:
             declared = declared_bytes(scope)
             if declared > limit:
                 raise _too_large(limit)
+            coding = coding_of(scope)
+            if coding and (is_streamed or coding not in TAKEN):
+                raise _not_taken(coding, is_streamed)
             if is_streamed:
                 await self._app(scope, self._limited(receive, limit), send)
             else:
-                await self._pass_whole(scope, receive, send, declared)
+                await self._pass_whole(scope, receive, send, declared, coding)
         except Refused as error:
             await answer_early(await refused(Request(scope), error), scope, receive, send)
 
@@ -144,13 +151,23 @@ class RequestBodies:
 
         return limited
 
-    async def _pass_whole(self, scope: Scope, receive: Receive, send: Send, declared: int) -> None:
+    async def _pass_whole(self, scope: Scope, receive: Receive, send: Send, declared: int, coding: str) -> None:
         """Receive all of a body first. Its bytes count until the request has been answered."""
         caller, counted = sender_of(scope), declared if declared > SMALL_BYTES else 0
+
+        def grown(size: int) -> None:
+            nonlocal counted
+            if size > MAX_BODY_BYTES:
+                raise _too_large(MAX_BODY_BYTES)
+            if size > max(counted, SMALL_BYTES):  # its length was not declared
+                self._budget.take(caller, size - counted)
+                counted = size
+
         self._budget.take(caller, counted)
         try:
             message = await self._next(receive, self._timeout_s)
-            if not message.get("more_body", False) and len(message.get("body", b"")) <= declared:
+            is_whole = not message.get("more_body", False) and len(message.get("body", b"")) <= declared
+            if is_whole and not coding:
                 await self._app(scope, Replayed(receive, message), send)  # as nearly all are
                 return
             with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES) as body:
@@ -158,11 +175,7 @@ class RequestBodies:
                 while message["type"] == "http.request":
                     piece = message.get("body", b"")
                     size += len(piece)
-                    if size > MAX_BODY_BYTES:
-                        raise _too_large(MAX_BODY_BYTES)
-                    if size > max(counted, SMALL_BYTES):  # its length was not declared
-                        self._budget.take(caller, size - counted)
-                        counted = size
+                    grown(size)
                     _write(body, piece)
                     if not message.get("more_body", False):
                         break
@@ -172,6 +185,10 @@ class RequestBodies:
                     return  # the client is gone
                 body.seek(0)
                 whole = await beside_the_loop(body.read, characters=size, most=_IN_MEMORY_BYTES)
+            if coding:
+                before = counted
+                whole = await _decompressed(whole, coding, lambda more: grown(before + more))
+                scope = _uncompressed(scope, len(whole))
             received = Replayed(receive, {"type": "http.request", "body": whole, "more_body": False})
             del whole  # only until the application has it
             await self._app(scope, received, send)
@@ -186,6 +203,26 @@ class RequestBodies:
             status = HTTPStatus.REQUEST_TIMEOUT
             detail = f"The body did not arrive in time (ANAMNESIS_HTTP_BODY_TIMEOUT_S={self._timeout_s:g})."
             raise Refused(status, "body_timeout", detail) from None
+
+
+def _not_taken(coding: str, is_streamed: bool) -> Refused:
+    taken = "identity" if is_streamed else ", ".join(TAKEN)
+    detail = f"Content-Encoding: {coding[:40]!r} is not taken here; send the body as {taken}."
+    return Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "unsupported_encoding", detail, {"Accept-Encoding": taken})
+
+
+async def _decompressed(body: bytes, coding: str, grown: Callable[[int], None]) -> bytes:
+    try:
+        return await decompressed(body, coding, grown)
+    except ValueError as error:
+        detail = f"Content-Encoding says {coding}, but the body cannot be read so: {error}"
+        raise Refused(HTTPStatus.BAD_REQUEST, "bad_encoding", detail) from None
+
+
+def _uncompressed(scope: Scope, size: int) -> Scope:
+    """Return the request as it would have come without compression."""
+    others = [each for each in scope["headers"] if each[0] not in {b"content-encoding", b"content-length"}]
+    return {**scope, "headers": [*others, (b"content-length", str(size).encode())]}
 
 
 class Replayed:

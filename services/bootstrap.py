@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from services.context.wiring import make_conversation, make_sources
 from services.conversations.branches import Branches
+from services.conversations.client_metadata import ClientMetadata
 from services.conversations.event_log import EventLog
 from services.conversations.experts import Experts
 from services.conversations.explanation import Explanations
@@ -177,6 +178,7 @@ class Services(Connected):
         self.known_conversations = KnownConversations(database)
         self.explanations = Explanations(database)
         self.experts = Experts(database)
+        self.client_metadata = ClientMetadata(database)
         self.users = Users(database, default_timezone=zone, default_locale=locale)
         self.spaces = Spaces(database)
         self.visits = Visits(database, self.jobs, visit_schedule(settings))

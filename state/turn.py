@@ -90,6 +90,8 @@ class TurnInput(TypedDict, total=False):
     attached: list[str]
     """What the client's application put around the message (passages, its own notes): shown only with this
     message, never remembered."""
+    cut: dict[str, int]
+    """Characters of the whole, by the names of those of `instructions` and `attached` that were cut."""
     answer_external_id: str | None
     """The client's id for the answer."""
     earlier: list[EarlierMessage]

@@ -32,6 +32,7 @@ _SECTIONS = {
     "knowledge": "knowledge base",
     "memory_changes": "changes of memory",
     "open_question": "a change that waits for you",
+    "speaker": "who says the message",
     "time": "date and time",
     "message": "your message",
 }

@@ -8,11 +8,11 @@ from uuid import UUID
 import orjson
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, StringConstraints
 from uuid_utils.compat import uuid7
 
 from api.access import MemoryReader, MemoryWriter, ServedCaller
-from api.end_user import NO_USER, end_user_of
+from api.end_user import end_user_of
 from api.long_json import MessageList, pieces_of
 from api.openai.chat import ERRORS
 from api.openai.messages import read_all, without_names_of
@@ -25,6 +25,7 @@ from api.request_bodies import JsonRoute
 from services.conversations.known_conversations import UNNAMED
 from services.conversations.speakers import names_of_user
 from services.conversations.transcript import Conversation, Message
+from services.conversations.values import message_digest
 from services.errors import InvalidInput, NotFound
 from state.turn import EarlierMessage
 
@@ -87,13 +88,30 @@ MOST_ITEMS = 20
 ConversationId = Annotated[str, Path(description="conv_… of a conversation.")]
 
 
+_OURS = frozenset({"user", "model", "space"})
+"""Names of metadata that say whose conversation it is."""
+Metadata = Annotated[
+    dict[
+        Annotated[str, StringConstraints(min_length=1, max_length=64)],
+        Annotated[str, StringConstraints(max_length=512)],
+    ],
+    Field(max_length=16),
+]
+
+
 class NewConversation(BaseModel):
     """A conversation that is to begin."""
 
     items: list[dict[str, Any]] | None = Field(None, max_length=MOST_ITEMS)
-    metadata: dict[str, Any] | None = Field(
-        None, description="`user` names the user, `model` the expert, `space` the space."
+    metadata: Metadata | None = Field(
+        None, description="`user` names the user, `model` the expert, `space` the space; the rest is kept."
     )
+
+
+class ChangedConversation(BaseModel):
+    """What is to be noted on a conversation."""
+
+    metadata: Metadata
 
 
 class NewItems(BaseModel):
@@ -104,36 +122,53 @@ class NewItems(BaseModel):
 
 @router.post("", response_class=JSONResponse)
 async def create(body: NewConversation, connection: Request, caller: MemoryWriter) -> Response:
-    """Begin a conversation, with messages from elsewhere or empty."""
+    """Begin a conversation, with messages from elsewhere or empty.
+
+    Where no user is named it has one of its own, whose memory is known nowhere else.
+    """
     metadata = body.metadata or {}
-    named = str(metadata["user"]) if metadata.get("user") is not None else None
+    named = metadata.get("user")
     speaker = end_user_of(caller, connection.headers, caller.services.settings, ("metadata.user", named))
-    if speaker.user_id is None:
-        raise InvalidInput("metadata.user", NO_USER)
-    expert = await expert_of(caller.services, caller.tenant_id, str(metadata.get("model") or "default"))
+    expert = await expert_of(caller.services, caller.tenant_id, metadata.get("model") or "default")
     session = f"{UNNAMED}{uuid7().hex}"
+    user = speaker.user_id or f"conversation-{session}"
     space = ids_of(connection.headers, metadata).space
     begun = {
         "kind": "session",
-        "user_id": speaker.user_id,
+        "user_id": user,
         "session_id": session,
         "expert": expert.name,
         "space": space,
         "created_at": datetime.now(UTC).isoformat(),
     }
-    said = await _said(caller, speaker.user_id, body.items or [])
-    lines = [begun, *lines_of(speaker.user_id, session, expert.name, said, space=space)]
+    said = await _said(caller, user, body.items or [])
+    lines = [begun, *lines_of(user, session, expert.name, said, space=space)]
     await import_lines(caller.services, caller.tenant_id, lines, "items")
-    found = await caller.services.transcript.conversations(
-        caller.tenant_id, user_id=speaker.user_id, session_id=session, limit=1
+    (found,) = await caller.services.transcript.conversations(
+        caller.tenant_id, user_id=user, session_id=session, limit=1
     )
-    return JSONResponse(_view(found[0]))
+    if noted := {name: text for name, text in metadata.items() if name not in _OURS}:
+        await caller.services.client_metadata.replace(caller.tenant_id, found.id, noted)
+    return JSONResponse(await _view(caller, found))
 
 
 @router.get("/{conversation_id}", response_class=JSONResponse)
 async def conversation(conversation_id: ConversationId, caller: MemoryReader) -> Response:
     """One conversation."""
-    return JSONResponse(_view(await _find(caller, conversation_id)))
+    return JSONResponse(await _view(caller, await _find(caller, conversation_id)))
+
+
+@router.post("/{conversation_id}", response_class=JSONResponse)
+async def update(conversation_id: ConversationId, body: ChangedConversation, caller: MemoryWriter) -> Response:
+    """Replace the metadata of a conversation; its user, model and space stay as they are."""
+    found = await _find(caller, conversation_id)
+    own = _own_metadata(found)
+    for name in _OURS & body.metadata.keys():
+        if body.metadata[name] != own.get(name):
+            raise InvalidInput(f"metadata.{name}", f"cannot be changed; it is {own.get(name)!r}")
+    noted = {name: text for name, text in body.metadata.items() if name not in _OURS}
+    await caller.services.client_metadata.replace(caller.tenant_id, found.id, noted)
+    return JSONResponse(await _view(caller, found))
 
 
 @router.delete("/{conversation_id}", response_class=JSONResponse)
@@ -172,17 +207,13 @@ async def items(
 
 @router.post("/{conversation_id}/items", response_class=JSONResponse)
 async def add_items(conversation_id: ConversationId, body: NewItems, caller: MemoryWriter) -> Response:
-    """Add messages from elsewhere, behind those that there are."""
+    """Add messages from elsewhere, behind those that there are; what a turn has just stored there is that item."""
     found = await _find(caller, conversation_id)
     said = await _said(caller, found.user_id, body.items)
-    await import_lines(
-        caller.services, caller.tenant_id, lines_of(found.user_id, found.session_id, found.expert, said), "items"
-    )
-    parts = caller.services.transcript.page_in_parts(
-        caller.tenant_id, found.id, after=None, limit=len(said), newest_first=True
-    )
-    newest = [message async for part in parts for message in part]
-    return JSONResponse(item_list(list(reversed(newest))))
+    if new := said[await _stored_before(caller, found, said) :]:
+        lines = lines_of(found.user_id, found.session_id, found.expert, new)
+        await import_lines(caller.services, caller.tenant_id, lines, "items")
+    return JSONResponse(item_list(await caller.services.transcript.newest(caller.tenant_id, found.id, len(said))))
 
 
 @router.get("/{conversation_id}/items/{item_id}", response_class=JSONResponse)
@@ -198,7 +229,22 @@ async def delete_item(conversation_id: ConversationId, item_id: str, caller: Mem
     found = await _find(caller, conversation_id)
     message = await _message(caller, found, item_id)
     await forget_message(caller, found.user_id, message.id)
-    return JSONResponse(_view(found))
+    return JSONResponse(await _view(caller, found))
+
+
+async def _stored_before(caller: ServedCaller, found: Conversation, said: Sequence[EarlierMessage]) -> int:
+    """Return how many of the first messages stand at the end of the conversation already, stored by its last turn.
+
+    Clients that keep a session themselves post what the service has stored when it answered.
+    """
+    newest = await caller.services.transcript.newest(caller.tenant_id, found.id, len(said))
+    try:
+        await caller.services.turns.get(caller.tenant_id, newest[-1].turn_id)
+    except (IndexError, NotFound):  # it came from elsewhere, and may well be said again
+        return 0
+    stored = [message_digest(each.role, each.content) for each in newest]
+    given = [message_digest(each["role"], each["content"]) for each in said]
+    return next((count for count in range(len(stored), 0, -1) if stored[-count:] == given[:count]), 0)
 
 
 async def _message(caller: ServedCaller, found: Conversation, item_id: str) -> Message:
@@ -214,17 +260,19 @@ async def _find(caller: ServedCaller, conversation_id: str) -> Conversation:
     return await caller.services.transcript.conversation(caller.tenant_id, found, user_id=caller.user_id)
 
 
-def _view(conversation: Conversation) -> dict[str, Any]:
+async def _view(caller: ServedCaller, conversation: Conversation) -> dict[str, Any]:
+    noted = await caller.services.client_metadata.of(caller.tenant_id, conversation.id)
     return {
         "id": f"conv_{conversation.id}",
         "object": "conversation",
         "created_at": int(conversation.created_at.timestamp()),
-        "metadata": {
-            "user": conversation.user_id,
-            "model": conversation.expert,
-            **({"space": conversation.space} if conversation.space else {}),
-        },
+        "metadata": {**noted, **_own_metadata(conversation)},
     }
+
+
+def _own_metadata(conversation: Conversation) -> dict[str, str]:
+    space = {"space": conversation.space} if conversation.space else {}
+    return {"user": conversation.user_id, "model": conversation.expert, **space}
 
 
 async def _said(caller: ServedCaller, user_id: str, items: list[dict[str, Any]]) -> list[EarlierMessage]:

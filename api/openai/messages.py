@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from api.openai.wrappers import unwrap
+from api.openai.wrappers import documents_apart, unwrap
 from services.conversations.speakers import other_speaker
-from services.conversations.values import MAX_IMAGES, MAX_MESSAGE_CHARACTERS, Image, images_that_fit
+from services.conversations.values import MAX_IMAGES, Image, images_that_fit
 from services.errors import InvalidInput
 from services.llm.token_estimates import count_tokens
 from services.transfer.lines import MAX_CONTENT_CHARACTERS
@@ -97,7 +97,12 @@ def read_messages(messages: Sequence[ClientMessage], where: str = "messages") ->
         raise InvalidInput(where, "the last message holds nothing that the user said; answers are not continued")
     _check_message(last.said, images, where)
     text = last.said if last.said.strip() else _ONLY_IMAGES
-    return ClientRequest(text, images, last.attached, "\n\n".join(instructions), _earlier(said), speaker)
+    apart = documents_apart("\n\n".join(instructions))
+    before = (
+        each for role, told, *_ in reversed(said) if role == "user" for each in documents_apart(told).attached
+    )
+    attached = list(dict.fromkeys([*last.attached, *apart.attached, *before]))
+    return ClientRequest(text, images, attached, apart.said, _earlier(said), speaker)
 
 
 def read_all(messages: Sequence[ClientMessage], where: str) -> list[EarlierMessage]:
@@ -163,9 +168,6 @@ def cut_to_tokens(text: str, most: int) -> str:
 def _check_message(text: str, images: Sequence[str], where: str) -> None:
     if not text.strip() and not images:
         raise InvalidInput(where, "the last message is empty")
-    if len(text) > MAX_MESSAGE_CHARACTERS:
-        reason = f"the last message has {len(text)} characters; at most {MAX_MESSAGE_CHARACTERS} are accepted"
-        raise InvalidInput(where, reason)
     if len(images) > MAX_IMAGES:
         raise InvalidInput(where, f"the last message has {len(images)} images; at most {MAX_IMAGES} are accepted")
     try:

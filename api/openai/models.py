@@ -61,6 +61,11 @@ class ModelView(BaseModel):
     name: str
 
 
+EMBEDDING = "embedding"
+"""Name of the encoder, whichever it is, beside the experts'."""
+_EMBEDDING_VIEW = ModelView(id=EMBEDDING, created=0, name=EMBEDDING)
+
+
 class ModelList(BaseModel):
     """All models."""
 
@@ -77,12 +82,16 @@ async def models(caller: Chatter) -> ModelList:
     aliases = caller.services.settings.openai_model_aliases
     listed = [_view(each.name, each) for each in experts.values()]
     listed += [_view(name, experts[expert]) for name, expert in aliases.items() if expert in experts]
+    if not caller.services.embedder.by_words_alone and EMBEDDING not in experts:
+        listed.append(_EMBEDDING_VIEW)
     return ModelList(data=listed)
 
 
 @router.get("/{model}", response_model=ModelView)
 async def model(model: str, caller: Chatter) -> ModelView:
     """One model, by its own name or an alias."""
+    if model == EMBEDDING and not caller.services.embedder.by_words_alone:
+        return _EMBEDDING_VIEW
     return _view(model, await expert_of(caller.services, caller.tenant_id, model))
 
 

@@ -10,7 +10,8 @@ import structlog
 
 from api.access import StartsTurns
 from api.end_user import NO_USER, EndUser
-from api.openai.messages import ClientRequest, cut_to_tokens
+from api.openai.attachments import fitted
+from api.openai.messages import ClientRequest
 from api.openai.models import ModelNotFound, expert_name
 from api.openai.reconciliation import Reconciliation
 from api.openai.sessions import SESSION_HEADER, TURN_HEADER, ClientIds, in_header_or_metadata
@@ -18,6 +19,7 @@ from api.streams import TurnEvents
 from services.bootstrap import Services
 from services.conversations.speakers import names_of_user
 from services.conversations.turn import TurnRequest
+from services.conversations.values import check_length
 from services.errors import Conflict, ConversationExists, InvalidInput
 from state.budget import RequestBudget, parse_budget
 from state.turn import Sampling, TurnInput
@@ -69,6 +71,8 @@ class ReadRequest:
     """Parameters that reach the model."""
     budget: RequestBudget = field(default_factory=RequestBudget)
     """What the turn may use."""
+    cut: dict[str, int] = field(default_factory=dict)
+    """Characters of the whole of what was cut, as in `TurnInput`."""
     echo: Mapping[str, Any] = field(default_factory=dict)
     """Fields of the request that are stored with its turn, for responses that repeat them."""
 
@@ -81,12 +85,15 @@ async def start_turn(starter: StartsTurns, asking: ReadRequest) -> StartedTurn:
         RateLimited: the user or the tenant has started too many.
         Conflict, InvalidInput, DatabaseUnavailable: as `TurnRunner.start`.
     """
+    check_length(asking.request.message, starter.services.settings.message_characters)
     user_id, runner = asking.speaker.user_id, starter.runner
     named = asking.request.names
     tenant_id = (await starter.caller_for(user_id or NOBODY)).tenant_id
     if user_id is not None and named:
         names = await names_of_user(starter.services.users, tenant_id, user_id, named)
         asking = replace(asking, request=asking.request.of_user(names))
+    fits = await fitted(starter.services, tenant_id, asking.request, asking.model, asking.budget)
+    asking = replace(asking, request=fits.request, cut=fits.cut, headers={**asking.headers, **fits.headers})
     stored = user_id is not None and asking.keeps and not asking.ids.passing
     headers = dict(asking.headers)
     try:
@@ -152,7 +159,7 @@ def _turn(
 
 
 def _input(services: Services, asking: ReadRequest, user_id: str, session: str, *, stored: bool) -> TurnInput:
-    settings, request = services.settings, asking.request
+    request = asking.request
     shown = TurnInput(
         user_id=user_id,
         session_id=session,
@@ -162,10 +169,12 @@ def _input(services: Services, asking: ReadRequest, user_id: str, session: str, 
         expert=expert_name(services, asking.model),
         space=asking.ids.space,
     )
-    if request.instructions and settings.openai_system_messages == "append":
-        shown["instructions"] = cut_to_tokens(request.instructions, settings.openai_system_tokens)
+    if request.instructions:
+        shown["instructions"] = request.instructions
     if request.attached:
         shown["attached"] = request.attached
+    if asking.cut:
+        shown["cut"] = asking.cut
     if request.speaker:
         shown["speaker"] = request.speaker
     if asking.ids.answer is not None:

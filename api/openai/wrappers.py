@@ -4,7 +4,7 @@ Anybody may send any text, so that each mark is looked for from one end, once: t
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 _Span = tuple[int, int]
@@ -25,6 +25,8 @@ _ASKS_ABOUT_REFERENCES = re.compile(r"\A\s{0,99}Please answer the question based
 _QUESTION = re.compile(r"\n## My question is:\s{0,9}\n")
 _REFERENCES = "\n## Reference Materials:"
 """A question before its passages, as Cherry Studio writes it."""
+_OPENS_DOCUMENTS, _CLOSES_DOCUMENTS = "Attached document(s):\n```md", re.compile(r"\n\n```(?=\s|\Z)")
+"""Around the texts of files, as LibreChat writes them."""
 _DATE_LINE = re.compile(
     r"\A\s*\[?(?:current (?:date|time|date and time|datetime)|today's date|当前时间|当前日期)\s*[:：][^\n]*\n+",
     re.IGNORECASE,
@@ -53,15 +55,30 @@ def unwrap(text: str) -> Unwrapped:
     elif "<" in text:
         if is_template := bool(_TEMPLATE.match(said) and (_sourced_context(said) or _query(said, 0) is not None)):
             said = _query_of_template(said, attached)
-        for find in _WRAPPERS:
-            if found := find(said):
-                attached.append(said[slice(*found)].strip())
-                said = said[: found[0]] + said[found[1] :]
+        said = _apart(said, _WRAPPERS, attached)
+    if not question:
+        said = _apart(said, (_attached_documents,), attached)
     if date := _DATE_LINE.match(said):
         attached.append(date.group().strip())
         said = said[date.end() :]
     said = said.strip() if attached else text
     return Unwrapped(said, attached) if said or is_template else Unwrapped(text, [])
+
+
+def documents_apart(text: str) -> Unwrapped:
+    """Take the documents alone out of a system message, or of a message that was answered before."""
+    attached: list[str] = []
+    said = _apart(text, _DOCUMENTS, attached)
+    return Unwrapped(said.strip(), attached) if attached else Unwrapped(text, [])
+
+
+def _apart(text: str, wrappers: Iterable[Callable[[str], _Span | None]], attached: list[str]) -> str:
+    """Add what is found of each wrapper to `attached`, and return the text without it."""
+    for find in wrappers:
+        if found := find(text):
+            attached.append(text[slice(*found)].strip())
+            text = text[: found[0]] + text[found[1] :]
+    return text
 
 
 def _question_before_references(text: str) -> _Span | None:
@@ -129,6 +146,13 @@ def _holds_files(text: str) -> bool:
     )
 
 
+def _attached_documents(text: str) -> _Span | None:
+    opens = text.find(_OPENS_DOCUMENTS)
+    closes = _last(_CLOSES_DOCUMENTS.finditer(text, opens)) if opens >= 0 else None
+    return (opens, closes.end()) if closes else None
+
+
+_DOCUMENTS = (_system_context, _sourced_context, _source, _attached_documents)
 _WRAPPERS: tuple[Callable[[str], _Span | None], ...] = (
     *(_system_context, _sourced_context, _source, _client_memory, _attached_files),
 )

@@ -27,7 +27,7 @@ from services.context.wiring import features_on
 from services.conversations.resent_history import BranchReason
 from services.conversations.turn import StopReason, StoredTurn, TurnRequest, TurnStatus, saving
 from services.conversations.turn_values import KEY, KEY_OF_ANOTHER_MESSAGE, other_space
-from services.conversations.values import message_digest
+from services.conversations.values import check_length, message_digest
 from services.errors import Busy, DatabaseUnavailable, InvalidInput
 from services.llm.token_estimates import count_tokens
 from services.platform.metrics import TURNS_REFUSED, TURNS_RUNNING
@@ -113,6 +113,7 @@ class TurnRunner:
         """
         begun = time.perf_counter()
         self.admit()
+        check_length(request.input["message"], self._services.settings.message_characters)
         request = _with_budget(request, self._services.settings)
         self._opening += 1
         place = ExitStack()

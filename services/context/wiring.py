@@ -13,6 +13,7 @@ from services.context.sources.history import HistorySource, SummarySource
 from services.context.sources.instructions import ClientSource, PrivateNoteSource, SystemSource
 from services.context.sources.knowledge import KnowledgeSource
 from services.context.sources.recall import RecallSource
+from services.context.sources.speaker import SpeakerSource
 from services.context.sources.time import TimeSource, UserActivitySource
 from services.memory.wiring import Memory
 from services.platform.postgres import Database
@@ -37,6 +38,7 @@ def make_sources(settings: Settings, database: Database, memory: Memory, days: P
         PrivateNoteSource(database),
         OpenQuestionSource(memory.questions),
         MemoryChangesSource(),
+        SpeakerSource(),
         TimeSource(),
     )
 

@@ -42,7 +42,8 @@ WHERE m.id IS NOT NULL OR (e.content IS NOT NULL AND e.id = hit.unit_id)
 """
 
 _MESSAGES: LiteralString = """
-SELECT role, content FROM remembered_messages WHERE tenant_id = %(tenant_id)s AND id = ANY(%(message_ids)s::uuid[])
+SELECT coalesce(speaker, role) AS said_by, content FROM remembered_messages
+WHERE tenant_id = %(tenant_id)s AND id = ANY(%(message_ids)s::uuid[])
 ORDER BY created_at, id
 """
 
@@ -63,7 +64,7 @@ WHERE tenant_id = %(tenant_id)s AND turn_id = %(turn_id)s ORDER BY at, id LIMIT 
 _SECTIONS = (
     *("system", "client", "core_memory", "summary", "topics", "history"),
     *("cut_off", "core_memory_changes", "days", "recall", "knowledge", "private_note", "open_question"),
-    *("memory_changes", "time"),
+    *("memory_changes", "speaker", "time"),
 )
 """Usual order of sections, for prompts whose text is not kept."""
 _NODES = ("memory_loading", "route", "history", "quick", "retrieve", "generate", "tools", "no_record", "persist")
@@ -133,7 +134,7 @@ class Explanations:
             if section["message_ids"]:
                 values = {"tenant_id": tenant_id, "message_ids": section["message_ids"]}
                 said = await self._database.fetch(tenant_id, _MESSAGES, values, dict_row)
-                text = "\n\n".join(f"{each['role']}: {each['content']}" for each in said)
+                text = "\n\n".join(f"{each['said_by']}: {each['content']}" for each in said)
             sections.append({"name": name, "tokens": tokens, "text": text or None})
         return sections
 

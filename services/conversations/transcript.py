@@ -202,6 +202,11 @@ class Transcript:
             raise NotFound(f"There is no conversation {conversation_id}.")
         return found[0]
 
+    async def newest(self, tenant_id: UUID, conversation_id: UUID, count: int) -> Sequence[Message]:
+        """Return the newest messages of a conversation's current course, in the order in which they were said."""
+        parts = self.page_in_parts(tenant_id, conversation_id, after=None, limit=count, newest_first=True)
+        return [message async for part in parts for message in part][::-1]
+
     async def page_in_parts(
         self,
         tenant_id: UUID,

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, StringConstraints
 
+from services.errors import InvalidInput
 from services.llm.token_estimates import MESSAGE_OVERHEAD, count_tokens
 from services.text.elements import without_elements
 from services.time_reference.local_days import time_zone
@@ -17,7 +18,8 @@ from services.validation import RULE, composed, is_id, no_nul
 
 Given = TypeVar("Given")
 
-MAX_MESSAGE_CHARACTERS = 32_000
+MAX_MESSAGE_CHARACTERS = 1_000_000
+"""Characters of a message, whatever ANAMNESIS_MESSAGE_CHARACTERS says."""
 MAX_IMAGES = 8
 MAX_SPACE_CHARACTERS = 64
 MAX_IMAGE_BYTES = 8 * 1024 * 1024
@@ -45,6 +47,17 @@ def not_blank(text: str) -> str:
     if not text.strip():
         raise ValueError("is empty")
     return text
+
+
+def check_length(message: str, most: int) -> None:
+    """Check a message against the setting.
+
+    Raises:
+        InvalidInput: it is longer.
+    """
+    if len(message) > most:
+        reason = f"has {len(message)} characters; at most {most} are accepted (ANAMNESIS_MESSAGE_CHARACTERS)"
+        raise InvalidInput("message", reason)
 
 
 def _is_image(image: str) -> str:

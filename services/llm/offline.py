@@ -6,7 +6,7 @@ sentences that share the rarest words with the question, and lists what is remem
 import math
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -23,6 +23,7 @@ from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
 from services.llm.request_form import OnText
+from services.llm.rules import DATA, REMEMBERS, TEMPORARY
 from services.llm.token_estimates import count_tokens
 from services.text.elements import elements, without_elements
 from services.text.language import Language, language_of, sentences
@@ -71,9 +72,12 @@ _TEXTS: dict[Language, dict[str, str]] = {
         "在我看到的内容里没有找到相关的信息。",
         "noted": "（内置离线模型：没有接入大模型，请在控制台的“模型”页面选择，或设置 ANAMNESIS_LLM_MODEL。）"
         "收到，已记在这段对话里。",
+        "passing": "（内置离线模型：没有接入大模型，请在控制台的“模型”页面选择，或设置 ANAMNESIS_LLM_MODEL。）"
+        "收到；这里没有开启记忆，不会保存。",
         "changed": "（内置离线模型）{changes}",
         "known": "（内置离线模型）关于你，我记得：\n{facts}",
         "stranger": "（内置离线模型）我还不知道关于你的事。说些什么吧，以后的对话里我会记得。",
+        "unknown": "（内置离线模型）我不知道关于你的事；这里没有开启记忆。",
         "small talk": "我是内置离线模型：能记住你说的话，并在你问起时引用。"
         "要真正对话，请在控制台的“模型”页面选择模型，或设置 ANAMNESIS_LLM_MODEL。",
         "related": "与此有关的内容：{quotes}",
@@ -86,10 +90,13 @@ _TEXTS: dict[Language, dict[str, str]] = {
         "console's screen Model, or set ANAMNESIS_LLM_MODEL.) I found nothing about that.",
         "noted": "(Built-in offline model: no language model is configured; choose one on the console's screen "
         "Model, or set ANAMNESIS_LLM_MODEL.) Noted; it is stored in this conversation.",
+        "passing": "(Built-in offline model: no language model is configured; choose one on the console's screen "
+        "Model, or set ANAMNESIS_LLM_MODEL.) Read; memory is off here, and nothing is kept.",
         "changed": "(Built-in offline model.) {changes}",
         "known": "(Built-in offline model.) This is what I remember about you:\n{facts}",
         "stranger": "(Built-in offline model.) I know nothing about you yet. Tell me something, and I will "
         "remember it in later conversations.",
+        "unknown": "(Built-in offline model.) I know nothing about you; memory is off here.",
         "small talk": "I am the built-in offline model: I remember what you tell me and quote it when you "
         "ask. For real conversations choose a model on the console's screen Model, or set ANAMNESIS_LLM_MODEL.",
         "related": "What I have on it: {quotes}",
@@ -160,6 +167,10 @@ class OfflinePrompt:
     """Results of tools since the question."""
     sentences: Sequence[str]
     """All of these but days and results, and the documents, sentence by sentence."""
+    stored: bool = True
+    """Whether the conversation is kept."""
+    remembers: bool = True
+    """Whether what the user says is known in later conversations."""
 
 
 def read_prompt(messages: Sequence[BaseMessage]) -> OfflinePrompt:
@@ -199,7 +210,13 @@ def read_prompt(messages: Sequence[BaseMessage]) -> OfflinePrompt:
         ],
         results=[message.text for message in messages[spoken + 1 :] if isinstance(message, ToolMessage)],
         sentences=list(dict.fromkeys(sentence for text in context for sentence in _sentences(text))),
+        stored=not _says(systems, TEMPORARY),
+        remembers=_says(systems, REMEMBERS) or not _says(systems, DATA),
     )
+
+
+def _says(systems: Sequence[str], rule: Mapping[Language, str]) -> bool:
+    return any(each in text for text in systems for each in rule.values())
 
 
 def _inside(text: str, *names: str) -> list[str]:
@@ -244,9 +261,11 @@ def reply_to(prompt: OfflinePrompt) -> str:
         also = [texts["related"].format(quotes=_quoted(quotes, texts))] if quotes else []
         return " ".join([texts["changed"].format(changes=" ".join(prompt.changes)), *also])
     if _ABOUT_THE_USER.search(question):
-        return _listed([*prompt.facts, *filter(states_something, prompt.said)], texts)
+        known = [*prompt.facts, *filter(states_something, prompt.said)]
+        return _listed(known, texts) if known or (prompt.stored and prompt.remembers) else texts["unknown"]
     if not asked:
-        return texts["small talk" if is_small_talk(question) else "noted"]
+        kept = "small talk" if is_small_talk(question) else "noted"
+        return texts[kept if prompt.stored else "passing"]
     quotes = quotes or list(prompt.days[:_QUOTES])
     if not quotes and prompt.facts and is_about_oneself(question, language):
         return _listed(prompt.facts, texts)

@@ -162,7 +162,8 @@ class Settings(BaseSettings):
     request_budget_max: Budget = Field(RequestBudget(), description=f"{WRITTEN}; unset = no limits")
     """Lower larger budgets of requests to this one."""
     trusted_origins: Origins = Field((), description="origins such as https://chat.example, separated by commas")
-    """Let web pages of these origins send what changes something; those of other sites are refused. Pages of the
+    """Let web pages of these origins send what changes something, and call /v1 and /api/v1/ui/ from a browser;
+    those of other sites are refused. Pages of the
     service's own address are no other site. While AUTH=none, neither are those of other ports of this machine."""
     protect_operations: bool | None = Field(None, description="on or off; unset = on unless AUTH=none")
     """Ask for a key of an admin of the default tenant for /metrics, /docs and the details of /readyz."""
@@ -219,6 +220,16 @@ class Settings(BaseSettings):
         1000, ge=0, le=100_000, description="tokens of clients' system messages in a prompt, 0 to 100000"
     )
     """Cut clients' system messages off beyond this length."""
+    attached_tokens: int | None = Field(
+        None,
+        ge=500,
+        le=1_000_000,
+        description="tokens of what clients attach to a message, 500 or more; unset = a quarter of the expert's "
+        "context_window",
+    )
+    """Show of longer documents the passages nearest to the question, and say so."""
+    message_characters: int = Field(32_000, ge=1000, le=1_000_000, description="characters, 1000 to 1000000")
+    """Refuse longer messages of users; what clients attach to them does not count."""
     openwebui_jwt_secret: SigningSecret | None = Field(
         None, description="Open WebUI's FORWARD_USER_INFO_HEADER_JWT_SECRET, 32 characters or more"
     )

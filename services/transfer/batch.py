@@ -10,7 +10,7 @@ from uuid import UUID
 from uuid_utils.compat import uuid7
 
 from services.conversations.values import title_of
-from services.encryption.marks import Words
+from services.encryption.marks import Words, WordsJson
 from services.memory.items import values_of
 from services.memory.removal.purge import word_digest
 from services.platform.connections import Connection
@@ -177,7 +177,8 @@ class Batch:
         def row(session: Session, line: _OF_CONVERSATION, title: str, at: datetime, **given: Any) -> Row:
             ids = {"id": uuid7(), "user_id": session[0], "expert_id": self._expert(line)}
             about = {"session_key": session[1], "title": Words(title), "renamed": False, "pinned_at": None}
-            return {**ids, "space_id": spaces.get(session), **about, "created_at": at, **given}
+            noted = {"metadata": WordsJson({}), "created_at": at}
+            return {**ids, "space_id": spaces.get(session), **about, **noted, **given}
 
         for number, line in self._only(MessageLine):
             session = self._session(line.user_id, line.session_id)
@@ -191,7 +192,8 @@ class Batch:
         for _, named in reversed(self._only(SessionLine)):
             session = self._session(named.user_id, named.session_id)
             kept = {"renamed": named.renamed, "pinned_at": datetime.now(UTC) if named.pinned else None}
-            wanted[session] = row(session, named, named.title, named.created_at, **kept)
+            noted = WordsJson(named.metadata)
+            wanted[session] = row(session, named, named.title, named.created_at, metadata=noted, **kept)
         return wanted
 
     def _count_made(self) -> None:

@@ -30,7 +30,7 @@ SELECT id FROM spaces WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s 
 
 _SESSIONS: LiteralString = """
 SELECT c.id, c.session_key AS session_id, e.name AS expert, s.name AS space, c.title, c.renamed,
-       c.pinned_at IS NOT NULL AS pinned, c.created_at
+       c.pinned_at IS NOT NULL AS pinned, c.metadata, c.created_at
 FROM conversations c JOIN experts e ON e.id = c.expert_id LEFT JOIN spaces s ON s.id = c.space_id
 WHERE c.user_id = %(user_id)s AND c.tenant_id = %(tenant_id)s
   AND (%(space)s::text IS NULL OR s.name = %(space)s) ORDER BY c.created_at, c.session_key
@@ -128,7 +128,9 @@ ORDER BY x.session_key, coalesce(e.created_at, m.created_at), coalesce(e.id, m.i
 """
 
 
-_SAID_IF_SO = frozenset(["space", "renamed", "pinned", "archived", "retracted", "branch", "memory_text"])
+_SAID_IF_SO = frozenset(
+    ["space", "renamed", "pinned", "metadata", "archived", "retracted", "branch", "memory_text"]
+)
 """Fields that only those lines have of which it is true."""
 
 

@@ -217,6 +217,7 @@ class SessionLine(_OfUser):
     title: _Title = ""
     renamed: bool = False
     pinned: bool = False
+    metadata: dict[str, str] = Field(default_factory=dict, max_length=16)
     created_at: Moment
 
 

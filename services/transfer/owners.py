@@ -101,7 +101,7 @@ FOR KEY SHARE OF s
 _MAKE_CONVERSATIONS = insert(
     "conversations", "ORDER BY user_id, session_key ON CONFLICT (tenant_id, user_id, session_key) DO NOTHING",
     id="uuid", user_id="uuid", expert_id="uuid", space_id="uuid", session_key="text", title="text",
-    renamed="boolean", pinned_at="timestamptz", created_at="timestamptz",
+    renamed="boolean", pinned_at="timestamptz", metadata="jsonb", created_at="timestamptz",
 )  # fmt: skip
 
 _CONVERSATIONS: LiteralString = f"""

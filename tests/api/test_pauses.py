@@ -66,6 +66,15 @@ SENDS: dict[str, Send] = {
         "/v1/chat/completions",
         {"model": "default", "user": "u-1", "messages": [{"role": "user", "content": text}]},
     ),
+    "an attachment": lambda client, text: _post(
+        client,
+        "/v1/chat/completions",
+        {
+            "model": "default",
+            "user": "u-1",
+            "messages": [{"role": "user", "content": f'<source id="1">{text}</source>\nWhat about peanuts?'}],
+        },
+    ),
     "responses": lambda client, text: _post(
         client, "/v1/responses", {"model": "default", "user": "u-1", "input": text}
     ),

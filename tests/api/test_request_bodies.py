@@ -1,6 +1,7 @@
 """Bodies that do not end or are too many; headers that do not end; clients that do not read."""
 
 import asyncio
+import gzip
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -8,6 +9,7 @@ from contextlib import asynccontextmanager
 import httpx
 import orjson
 import pytest
+import zstandard
 
 pytestmark = [
     pytest.mark.anyio,
@@ -107,3 +109,33 @@ async def test_a_client_that_reads_nothing_loses_its_connection(client: httpx.As
         while (found_state := state.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0]) == _ESTABLISHED:  # noqa: ASYNC110
             await asyncio.sleep(0.05)  # `connected` ends the wait with an error
         assert found_state in {_CLOSED, _CLOSE_WAIT}
+
+
+_CHAT = {"user_id": "u-1", "session_id": "s-1", "message": "My dog is called Bruno."}
+_PACKED = {"gzip": gzip.compress, "x-gzip": gzip.compress, "zstd": zstandard.ZstdCompressor().compress}
+_JSON = {"Content-Type": "application/json"}
+
+
+@pytest.mark.parametrize("coding", _PACKED)
+async def test_a_compressed_body_is_read_within_the_same_limits(client: httpx.AsyncClient, coding: str) -> None:
+    pack, headers = _PACKED[coding], {**_JSON, "Content-Encoding": coding}
+    body = orjson.dumps({**_CHAT, "images": []})
+    assert (await client.post("/api/v1/chat", content=pack(body), headers=headers)).status_code == 200
+    cut = await client.post("/api/v1/chat", content=pack(body)[:-9], headers=headers)
+    assert cut.status_code in {400, 422}
+    other = await client.post("/api/v1/chat", content=body, headers=headers)
+    assert (other.status_code, other.json()["code"]) == (400, "bad_encoding")
+    bomb = await client.post("/api/v1/chat", content=pack(b" " * 200 * MB), headers=headers)
+    assert (bomb.status_code, bomb.json()["code"]) == (413, "too_large")
+    assert (await client.post("/api/v1/chat", json=_CHAT)).status_code == 200  # the bytes were given back
+
+
+async def test_another_compression_is_refused_by_its_header(client: httpx.AsyncClient) -> None:
+    for path, coding, taken in (
+        ("/v1/chat/completions", "br", "gzip, zstd"),
+        ("/api/v1/chat", "gzip, gzip", "gzip, zstd"),
+        ("/api/v1/import", "gzip", "identity"),
+    ):
+        answer = await client.post(path, content=b"x", headers={**_JSON, "Content-Encoding": coding})
+        assert (answer.status_code, answer.headers["Accept-Encoding"]) == (415, taken)
+        assert "Content-Encoding" in answer.text

@@ -101,7 +101,7 @@ async def test_a_thread_runs_the_graph_and_shows_every_nodes_update(studio: str)
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({}, "message must be a text of 1 to 32000 characters"),
+        ({}, "message must be a text of 1 to 1000000 characters"),
         ({"text": "Hello"}, "text is not known here"),
         ({"message": "Hello", "user_id": ".."}, "user_id must be 1 to 128 printable characters"),
         ("Hello", 'an input is an object such as {"message": "Hello"}'),

@@ -179,7 +179,8 @@ def _shown(
     for ranked in recalled.units:
         stored = found.units[ranked.unit.id]
         if stored.question and str(stored.question_id) not in shown:
-            lines.append(f"{SPEAKERS[language]['user']}: {_beginning(stored.question)}")
+            asked_by = one_line(stored.question_speaker or "") or SPEAKERS[language]["user"]
+            lines.append(f"{asked_by}: {_beginning(stored.question)}")
         who = one_line(stored.speaker or "") or SPEAKERS[language][stored.role]
         said = " ".join(ranked.unit.text.split())
         lines.append(f"{who}: {said}" if stored.message_id else said)

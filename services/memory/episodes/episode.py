@@ -69,6 +69,8 @@ class StoredUnit:
     """For an answer: the message that it answers."""
     question: str | None = None
     """For an answer: the beginning of that message."""
+    question_speaker: str | None = None
+    """For an answer: another participant who asked; None = the user."""
     valid_until: datetime | None = None
     """When all that the episode says was replaced; None = something of it may hold."""
 

@@ -46,7 +46,7 @@ CASE WHEN starts_with(q.content, '~[1.') THEN q.content ELSE left(q.content, 200
 """
 
 UNINDEXED: LiteralString = f"""
-SELECT {UNIT}, q.id AS question_id, {_QUESTION_TEXT} AS question, e.valid_until
+SELECT {UNIT}, q.id AS question_id, {_QUESTION_TEXT} AS question, q.speaker AS question_speaker, e.valid_until
 FROM (
     SELECT * FROM remembered_episodes e WHERE e.indexed_at IS NULL AND {VISIBLE}
     ORDER BY e.created_at DESC, e.id DESC LIMIT %(most)s
@@ -59,7 +59,7 @@ ORDER BY coalesce(m.created_at, e.created_at), coalesce(m.id, e.id)
 
 # Each is found by its id: joined, all of a tenant's would be read while there are no statistics.
 FOUND: LiteralString = f"""
-SELECT {UNIT}, q.id AS question_id, {_QUESTION_TEXT} AS question, e.valid_until
+SELECT {UNIT}, q.id AS question_id, {_QUESTION_TEXT} AS question, q.speaker AS question_speaker, e.valid_until
 FROM unnest(%(unit_ids)s::uuid[], %(episode_ids)s::uuid[]) AS hit(unit_id, episode_id)
 CROSS JOIN LATERAL (
     SELECT * FROM remembered_episodes e WHERE e.id = hit.episode_id AND {VISIBLE} LIMIT 1

@@ -34,6 +34,7 @@ from services.search.ranking import kind_of
 from services.search.selection import Floor
 from services.search.units import Vectors
 from services.text.questions import is_small_talk
+from services.text.tokenizer import terms
 from services.time_reference.local_days import bounds, local_day
 from services.time_reference.parse import named_days
 from state.prompt import HistoryMessage, TimeReference
@@ -173,8 +174,11 @@ class Recall:
         named: tuple[datetime, datetime] | None,
         loaded: Loaded | None,
     ) -> RecallResult:
-        said = [Utterance(each["role"], each["content"][:_MOST_SAID]) for each in shown[-_RECENT_MESSAGES:]]
-        query = None if is_small_talk(turn.message) else make_query(turn.message, said)
+        said = [
+            Utterance(each["role"], each["content"][:_MOST_SAID], each.get("speaker") or "")
+            for each in shown[-_RECENT_MESSAGES:]
+        ]
+        query = None if is_small_talk(turn.message) else make_query(turn.message, said, speaker=turn.speaker)
         if query is None:
             return RecallResult()
         if named:
@@ -190,7 +194,7 @@ class Recall:
             indexed=kept is None or kept.units.has_elsewhere(turn.conversation_id, shown_since),
             patience_s=self._budget_s,
             then=then,
-            about_past=reference is not None,
+            about_past=reference is not None or (kept is not None and _names_one(query, kept.units.participants)),
             depth=_DEPTH_OF_A_TURN,
         )
 
@@ -300,6 +304,19 @@ def _note_found(current: Span, found: RecallResult) -> None:
     if current.is_recording():
         current.set_attribute(names.MEMORY_RECORDS, len(found.ranking.results))
         current.set_attribute(names.DEGRADED, found.degraded)
+
+
+def _names_one(query: Query, participants: Collection[str]) -> bool:
+    """Whether a question names another participant: then it is about what was said, like one about a day."""
+    if not participants or not query.asks:
+        return False
+    text = query.text[:_LONGEST_QUESTION].casefold()
+    words = frozenset(terms(text))
+    return any(
+        words.issuperset(named) if name.isascii() else name.casefold() in text
+        for name in participants
+        if (named := terms(name))
+    )
 
 
 def _is_a_day(scope: Scope | None) -> bool:

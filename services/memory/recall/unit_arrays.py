@@ -72,6 +72,8 @@ class UnitArrays:
     def __init__(self, dimension: int) -> None:
         """Take the dimensions of embeddings."""
         self.conversations: dict[UUID | None, int] = {}
+        self.participants: set[str] = set()
+        """Names of other participants who said something."""
         self._types: dict[str, int] = {}
         self._vocabulary: dict[str, int] = {}
         """Terms in the order of their numbers."""

@@ -125,6 +125,7 @@ async def take_in(
     """
     living = [row for row in rows if row.text and row.text != UNREADABLE]
     living.sort(key=lambda row: (row.created_at, row.unit_id))  # of equal units the newest is the best
+    units.participants.update(row.speaker for row in living if row.speaker and row.role == "user")
 
     def made() -> list[KeptUnit]:
         fresh = [row for row in living if not units.knows(row.unit_id, row.text_hash)] if len(units) else living

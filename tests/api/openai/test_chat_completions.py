@@ -110,7 +110,7 @@ async def test_a_model_that_fails_is_an_error_in_both_forms(sdk: Any, model_serv
 
 
 async def test_experts_are_models_and_have_aliases(sdk: Any) -> None:
-    assert [model.id for model in (await sdk.models.list()).data] == ["default"]
+    assert [model.id for model in (await sdk.models.list()).data] == ["default", "embedding"]
     assert (await sdk.models.retrieve("default")).owned_by == "anamnesis"
     for asked in (
         sdk.models.retrieve("gpt-9"),

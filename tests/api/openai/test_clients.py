@@ -98,4 +98,9 @@ async def test_two_models_in_one_chat_have_a_conversation_each(sdk: Any, service
             extra_headers={"X-OpenWebUI-Chat-Id": "c-1"},
         )
         assert raw.headers["X-Session-Id"] == ("c-1" if model == "default" else "c-1:coach")
-    assert {model.id for model in (await gateway.models.list()).data} == {"default", "coach", "gpt-4o"}
+    assert {model.id for model in (await gateway.models.list()).data} == {
+        "default",
+        "coach",
+        "gpt-4o",
+        "embedding",
+    }

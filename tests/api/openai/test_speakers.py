@@ -89,6 +89,44 @@ async def test_later_prompts_and_recall_say_who_said_it(talk: Talk) -> None:
     assert "User" not in line
 
 
+@pytest.mark.parametrize(
+    ("said", "asked", "about", "line"),
+    [
+        (
+            {"Tom": "I am allergic to peanuts.", "Lihua": "I'm vegetarian, and I live in Leeds."},
+            "What do I not eat?",
+            "What does Lihua eat?",
+            "Lihua says the message that follows, not the user",
+        ),
+        (
+            {"xiaoming": "我对花生过敏。", "lihua": "我吃素。"},
+            "我有什么忌口？",
+            "lihua 吃什么？",
+            "下面这条消息是lihua说的",
+        ),
+    ],
+)
+async def test_in_a_group_each_ones_statements_are_theirs(
+    talk: Talk, said: dict[str, str], asked: str, about: str, line: str
+) -> None:
+    own = [f"{name}: {text}" for name, text in said.items()]
+    last = list(said)[-1]
+    for name, text in said.items():
+        await talk.say(text, "group", speaker=name)
+    await talk.say(asked, "group", speaker=last)
+    assert line in talk.prompt
+    assert f"{last}: {asked}" in talk.prompt
+    assert all(each in talk.prompt for each in own)
+    await talk.say(asked, "elsewhere", speaker=last)  # recalled with the exchange in which it was asked before
+    assert own[-1] in talk.prompt
+    assert f"{last}: {asked}" in talk.prompt
+    assert not [each for each in talk.prompt.splitlines() if asked in each and last not in each]
+    await talk.say(about, "by the user")
+    assert own[-1] in talk.prompt
+    assert line not in talk.prompt
+    assert await talk.core() == KNOWN
+
+
 async def test_history_that_was_not_met_before_keeps_its_speakers(talk: Talk) -> None:
     history = (
         _by("bob", "I keep bees."),

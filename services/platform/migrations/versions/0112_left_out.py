@@ -3,7 +3,7 @@
 from alembic import op
 
 revision = "0112"
-down_revision = "0103"
+down_revision = "0109"
 
 _UPGRADE = """
 ALTER TABLE kb_documents ADD COLUMN left_out text[];

@@ -1,0 +1,171 @@
+"""Cutting what a client attached to a message down to its budget: the passages nearest to the question stay."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from uuid import UUID
+
+import structlog
+
+from services.context.source import inert
+from services.errors import Unavailable
+from services.knowledge.chunking import CHUNK_TOKENS, chunks_of
+from services.knowledge.document import Converted, Part
+from services.knowledge.passage_scores import Candidate, probabilities
+from services.llm.embeddings import Embedder
+from services.llm.token_estimates import count_tokens
+from services.platform.patience import Patience, beside_the_loop
+from services.search.queries import Query, Utterance, make_query
+from services.text.tokenizer import terms
+
+SHARE_OF_WINDOW = 0.25
+"""Share of the model's context that attachments may take, unless a setting says how many tokens."""
+GAP = "[…]"
+"""Stands where passages were left out."""
+_MOST_EMBEDDED = 48
+"""Passages compared by meaning: those with most words in common with the question."""
+_EMBEDDING_S = 3.0
+_MOST_TERMS = 120
+_LONG = 20_000
+"""Characters from which a thread cuts and compares."""
+_TOKENS_OF_FRAME = 2 * CHUNK_TOKENS
+"""Tokens of a text around sources that is kept whole: it says how to use them."""
+_SOURCE = re.compile(r"(<source\b[^<>]{0,2000}>)")
+_CLOSES_SOURCE = "</source>"
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class Attachments:
+    """What is shown of attached texts, in their order."""
+
+    texts: list[str]
+    shown: int
+    """Characters of the originals that are shown, about."""
+    of: int
+    """Characters of the originals."""
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether anything was left out."""
+        return self.shown < self.of
+
+
+@dataclass
+class _Piece:
+    """A frame, which is kept, or a passage, which is shown if it is near enough."""
+
+    text: str
+    of: int
+    """The attached text that it stands in."""
+    is_passage: bool = True
+    heading: str = ""
+
+
+async def cut_to_budget(
+    texts: Sequence[str], question: str, earlier: Sequence[Utterance], *, budget: int, embedder: Embedder
+) -> Attachments:
+    """Return the texts if they fit; otherwise their passages nearest to the question, with the gaps marked.
+
+    Args:
+        texts: attached to the message.
+        question: the message.
+        earlier: what was said before it, for a question that names no subject.
+        budget: tokens, by the estimate.
+        embedder: compares by meaning; where it fails, words alone decide.
+    """
+    of = sum(map(len, texts))
+    if sum(map(count_tokens, texts)) <= budget:
+        return Attachments(list(texts), of, of)
+    query = make_query(question, earlier)
+    pieces = await beside_the_loop(partial(_pieces, texts), characters=of, most=_LONG)
+    ranked = await _ranked(pieces, query, embedder, of)
+    kept = _kept(pieces, ranked, budget)
+    return Attachments(_rendered(pieces, kept, len(texts)), sum(len(pieces[at].text) for at in kept), of)
+
+
+def _pieces(texts: Sequence[str]) -> list[_Piece]:
+    found: list[_Piece] = []
+    for at, text in enumerate(texts):
+        parts = _SOURCE.split(inert(text))
+        found += _frame_or_passages(parts[0], at)
+        for opening, inside in zip(parts[1::2], parts[2::2], strict=True):
+            content, closing, after = inside.rpartition(_CLOSES_SOURCE)
+            found.append(_Piece(opening, at, is_passage=False))
+            found += _passages(content if closing else inside, at)
+            if closing:
+                found.append(_Piece(closing, at, is_passage=False))
+                found += _frame_or_passages(after, at)
+    return found
+
+
+def _frame_or_passages(text: str, at: int) -> list[_Piece]:
+    if count_tokens(text) > _TOKENS_OF_FRAME:
+        return _passages(text, at)
+    return [_Piece(text.strip(), at, is_passage=False)] if text.strip() else []
+
+
+def _passages(text: str, at: int) -> list[_Piece]:
+    chunks = chunks_of(Converted("", (Part(text),), headings=True))
+    return [_Piece(each.text, at, heading=each.heading) for each in chunks]
+
+
+async def _ranked(pieces: Sequence[_Piece], query: Query | None, embedder: Embedder, characters: int) -> list[int]:
+    """Return the places of the passages, the nearest to the question first."""
+    places = [at for at, each in enumerate(pieces) if each.is_passage]
+    if query is None:
+        return places
+    sought = "\n".join(query.context) or query.text
+    words = list(dict.fromkeys(terms(sought)))[:_MOST_TERMS]
+    held: dict[int, tuple[str, ...]] = {}
+
+    def nearest(cosines: Mapping[int, float]) -> list[int]:
+        if not held:
+            held.update((at, tuple(terms(f"{pieces[at].heading}\n{pieces[at].text}"))) for at in places)
+        candidates = [Candidate(UUID(int=at), held[at], cosines.get(at), 0.0) for at in places]
+        floor = 0.0 if cosines else None
+        likely = probabilities(words, candidates, floor, query, asks_documents=None, by_words=True)
+        return [places[at] for at in (-likely).argsort(kind="stable")]
+
+    best = await beside_the_loop(partial(nearest, {}), characters=characters, most=_LONG)
+    if embedder.by_words_alone:
+        return best
+    near = best[:_MOST_EMBEDDED]
+    try:
+        async with Patience(_EMBEDDING_S):
+            vector = await embedder.embed_query(sought)
+            vectors = await embedder.embed_documents([pieces[at].text for at in near])
+    except (Unavailable, TimeoutError) as error:
+        log.warning("attachments are cut by words alone", error=type(error).__name__)
+        return best
+    cosines = {at: float(each @ vector) for at, each in zip(near, vectors, strict=True)}
+    return await beside_the_loop(partial(nearest, cosines), characters=characters, most=_LONG)
+
+
+def _kept(pieces: Sequence[_Piece], ranked: Sequence[int], budget: int) -> set[int]:
+    kept = {at for at, each in enumerate(pieces) if not each.is_passage}
+    left = budget - sum(count_tokens(pieces[at].text) for at in kept)
+    for at in ranked:
+        tokens = count_tokens(f"{GAP}\n{pieces[at].heading}\n{pieces[at].text}")
+        if tokens <= left:
+            kept.add(at)
+            left -= tokens
+    return kept
+
+
+def _rendered(pieces: Sequence[_Piece], kept: set[int], count: int) -> list[str]:
+    """Return each text with what is kept of it, in order; a heading where it changes."""
+    lines: list[list[str]] = [[] for _ in range(count)]
+    heading = ""
+    for at, each in enumerate(pieces):
+        text = lines[each.of]
+        if at in kept:
+            if each.heading and each.heading != heading:
+                text.append(f"# {each.heading}")
+            text.append(each.text)
+            heading = each.heading
+        elif not text or text[-1] != GAP:
+            text.append(GAP)
+    return ["\n".join(each) for each in lines]
