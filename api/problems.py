@@ -22,6 +22,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from services.conversations.turn_values import KEY
 from services.errors import (
+    OF_THE_INPUT,
     AnamnesisError,
     CallerError,
     Conflict,
@@ -126,7 +127,7 @@ def problem_response(problem: Problem, headers: dict[str, str] | None = None, *,
 
 def _status_of_failure(code: str) -> HTTPStatus:
     """The HTTP status for a turn that ended with an error of this code."""
-    if code in {"llm_parameter_refused", "request_budget_exceeded"}:
+    if code in OF_THE_INPUT or code == "request_budget_exceeded":
         return HTTPStatus.BAD_REQUEST
     if code.startswith("llm_"):
         return HTTPStatus.BAD_GATEWAY
@@ -145,7 +146,7 @@ def response_of_failed(
     last: TurnEvent, headers: Mapping[str, str] | None = None, *, path: str = ""
 ) -> JSONResponse:
     """The HTTP response to a request whose turn ended with an error, in the form that the requested path has."""
-    retry = {"Retry-After": "1"} if last.content["retryable"] else {}
+    retry = {"Retry-After": str(last.content.get("retry_after_s", 1))} if last.content["retryable"] else {}
     return problem_response(problem_of_failed(last), {**(headers or {}), **retry}, path=path)
 
 

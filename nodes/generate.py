@@ -14,6 +14,7 @@ from services.context.sources.knowledge import NAME as KNOWLEDGE
 from services.context.sources.knowledge import USUAL, PromptStrategy
 from services.llm.calls import Bounds, answer_within, finish_of
 from services.llm.chat_models import ChatModels, ModelUsage
+from services.llm.giving_way import LEFT_OUT
 from services.llm.streams.text import Reasoning, Retraction
 from services.llm.token_estimates import TokenEstimators
 from services.platform.patience import beside_the_loop
@@ -172,6 +173,8 @@ def _update(
         report = {**report, "request_budget": budget}
         if budget["measures"]:
             update["degraded"] = [REQUEST_BUDGET]
+    if left_out := reply.response_metadata.get(LEFT_OUT):
+        update["degraded"] = [*update.get("degraded", []), *left_out]
     update["context_report"] = report
     return update
 

@@ -18,7 +18,16 @@ from services.errors import ModelFailed, ModelFailure
 from services.llm.calls import EnoughSaid, Heard, finish_of, observed_call
 from services.llm.endpoint_messages import secrets_of
 from services.llm.offline import OfflineChatModel
-from services.llm.request_form import LENGTHS, MessageForm, OnText, Option, call_options, in_form, tool_schema
+from services.llm.request_form import (
+    LENGTHS,
+    MessageForm,
+    OnText,
+    Option,
+    call_options,
+    in_form,
+    tool_schema,
+)
+from services.llm.shorter_prompts import images_of
 from services.llm.streams.answer import REASONING
 from services.llm.streams.text import ThinkStyles
 from services.llm.token_estimates import IMAGE_TOKENS, MESSAGE_OVERHEAD, count_tokens
@@ -166,6 +175,7 @@ class ModelEndpoint:
         sent: set[str] = {*options, *self.own_options(prompt)}
         sent -= {option for option, argument in _LEFT_OUT.items() if options.get(argument) is False}
         sent |= {"tools"} if tools else set()
+        sent |= {"images"} if any(map(images_of, prompt)) else set()
         sent |= {"system_role"} if any(isinstance(message, SystemMessage) for message in prompt) else set()
         try:
             answer = await runnable.ainvoke(prompt, on_text=heard, **options)
@@ -271,6 +281,8 @@ def _is_nothing_there(failed: ModelFailed) -> bool:
 
 def _empty(answer: object, sampling: Collection[str]) -> ModelFailed:
     """The failure for an answer without text or tool calls that the model may make."""
+    if isinstance(answer, AIMessage) and finish_of(answer) == "content_filter":
+        return ModelFailed("llm_content_refused", "the answer ended at the content filter before any text")
     limit = next((name for name in sampling if name in LENGTHS), None)
     if isinstance(answer, AIMessage) and finish_of(answer) == "length":
         detail = "the model used all of it up before it said anything"
