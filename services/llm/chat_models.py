@@ -40,8 +40,8 @@ _Ask = Callable[[str], Awaitable[AIMessage]]
 """Asks the model of a name once."""
 
 _MAY_BE_CONTEXT: frozenset[ModelFailure] = frozenset({"llm_content_refused", "llm_context_too_long"})
-"""Failures whose reason may stand in the conversation, in memory or in a result of a tool. So may any other refusal,
-where the model has answered before."""
+"""Failures whose reason may stand in the conversation, in memory or in a result of a tool; so may that of another
+refusal, where the model has answered before."""
 _AWAY: frozenset[ModelFailure] = frozenset({"llm_unreachable", "llm_timeout", "llm_server_error"})
 
 

@@ -28,7 +28,7 @@ FILTERS = {
     "DashScope": Reply(
         status=400,
         error_code="data_inspection_failed",
-        error_message="<400> InternalError.Algo.DataInspectionFailed: Input data may contain inappropriate content",
+        error_message="<400> InternalError.DataInspectionFailed: Input data may contain inappropriate content",
     ),
     "Zhipu": Reply(status=400, error_code="1301", error_message=ZHIPU),
     "Zhipu, in an answer": _in_stream({"error": {"code": "1301", "message": ZHIPU}}),
