@@ -175,9 +175,11 @@ RefusalTopic = Literal[
     "rate",
     "parameter",
     "unnamed",
+    "calls",
 ]
 """Parts of a request that an endpoint may refuse, and what it lacks to answer any. `parameter` is one of the
-caller's that it does not know (and not its value); `unnamed` a part that it does not name."""
+caller's that it does not know (and not its value); `unnamed` a part that it does not name; `calls` those of the
+model, written so that they cannot be run."""
 
 MODEL_FAILURES: dict[ModelFailure, tuple[bool, str]] = {
     "llm_unreachable": (True, "The language model cannot be reached; is ANAMNESIS_LLM_BASE_URL right?"),

@@ -25,6 +25,8 @@ from state.turn import Sampling
 log = structlog.get_logger(__name__)
 
 _TRIES = 3
+_PAID_TRIES = 2
+"""Tries whose answers were paid for and were none."""
 _FIRST_PAUSE_S = 0.25
 _LONGEST_WAIT_S = 10.0
 """Seconds that one answer waits at most between tries; where an endpoint wants longer, the caller waits."""
@@ -285,6 +287,9 @@ class ChatModels:
             except ModelFailed as failure:
                 # A time-out has already used its whole budget; another would make the user wait twice.
                 again = failure.can_retry and not failure.begun and failure.failure != "llm_timeout"
+                # An answer that is none was paid for, and one that had a call in its text twice already.
+                paid = failure.failure == "llm_bad_response"
+                again = again and failure.topic != "calls" and not (paid and attempt >= _PAID_TRIES)
                 pause = self._first_pause_s * 2 ** (attempt - 1) * random.uniform(0.8, 1.2)  # noqa: S311
                 pause = max(pause, failure.retry_after_s or 0.0)
                 again = again and pause <= patience
@@ -339,6 +344,8 @@ class ChatModels:
             except ModelFailed as failure:
                 if not request.give_way(failure):
                     raise
+                if failure.begun:
+                    on_text("\n\n")
                 continue
             return request.answered(answer)
 

@@ -28,7 +28,7 @@ from services.llm.request_form import (
     tool_schema,
 )
 from services.llm.shorter_prompts import images_of
-from services.llm.streams.answer import REASONING
+from services.llm.streams.answer import REASONING, UNUSABLE_CALL
 from services.llm.streams.text import ThinkStyles
 from services.llm.token_estimates import IMAGE_TOKENS, MESSAGE_OVERHEAD, count_tokens
 from services.platform import span_names as names
@@ -200,6 +200,9 @@ class ModelEndpoint:
             if failed.failure in _AWAY and (proxy := through(self._settings.llm_base_url or OPENAI)):
                 failed.add_proxy(proxy)
             raise failed from error
+        if isinstance(answer, AIMessage) and answer.response_metadata.get(UNUSABLE_CALL) and not answer.tool_calls:
+            detail = "a call of a tool, written as text"
+            raise ModelFailed("llm_bad_response", detail, begun=bool(heard.said.pieces), topic="calls")
         if not isinstance(answer, AIMessage) or not (heard.said.pieces or (answer.tool_calls and tools)):
             raise _empty(answer, sampling)
         self.answered.add(model)

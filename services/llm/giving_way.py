@@ -98,6 +98,7 @@ class GivingWay:
         self.left_out = [option for option in get_args(Option) if leaves_out(option)]
         self.sampling = sampling
         self._told: list[str] = []
+        self._asked_again = False
         self._tried: set[str] = set()
         self._refused: dict[str | int, ModelFailed] = {}
         for name in [*_MANNERS, *LENGTHS]:
@@ -116,7 +117,14 @@ class GivingWay:
         return {option: value for option, value in self._options.items() if option not in self.left_out}
 
     def give_way(self, failure: ModelFailed) -> bool:
-        """Leave out what the model has just refused; False = the failure has another reason, or it cannot be."""
+        """Leave out what the model has just refused; False = the failure has another reason, or it cannot be.
+
+        A model that wrote a call into its text is asked once more without tools.
+        """
+        if failure.topic == "calls":
+            again, self._asked_again = not self._asked_again, True
+            self.left_out += ["tools"] if "tools" in self.options else []
+            return again
         for part in self._candidates(failure):
             if failure.topic == "unnamed":  # only the last guess may be the right one
                 self._refused = {key: one for key, one in self._refused.items() if one.topic != "unnamed"}

@@ -15,11 +15,14 @@ from langchain_core.messages.tool import invalid_tool_call, tool_call
 from services.json_levels import shallow_json
 from services.llm.json_text import json_values
 from services.llm.streams.text import Reasoning, Refusal, ThinkTags
+from services.llm.streams.written_calls import Offered, Written, WrittenCalls
 
 REASONING = "reasoning"
 """Key of a message's `additional_kwargs`: fields of the request in which its reasoning is sent back."""
 CALL_FIELDS = "call_fields"
 """The same for further fields of its tool calls, by their ids."""
+UNUSABLE_CALL = "unusable_call"
+"""Key of a message's `response_metadata`: it has a call in its text that cannot be run."""
 BEFORE_TEXT = "before_text"
 """Among the fields of `REASONING`: reasoning to be sent back in the text, before the answer."""
 
@@ -33,15 +36,19 @@ _ID_LENGTH = 9
 class AnswerStream:
     """Collects an answer from the events of its stream.
 
-    `read` returns what a person may be shown at once: plain text, `Refusal`, `Reasoning`, `Retraction`.
+    `read` returns what a person may be shown at once: plain text, `Refusal`, `Reasoning`.
     """
 
     path: ClassVar[str]
     after_end_s: float
     """Seconds to wait for more once the answer seems complete."""
 
-    def __init__(self, tags: ThinkTags) -> None:
+    def __init__(self, tags: ThinkTags, offered: Offered | None = None) -> None:
+        """Take what tells reasoning from text, and the tools that were offered."""
         self.tags = tags
+        self._written = WrittenCalls(offered or {})
+        self._thought = WrittenCalls(offered or {}, thoughts=True)
+        self._unusable = False
         self.ended = False
         """Whether the stream has said that the answer is complete."""
         self.closed = False
@@ -70,7 +77,12 @@ class AnswerStream:
     @property
     def begun(self) -> bool:
         """Whether anything of the answer has come."""
-        return bool(self._text or self._refusal or self.calls)
+        return bool(self._text or self._refusal or self.calls or self._written.holds)
+
+    @property
+    def text(self) -> str:
+        """The answer's text so far, without reasoning."""
+        return "".join(self._text)
 
     def close(self) -> None:
         """Take the mark that nothing follows; it ends an answer that has begun."""
@@ -78,25 +90,44 @@ class AnswerStream:
         self.ended = self.ended or self.begun or bool(self._tagged)
 
     def rest(self) -> Sequence[str]:
-        """Return what was held back, at the end of the stream."""
-        return self._kept(self.tags.end())
+        """Return what was held back, at the end of the stream; a call that is written in it is none of it."""
+        last = self.tags.end(cut=self.finish == "length")
+        if any(type(piece) is str for piece in last) and not self.tags.thinks:
+            self._tagged.clear()  # no reasoning after all
+        pieces = list(self._kept(last))
+        written, thought = self._written.end(), self._thought.end()
+        if written.text:
+            self._text.append(written.text)
+            pieces.append(written.text)
+        if thought.text:
+            pieces.append(Reasoning(thought.text))
+        if self.calls or "".join(self._text).strip():
+            thought = Written()
+        for place, (name, arguments) in enumerate(written.calls or thought.calls):
+            self.calls.odd.add("a tool call written as text")
+            self.calls.add({"index": f"written-{place}", "function": {"name": name, "arguments": arguments}})
+        self._unusable = (written.unusable or thought.unusable) and not self.calls
+        return pieces
 
     def _say(self, text: str) -> Sequence[str]:
-        pieces = self.tags.feed(text)
-        if len(pieces) == 1 and type(pieces[0]) is str:
-            self._text.append(pieces[0])
-            return pieces
-        return self._kept(pieces)
+        return self._kept(self.tags.feed(text))
 
-    def _kept(self, pieces: list[str]) -> Sequence[str]:
+    def _kept(self, pieces: Sequence[str]) -> Sequence[str]:
+        """Keep pieces of the text, and return what of them may be shown already."""
+        shown: list[str] = []
         for piece in pieces:
-            if type(piece) is str:
-                self._text.append(piece)
-            elif isinstance(piece, Reasoning):
+            if isinstance(piece, Reasoning):
                 self._tagged.append(piece)
-            else:  # a retraction, after which the same comes as reasoning
-                self._text.clear()
-        return pieces
+                shown += self._thinks(piece)
+            elif text := self._written.feed(piece):
+                self._text.append(text)
+                shown.append(text)
+        return shown
+
+    def _thinks(self, thought: str) -> Sequence[str]:
+        """Return what may be shown of a thought already."""
+        shown = self._thought.feed(thought)
+        return [Reasoning(shown)] if shown else []
 
     def _decline(self, words: str) -> Sequence[str]:
         self._refusal.append(words)
@@ -107,6 +138,8 @@ class AnswerStream:
         if self.calls.odd:
             log.info("the endpoint's tool calls are unusual", how=sorted(self.calls.odd))
         metadata: dict[str, Any] = {"finish_reason": self.finish} if self.finish else {}
+        if self._unusable:
+            metadata[UNUSABLE_CALL] = True
         if self._model:
             metadata["model_name"] = self._model
         kwargs = dict(more)
