@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import math
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -111,6 +112,7 @@ def problem_of(error: AnamnesisError) -> Problem:
     status = next((s for kind, s in _STATUS if isinstance(error, kind)), HTTPStatus.INTERNAL_SERVER_ERROR)
     detail = f"{error.field}: {error.message}" if isinstance(error, InvalidInput) else error.message
     code = getattr(error, "failure", error.code)
+    status = HTTPStatus.BAD_REQUEST if code in OF_THE_INPUT else status
     problem = Problem.of(status, code, detail, error.field if isinstance(error, InvalidInput) else None)
     if isinstance(error, InvalidInput):
         problem.reasons = [Reason(field=error.field, code="other", limits={})]
@@ -178,7 +180,8 @@ def _headers(error: AnamnesisError) -> dict[str, str] | None:
         return {"WWW-Authenticate": "Bearer"}
     if isinstance(error, RateLimited):
         return {"Retry-After": str(error.retry_after_s)}
-    return {"Retry-After": "1"} if error.retryable else None
+    wait = math.ceil(getattr(error, "retry_after_s", None) or 1)
+    return {"Retry-After": str(wait)} if error.retryable else None
 
 
 async def answer_early(response: Response, scope: Scope, receive: Receive, send: Send) -> None:

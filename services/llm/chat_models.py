@@ -38,6 +38,9 @@ _FAILED_TURNS = 5
 _VALUED: frozenset[Option] = frozenset({"tools", "temperature", "response_format"})
 """Options that have a value; the others are there or not."""
 
+_NOTHING: frozenset[Option] = frozenset()
+_TOOLS: frozenset[Option] = frozenset({"tools"})
+
 _Ask = Callable[[str], Awaitable[AIMessage]]
 """Asks the model of a name once."""
 
@@ -149,25 +152,26 @@ class ChatModels:
         sampling = limited(limited(sampling or Sampling(), self._settings.llm_answer_tokens), most_tokens)
         options: dict[Option, Any] = {"tools": tools}
         ask = partial(self._once, messages=messages, on_text=on_text, options=options, sampling=sampling)
-        refused: ModelFailed | None = None
+        failed: list[tuple[str, ModelFailed]] = []
         for name in names:
             try:
                 return await self._unless_away(name, ask)
             except ModelFailed as failure:
-                refused = failure
                 if failure.begun:
                     raise
+                failed.append((name, failure))
                 if name != names[-1]:
                     log.warning("model failed, asking the next", model=name, failure=failure.failure)
-        assert refused is not None  # noqa: S101 — there is a model
-        return await self._without_context(names[-1], ask, messages, refused)
+        refused = next((each for each in failed if each[1].failure in _MAY_BE_CONTEXT), failed[-1])
+        return await self._without_context(*refused, ask=ask, messages=messages)
 
     async def _without_context(
         self,
         name: str,
+        refused: ModelFailed,
+        *,
         ask: Callable[..., Awaitable[AIMessage]],
         messages: Sequence[BaseMessage],
-        refused: ModelFailed,
     ) -> AIMessage:
         """Ask with the message alone, if what stands around it may be the reason why all of it was refused.
 
@@ -326,7 +330,7 @@ class ChatModels:
             sampling,
             refusals=self._refusals,
             leaves_out=partial(self._leaves_out, name),
-            keeps=() if self._settings.llm_tools == "auto" else ("tools",),
+            keeps=_NOTHING if self._settings.llm_tools == "auto" else _TOOLS,
         )
         while True:
             form: MessageForm | None = "user_only" if "system_role" in request.left_out else None

@@ -12,7 +12,6 @@ from services.llm.request_form import (
     LENGTHS,
     OPTION_OF,
     Option,
-    other_length,
     without_tool_messages,
 )
 from services.llm.shorter_prompts import earlier_images, without_images
@@ -32,6 +31,8 @@ _MANNERS = (
     "verbosity",
 )
 """The caller's parameters that may be left out: an answer without them is still what was asked for."""
+_OTHER = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
+"""The other name of a limit of the answer's length."""
 _IMAGES = "images"
 _OVER = 1.5
 _OVER_TOKENS = 16
@@ -177,15 +178,17 @@ class GivingWay:
 
     def _leave_out_parameter(self, name: str) -> bool:
         """Send a limit of the answer's length under its other name, if that was not refused; leave others out."""
-        other = next(iter(other_length(cast("Sampling", {name: 0}))))
+        other = _OTHER.get(name, "")
         self._tried.add(name)
         if name in LENGTHS and other not in {*self.sampling, *self._tried}:
-            self.sampling = other_length(self.sampling)
+            renamed = {_OTHER.get(key, key): value for key, value in self.sampling.items()}
+            self.sampling = cast("Sampling", renamed)
             return not self._refusals.refuses(self._model, other) or self._leave_out_parameter(other)
         if name not in LENGTHS and name not in _MANNERS:
             return False
         self.sampling = cast("Sampling", {key: value for key, value in self.sampling.items() if key != name})
-        self._told.append(name)
+        if other not in self.sampling:
+            self._told.append(name)
         return True
 
     def _without_images(self, hashes: Collection[int]) -> None:
@@ -199,7 +202,7 @@ class GivingWay:
         for name in LENGTHS & self.sampling.keys():
             most = int(cast("dict[str, Any]", self.sampling)[name])
             if usage and usage["output_tokens"] > most * _OVER + _OVER_TOKENS:
-                self._refusals.forget(self._model, next(iter(other_length(cast("Sampling", {name: 0})))))
+                self._refusals.forget(self._model, _OTHER[name])
                 self._refusals.remember(self._model, name)
 
 

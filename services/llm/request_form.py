@@ -8,7 +8,7 @@ message just before it.
 import re
 from collections.abc import Callable, Collection, Sequence
 from itertools import takewhile
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import BaseTool
@@ -254,12 +254,6 @@ _UNSUPPORTED = re.compile(
 def is_unsupported(message: str) -> bool:
     """Whether an endpoint refuses a parameter itself, and not its value."""
     return bool(_UNSUPPORTED.search(message))
-
-
-def other_length(sampling: Sampling) -> Sampling:
-    """Return the parameters with the limit of the answer's length under its other name."""
-    names = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
-    return cast("Sampling", {names.get(name, name): value for name, value in sampling.items()})
 
 
 Option = Literal[

@@ -37,7 +37,7 @@ def without_context(messages: Sequence[BaseMessage]) -> tuple[list[BaseMessage],
     first = messages[0] if isinstance(messages[0], SystemMessage) else None
     if asked == (0 if first is None else 1):
         return None
-    told = ContextMessage(_ALONE[language])
+    told = ContextMessage(content=_ALONE[language])
     return [*([first] if first is not None else []), told, messages[asked]], "history"
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.services.llm.streams.families import RESPONSES, frames, response
 from tests.api.openai.conftest import sdk as sdk  # noqa: PLC0414 — a fixture
+from tests.services.llm.streams.families import RESPONSES, frames, response
 from tests.support.model_server import ModelServer, Reply
 
 pytestmark = pytest.mark.anyio
@@ -79,14 +79,14 @@ async def test_clients_see_what_is_stored_and_shown_to_the_model_later(
 async def test_a_call_in_the_text_runs_its_tool_and_is_nowhere_to_be_seen(
     client: httpx.AsyncClient, model_server: ModelServer
 ) -> None:
-    call = '<tool_call>\n{"name": "current_time", "arguments": {}}\n</tool_call>'
+    call = '<tool_call>\n{"name": "search_memory", "arguments": {"query": "Tokyo"}}\n</tool_call>'
     delta = {"type": "response.output_text.delta", "delta": call}
     done = {"type": "response.completed", "response": response()}
     model_server.script(Reply(raw=frames(delta, done)), Reply(["It is noon."]))
 
     events = await events_of(client, "And what is the hour in Tokyo?")
 
-    assert [event["content"]["name"] for event in events if event["status"] == "tool_call"] == ["current_time"]
+    assert [event["content"]["name"] for event in events if event["status"] == "tool_call"] == ["search_memory"]
     assert events[-1]["content"]["answer"] == "It is noon."
     assert "tool_call>" not in json.dumps(events)
     assert "tool_call>" not in json.dumps(model_server.requests[-1].body)

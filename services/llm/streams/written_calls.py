@@ -19,6 +19,7 @@ Offered = Mapping[str, Mapping[str, Any]]
 _OPENINGS = (
     "<tool_call", "<|tool_call", "<｜tool▁call", "<｜DSML｜", "<function=", "<function_calls>", "[TOOL_CALLS]",
     "<minimax:tool_call>", "<invoke name=", "<tool_code>", "```tool_code", "<|python_tag|>", "<|channel|>",
+    "<|im_end|>", "<|eot_id|>", "<|endoftext|>", "<｜end▁of▁sentence｜>",
 )  # fmt: skip
 _FIRST = re.compile(r"[<\[`]")
 _FENCE = "```"
@@ -39,9 +40,10 @@ _BARE_LENGTH = 60
 """Characters after which such a beginning is certain."""
 _BETWEEN = re.compile(
     r"(?:[\s,;]|</?(?:tool_calls?|function_calls|tool_code|minimax:tool_call|｜DSML｜(?:function|tool)_calls)>|</s>"
-    r"|<\|/?(?:tool_calls?(?:_section)?(?:_begin|_end)?|python_tag|eom_id|eot_id|im_end|call|end)\|>"
+    r"|<\|/?(?:tool_calls?(?:_section)?(?:_begin|_end)?|python_tag|eom_id|eot_id|im_end|endoftext|call|end)\|>"
     r"|<｜(?:tool▁calls?▁(?:begin|end)|end▁of▁sentence)｜>|\[/?TOOL_CALLS\]|```(?:json|tool_code|tool_call|python)?)+"
 )
+_END = re.compile(r"(?:\s|<\|(?:im_end|eot_id|endoftext)\|>|<｜end▁of▁sentence｜>)*")
 _FUNCTION = re.compile(r"<function=([\w.-]+)>(.*?)(?:</function>|\Z)", re.DOTALL)
 _PARAMETER = re.compile(r"<parameter=([^>\s]+)>(.*?)(?:</parameter>|(?=<parameter=)|\Z)()\s*", re.DOTALL)
 _INVOKE = re.compile(r"<(?:｜DSML｜)?invoke name=\"([\w.-]+)\">(.*?)</(?:｜DSML｜)?invoke>", re.DOTALL)
@@ -121,7 +123,7 @@ class WrittenCalls:
         if calls and alone and not rest.strip() and all(name in self._offered for name, _ in calls):
             return Written(calls=tuple(calls))
         if not marked:
-            return Written(held)
+            return Written() if _END.fullmatch(held) else Written(held)
         if self._offered or self._thoughts:
             return Written(unusable=True)
         text = _without_marks(held)
@@ -183,7 +185,7 @@ def _call_at(text: str, offered: Offered, *, marked: bool) -> tuple[list[tuple[s
             value, _ = _json_at(body.strip())
             if isinstance(value, dict):
                 return [(name, value)], found.end()
-            values = {key: _value(schema, key, *rest) for key, *rest in _parts(parts, body)}
+            values = {key: _value(schema, key, said, is_json) for key, said, is_json in _parts(parts, body)}
             return None if parts.sub("", body).strip() else ([(name, values)], found.end())
     if found := _NAMED.match(text):
         value, end = _json_at(text[found.end() :])

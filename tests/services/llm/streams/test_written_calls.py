@@ -160,6 +160,13 @@ async def test_text_about_calls_and_other_text_stays_as_it_is(
     assert len(model_server.requests) == 1
 
 
+async def test_a_mark_at_the_end_of_an_answer_is_not_shown(make: Make, model_server: ModelServer) -> None:
+    model_server.script(_in_pieces("At the station.<|im_end|>"))
+    said = Said()
+    answer = await make(model_server.base_url, "chat").answer(QUESTION, on_text=said)
+    assert answer.text == said.text == "At the station."
+
+
 async def test_the_words_around_a_call_remain_where_no_tools_are_offered(
     make: Make, model_server: ModelServer
 ) -> None:
