@@ -74,7 +74,7 @@ class ModelEndpoint:
         """Models that have answered since the start."""
         self._http: httpx2.AsyncClient | None = None
         self._making = asyncio.Lock()
-        self._think_styles = ThinkStyles()
+        self._think_styles = ThinkStyles(settings.data_dir / "think_styles.json")
         self._leads_back = False
 
     async def ask(

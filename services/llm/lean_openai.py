@@ -168,7 +168,8 @@ class LeanChatOpenAI(ChatOpenAI):
             _handle_openai_api_error(error)
         if text := stream.text:
             thought_first = stream.tags.thought_first or looks_thought_first(text)
-            self.think_styles.learn(self.model_name, thought_first=thought_first)
+            if self.think_styles.learn(self.model_name, thought_first=thought_first):
+                await asyncio.to_thread(self.think_styles.keep)
 
     def _get_request_payload(
         self,

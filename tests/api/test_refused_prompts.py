@@ -159,3 +159,19 @@ async def test_images_that_a_model_refuses_are_left_out_and_the_text_stays(
     assert degraded == [["images"], ["images"]]
     assert ["🖼 看看这张图。" in str(each.body) for each in model_server.requests[-2:]] == [True, True]
     assert sum(image in str(each.body) for each in model_server.requests) == 2  # then it is known
+
+
+async def test_a_long_wait_that_an_endpoint_wants_is_told_to_the_caller(
+    client: httpx.AsyncClient, sdk: Any, model_server: ModelServer
+) -> None:
+    model_server.default = Reply(status=429, headers={"Retry-After": "20"})
+    body = {"user_id": "u-1", "session_id": "s-1", "message": "你好"}
+    whole = await client.post("/api/v1/chat", json=body)
+    stream = await client.post("/api/v1/chat/stream", json=body)
+    with pytest.raises(openai.InternalServerError) as failed:
+        await sdk.chat.completions.create(
+            model="default", messages=[{"role": "user", "content": "你好"}], user="u-1"
+        )
+    assert [each.headers["Retry-After"] for each in (whole, failed.value.response)] == ["20", "20"]
+    assert '"retry_after_s":20' in stream.text
+    assert len(model_server.requests) == 3

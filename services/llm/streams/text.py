@@ -5,9 +5,14 @@ closing tag. Where that is known of a model, nothing passes as text before the t
 any other: what was passed on as text stays text.
 """
 
+import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 from typing import Literal
+
+from services.encryption.private_files import replace_file
 
 _NAME = r"(?:[a-z]+:)?(?:think|thinking|thought|reasoning)"
 _OPENING = re.compile(rf"\A\s*(?:<{_NAME}>|\[THINK\]|◁think▷)", re.IGNORECASE)
@@ -59,14 +64,19 @@ def may_think_first(model: str) -> bool:
 
 
 class ThinkStyles:
-    """How models of one endpoint write reasoning, in this process.
+    """How models of one endpoint write reasoning; across starts where there is a file.
 
     A model is expected to think first when several of its answers in a row had the closing tag alone, and no more
     when some in a row had none: what one answer says about tags changes nothing for the next.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, file: Path | None = None) -> None:
+        """Take the file in which it is kept."""
+        self._file = file
         self._first: dict[str, bool] = {}
+        with suppress(OSError, ValueError):
+            kept = json.loads(file.read_bytes()) if file else {}
+            self._first = {str(model): first is True for model, first in kept.items()}
         self._otherwise: dict[str, int] = {}
         """Number of answers in a row that were not as expected."""
 
@@ -74,13 +84,24 @@ class ThinkStyles:
         """Whether a model's next answer is expected to begin with reasoning without an opening tag."""
         return self._first.get(model, may_think_first(model))
 
-    def learn(self, model: str, *, thought_first: bool) -> None:
-        """Take whether an answer began with reasoning without an opening tag, or looks like it."""
+    def learn(self, model: str, *, thought_first: bool) -> bool:
+        """Take whether an answer began with reasoning without an opening tag, or looks like it.
+
+        Returns whether that changes what is expected, which is then to be kept.
+        """
         expected = self.think_first(model)
         count = 0 if thought_first == expected else self._otherwise.get(model, 0) + 1
         if count >= (_TO_UNLEARN if expected else _TO_LEARN):
             self._first[model], count = thought_first, 0
         self._otherwise[model] = count
+        return self.think_first(model) != expected
+
+    def keep(self) -> None:
+        """Write the file; where it cannot be written, it is learned again after the next start."""
+        if self._file:
+            with suppress(OSError):
+                self._file.parent.mkdir(parents=True, exist_ok=True)
+                replace_file(self._file, json.dumps(self._first).encode())
 
 
 def looks_thought_first(text: str) -> bool:

@@ -1,10 +1,11 @@
 """Reasoning between tags, apart from the answer."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
-from services.llm.streams.text import Reasoning, Said, ThinkTags
+from services.llm.streams.text import Reasoning, Said, ThinkStyles, ThinkTags
 
 # An answer in pieces, whether it is expected to begin with reasoning, its reasoning, and its text
 CASES: dict[str, tuple[Sequence[str], bool, str, str]] = {
@@ -40,3 +41,14 @@ def test_reasoning_and_text_are_told_apart(name: str, letter_by_letter: bool) ->
         thoughts += part if isinstance(part, Reasoning) else ""
 
     assert (thoughts, said.text) == (reasoning, text)
+
+
+def test_what_is_learned_of_a_model_is_known_after_the_next_start(tmp_path: Path) -> None:
+    file = tmp_path / "new" / "styles.json"
+    styles = ThinkStyles(file)
+    assert [styles.learn("mine", thought_first=True) for _ in range(3)] == [False, False, True]
+    styles.keep()
+    again = ThinkStyles(file)
+    assert [again.think_first(name) for name in ("mine", "another", "deepseek-r1")] == [True, False, True]
+    file.write_text("{")
+    assert not ThinkStyles(file).think_first("mine")
