@@ -202,8 +202,8 @@ MODEL_FAILURES: dict[ModelFailure, tuple[bool, str]] = {
     ),
     "llm_context_too_long": (
         False,
-        "The prompt is too long for the language model; send a shorter message, or lower "
-        "ANAMNESIS_CONTEXT_BUDGET_TOKENS.",
+        "The prompt is too long for the language model, and its message is left out from now on; send a shorter "
+        "one, or lower ANAMNESIS_CONTEXT_BUDGET_TOKENS.",
     ),
     "llm_content_refused": (
         False,

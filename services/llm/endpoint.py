@@ -200,6 +200,8 @@ class ModelEndpoint:
             if failed.failure in _AWAY and (proxy := through(self._settings.llm_base_url or OPENAI)):
                 failed.add_proxy(proxy)
             raise failed from error
+        if isinstance(answer, AIMessage):
+            heard.answer = _with_usage(answer, prompt)  # what is no answer is paid for, too
         if isinstance(answer, AIMessage) and answer.response_metadata.get(UNUSABLE_CALL) and not answer.tool_calls:
             detail = "a call of a tool, written as text"
             raise ModelFailed("llm_bad_response", detail, begun=bool(heard.said.pieces), topic="calls")

@@ -79,6 +79,21 @@ async def test_a_message_that_a_filter_refuses_is_in_no_later_prompt(
     assert "我叫小林。" in model_server.requests[-1].said
 
 
+async def test_an_answer_that_a_filter_breaks_off_is_in_no_later_prompt(
+    client: httpx.AsyncClient, model_server: ModelServer
+) -> None:
+    text = {"choices": [{"index": 0, "delta": {"content": f"那是{PHRASE}"}}]}
+    error = {
+        "error": {"code": "data_inspection_failed", "message": "Output data may contain inappropriate content."}
+    }
+    pieces = [b"data: " + orjson.dumps(each) + b"\n\n" for each in (text, error)]
+    model_server.script(Reply(raw_pieces=pieces, gap_s=0.2))
+    model_server.default = refusing(FILTERS["DashScope"])
+    await _refused(client, "llm_content_refused", "说说那件事。")
+    assert (await say(client, "换个话题。"))["degraded"] == []
+    assert "说说那件事" not in str(model_server.requests[-1].body)
+
+
 async def test_a_message_that_is_too_long_for_the_model_is_in_no_later_prompt(
     client: httpx.AsyncClient, model_server: ModelServer
 ) -> None:
