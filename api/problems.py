@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import math
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -22,6 +23,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from services.conversations.turn_values import KEY
 from services.errors import (
+    OF_THE_INPUT,
     AnamnesisError,
     CallerError,
     Conflict,
@@ -108,6 +110,7 @@ def problem_of(error: AnamnesisError) -> Problem:
     status = next((s for kind, s in _STATUS if isinstance(error, kind)), HTTPStatus.INTERNAL_SERVER_ERROR)
     detail = f"{error.field}: {error.message}" if isinstance(error, InvalidInput) else error.message
     code = getattr(error, "failure", error.code)
+    status = HTTPStatus.BAD_REQUEST if code in OF_THE_INPUT else status
     problem = Problem.of(status, code, detail, error.field if isinstance(error, InvalidInput) else None)
     if isinstance(error, InvalidInput):
         problem.reasons = [Reason(field=error.field, code="other", limits={})]
@@ -124,7 +127,7 @@ def problem_response(problem: Problem, headers: dict[str, str] | None = None, *,
 
 def _status_of_failure(code: str) -> HTTPStatus:
     """The HTTP status for a turn that ended with an error of this code."""
-    if code in {"llm_parameter_refused", "request_budget_exceeded"}:
+    if code in OF_THE_INPUT or code == "request_budget_exceeded":
         return HTTPStatus.BAD_REQUEST
     if code.startswith("llm_"):
         return HTTPStatus.BAD_GATEWAY
@@ -143,7 +146,7 @@ def response_of_failed(
     last: TurnEvent, headers: Mapping[str, str] | None = None, *, path: str = ""
 ) -> JSONResponse:
     """The HTTP response to a request whose turn ended with an error, in the form that the requested path has."""
-    retry = {"Retry-After": "1"} if last.content["retryable"] else {}
+    retry = {"Retry-After": str(last.content.get("retry_after_s", 1))} if last.content["retryable"] else {}
     return problem_response(problem_of_failed(last), {**(headers or {}), **retry}, path=path)
 
 
@@ -175,7 +178,8 @@ def _headers(error: AnamnesisError) -> dict[str, str] | None:
         return {"WWW-Authenticate": "Bearer"}
     if isinstance(error, RateLimited):
         return {"Retry-After": str(error.retry_after_s)}
-    return {"Retry-After": "1"} if error.retryable else None
+    wait = math.ceil(getattr(error, "retry_after_s", None) or 1)
+    return {"Retry-After": str(wait)} if error.retryable else None
 
 
 async def answer_early(response: Response, scope: Scope, receive: Receive, send: Send) -> None:

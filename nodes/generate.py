@@ -14,7 +14,8 @@ from services.context.sources.knowledge import NAME as KNOWLEDGE
 from services.context.sources.knowledge import USUAL, PromptStrategy
 from services.llm.calls import Bounds, answer_within, finish_of
 from services.llm.chat_models import ChatModels, ModelUsage
-from services.llm.streams.text import Reasoning, Retraction
+from services.llm.giving_way import LEFT_OUT
+from services.llm.streams.text import Reasoning
 from services.llm.token_estimates import TokenEstimators
 from services.platform.patience import beside_the_loop
 from services.text.tokenizer import indexed_text
@@ -118,8 +119,8 @@ async def answer(
     timings: dict[str, float] = {}
 
     def on_text(piece: str) -> None:
-        if isinstance(piece, Reasoning | Retraction):
-            write({"status": "reasoning" if isinstance(piece, Reasoning) else "retraction", "content": str(piece)})
+        if isinstance(piece, Reasoning):
+            write({"status": "reasoning", "content": str(piece)})
             return
         if not so_far:
             timings.setdefault("first_token_ms", round((perf_counter() - turn.begun) * 1000, 1))
@@ -172,6 +173,8 @@ def _update(
         report = {**report, "request_budget": budget}
         if budget["measures"]:
             update["degraded"] = [REQUEST_BUDGET]
+    if left_out := reply.response_metadata.get(LEFT_OUT):
+        update["degraded"] = [*update.get("degraded", []), *left_out]
     update["context_report"] = report
     return update
 

@@ -147,6 +147,8 @@ ModelFailure = Literal[
     "llm_rejected",
     "llm_model_unknown",
     "llm_context_too_long",
+    "llm_content_refused",
+    "llm_no_images",
     "llm_tools_refused",
     "llm_messages_refused",
     "llm_server_error",
@@ -159,6 +161,8 @@ ModelFailure = Literal[
 ]
 
 RefusalTopic = Literal[
+    "content",
+    "images",
     "context",
     "tools",
     "messages",
@@ -169,8 +173,13 @@ RefusalTopic = Literal[
     "reasoning",
     "credit",
     "rate",
+    "parameter",
+    "unnamed",
+    "calls",
 ]
-"""Parts of a request that an endpoint may refuse, and what it lacks to answer any."""
+"""Parts of a request that an endpoint may refuse, and what it lacks to answer any. `parameter` is one of the
+caller's that it does not know (and not its value); `unnamed` a part that it does not name; `calls` those of the
+model, written so that they cannot be run."""
 
 MODEL_FAILURES: dict[ModelFailure, tuple[bool, str]] = {
     "llm_unreachable": (True, "The language model cannot be reached; is ANAMNESIS_LLM_BASE_URL right?"),
@@ -193,8 +202,18 @@ MODEL_FAILURES: dict[ModelFailure, tuple[bool, str]] = {
     ),
     "llm_context_too_long": (
         False,
-        "The prompt is too long for the language model; send a shorter message, or lower "
-        "ANAMNESIS_CONTEXT_BUDGET_TOKENS.",
+        "The prompt is too long for the language model, and its message is left out from now on; send a shorter "
+        "one, or lower ANAMNESIS_CONTEXT_BUDGET_TOKENS.",
+    ),
+    "llm_content_refused": (
+        False,
+        "The content filter of the language model's provider refused the message; it is left out from now on. Say "
+        "it in other words, or say something else.",
+    ),
+    "llm_no_images": (
+        False,
+        "The language model did not take the message's images; they are left out from now on. Send text alone, or "
+        "have a model answer that takes images.",
     ),
     "llm_tools_refused": (False, "The language model takes no tools; set ANAMNESIS_LLM_TOOLS=auto or off."),
     "llm_messages_refused": (
@@ -242,6 +261,12 @@ ON_THE_SCREEN: dict[ModelFailure, str] = {
 """The texts that name a variable, for a model that was chosen in the console."""
 
 
+OF_THE_MESSAGE: frozenset[str] = frozenset({"llm_content_refused", "llm_context_too_long"})
+"""Failures after which the message is in no later prompt: it would be refused again."""
+OF_THE_INPUT: frozenset[str] = OF_THE_MESSAGE | {"llm_no_images", "llm_parameter_refused"}
+"""Failures whose reason is what the caller sent."""
+
+
 class ModelFailed(Unavailable):
     """The language model failed."""
 
@@ -253,6 +278,7 @@ class ModelFailed(Unavailable):
         begun: bool = False,
         topic: RefusalTopic | None = None,
         parameter: str | None = None,
+        retry_after_s: float | None = None,
     ) -> None:
         """Take how the model failed.
 
@@ -261,12 +287,14 @@ class ModelFailed(Unavailable):
             begun: Whether text of the answer had arrived before.
             topic: What of the request was refused, if that is known.
             parameter: The caller's own, which was refused.
+            retry_after_s: Seconds after which the endpoint wants to be asked again, if it says so.
         """
         self.failure = failure
         self.detail = detail
         self.begun = begun
         self.topic = topic
         self.parameter = parameter
+        self.retry_after_s = retry_after_s
         self.can_retry, text = MODEL_FAILURES[failure]
         super().__init__(f"{text} ({parameter}): {detail}" if parameter else text)
 

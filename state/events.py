@@ -13,7 +13,6 @@ Status = Literal[
     "tool_result",
     "token",
     "reasoning",
-    "retraction",
     "execution_log",
     "done",
     "error",
@@ -39,10 +38,4 @@ class TurnEvent:
 
 def streamed_text(events: Iterable[TurnEvent]) -> str:
     """Return the answer as far as these events of a turn, its first ones, have told it."""
-    text = ""
-    for event in events:
-        if event.status == "token":
-            text += event.content
-        elif event.status == "retraction":
-            text = text.removesuffix(event.content)
-    return text
+    return "".join(event.content for event in events if event.status == "token")

@@ -87,9 +87,6 @@ class _Answer:
                 self.turn_id = content["turn_id"]
             case "token":
                 self._write(content)
-            case "retraction":
-                self.text = self.text.removesuffix(content)
-                self._console.print("\n[dim](until here the model was thinking)[/]")
             case "tool_call" if not self._begun:
                 self.waiting.update(f"[dim]using {escape(content['name'])} …[/]")
             case "done":

@@ -13,7 +13,13 @@ from fastapi.responses import JSONResponse, Response
 
 from api.access import StartsTurns, TurnStarter
 from api.end_user import EndUser, end_user_of
-from api.openai.chat_schemas import ChatCompletionRequest, ModelRequest, passed_parameters
+from api.openai.chat_schemas import (
+    ChatCompletionRequest,
+    ModelRequest,
+    parameters_left_out,
+    passed_parameters,
+    with_left_out,
+)
 from api.openai.messages import ClientMessage, check_lengths, read_messages
 from api.openai.models import documented_errors
 from api.openai.sessions import ClientIds, ids_of
@@ -63,7 +69,7 @@ async def chat_completions(body: ChatCompletionRequest, starter: TurnStarter) ->
     last, reasoning = await whole_turn(asked.events)
     if last.status == "error":
         return response_of_failed(last, asked.headers, path=OPENAI_PATHS)
-    return JSONResponse(completion(asked, last, reasoning), headers=asked.headers)
+    return JSONResponse(completion(asked, last, reasoning), headers=with_left_out(asked.headers, last.content))
 
 
 async def start_answer(
@@ -164,7 +170,9 @@ def _end(head: bytes, last: TurnEvent, usage: bytes, *, with_usage: bool) -> lis
     frames = []
     if annotations := _annotations(last.content):
         frames.append(_chunk(head, {"annotations": annotations}, None, usage))
-    frames.append(_chunk(head, {}, last.content.get("finish", "stop"), usage))
+    left_out = parameters_left_out(last.content)
+    told = b'"anamnesis":' + orjson.dumps({"ignored": left_out}) if left_out else b""
+    frames.append(_chunk(head, {}, last.content.get("finish", "stop"), usage, told))
     if with_usage:
         shown = orjson.dumps(usage_view(last.content))
         frames.append(b"data: " + head + b',"choices":[],"usage":' + shown + b"}\n\n")

@@ -24,6 +24,17 @@ IGNORED_HEADER = "X-Anamnesis-Ignored"
 """Names the parameters of a request that had no effect."""
 
 
+def parameters_left_out(content: Mapping[str, Any]) -> list[str]:
+    """Return the parameters that the model did not know in a turn, from the content of its last event."""
+    return [name for name in content.get("degraded", ()) if name in ALL]
+
+
+def with_left_out(headers: Mapping[str, str], content: Mapping[str, Any]) -> dict[str, str]:
+    """Return the headers of an answer, which then also name the parameters that the model did not know."""
+    names = [*filter(None, headers.get(IGNORED_HEADER, "").split(", ")), *parameters_left_out(content)]
+    return {**headers, **({IGNORED_HEADER: ", ".join(sorted(set(names)))} if names else {})}
+
+
 class StreamOptions(BaseModel):
     """What a stream contains besides the text."""
 

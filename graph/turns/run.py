@@ -1,6 +1,7 @@
 """One running turn: drives it through the graph, logs its events, and ends it in every case."""
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import ExitStack, suppress
@@ -182,10 +183,12 @@ class TurnDriver:
         except asyncio.CancelledError:
             await self._stopped(run)
         except ModelFailed as failure:
-            refused = {"param": failure.parameter} if failure.parameter else {}
-            await self._fail(
-                run, {**_error(failure.failure, failure.message, retryable=failure.can_retry), **refused}
-            )
+            error = _error(failure.failure, failure.message, retryable=failure.can_retry)
+            if failure.parameter:
+                error["param"] = failure.parameter
+            if failure.retry_after_s and failure.can_retry:
+                error["retry_after_s"] = math.ceil(failure.retry_after_s)
+            await self._fail(run, error)
         except AnamnesisError as error:
             await self._fail(run, _error(error.code, error.message, retryable=error.retryable))
         except TimeoutError:

@@ -28,8 +28,11 @@ SELECT e.number, e.strategy, e.reason, e.begun_at, e.summary AS epoch_summary, e
            FROM (SELECT * FROM topics t WHERE t.conversation_id = c.id
                  ORDER BY last_message_at DESC, id DESC LIMIT %(most_topics)s) AS newest
        ) END AS topics,
-       -- Where a newer message interrupted the answer, that was stored after the message.
-       (SELECT CASE WHEN NOT a.completed THEN a.content END FROM messages a
+       -- Where a newer message interrupted the answer, that was stored after the message. After a message that was
+       -- refused, the answer may be the reason.
+       (SELECT CASE WHEN NOT a.completed AND (
+            SELECT q.completed FROM turns t JOIN messages q ON q.id = t.user_message_id WHERE t.id = a.turn_id
+        ) IS NOT FALSE THEN a.content END FROM messages a
         WHERE a.conversation_id = c.id AND a.tenant_id = c.tenant_id AND a.role = 'assistant'
           AND a.retracted_at IS NULL AND a.branch_id IS NULL
         ORDER BY a.created_at DESC, a.id DESC LIMIT 1) AS cut_off,

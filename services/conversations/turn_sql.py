@@ -183,6 +183,7 @@ EXPIRED: LiteralString = "NOT lease_expires_at BETWEEN now() AND now() + interva
 # Other processes may have turns that wait for this one. Run `alone`, it changes nothing where the turn causes a
 # job, which belongs in its transaction. The answer inherits the least trusted origin of what its prompt showed:
 # the values sort from that on. Which of its sentences repeat it is found out afterwards, where there is any.
+# A message that the model's endpoint refuses counts as not completed: it would be refused in every later prompt.
 # Messages and visits are found by subqueries: a join would read the whole of a table that has no statistics yet,
 # for as long as the connection keeps the plan.
 END: LiteralString = f"""
@@ -236,6 +237,9 @@ WITH ended AS (
            %(digest)s, answer_external_id, moment.at, inherited.origin,
            CASE WHEN NOT keeps.memory THEN moment.at END
     FROM ended, moment, inherited, keeps WHERE %(message_id)s::uuid IS NOT NULL
+), refused AS (
+    UPDATE messages SET completed = false FROM ended
+    WHERE messages.id = ended.user_message_id AND messages.tenant_id = %(tenant_id)s AND %(refuses_message)s
 ), {TURN_EPISODE}, {VISIT_OF_TURN}, epoch AS (
     INSERT INTO context_epochs (conversation_id, tenant_id, number, strategy, reason, begun_at, summary,
         summary_version, topics, history_from_created_at, history_from_message_id, prefix,

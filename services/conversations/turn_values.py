@@ -20,7 +20,7 @@ from services.encryption.marks import (
     words_in_json,
     words_json,
 )
-from services.errors import Conflict, InvalidInput
+from services.errors import OF_THE_MESSAGE, Conflict, InvalidInput
 from services.llm.token_estimates import IMAGE_TOKENS
 from services.text.secrets import Secrets
 from services.validation import without_nul
@@ -162,6 +162,7 @@ def outcome_values(outcome: TurnOutcome, content: str, kept: str) -> dict[str, A
         "context_report": words_in_json(outcome.context_report, clear=_CLEAR_IN_REPORTS),
         "prompt": words_json(outcome.prompt),
         "error": _jsonb(outcome.error),
+        "refuses_message": bool(outcome.error) and outcome.error["code"] in OF_THE_MESSAGE,
         "memory_changes": WordsJson([*outcome.made, *(each.change for each in outcome.memory if each.is_told)]),
         "messages": 2 if content and completed else 1,
         **_epoch_values(outcome.epoch),

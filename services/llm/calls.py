@@ -14,7 +14,7 @@ from opentelemetry.trace import Span, SpanKind
 
 from services.errors import ModelFailed
 from services.llm.request_form import LENGTHS, OnText
-from services.llm.streams.text import Reasoning, Retraction, Said
+from services.llm.streams.text import Reasoning, Said
 from services.llm.token_estimates import TokenEstimator
 from services.platform import span_names as names
 from services.platform.metrics import GEN_AI_SECONDS, GEN_AI_TOKENS
@@ -59,7 +59,7 @@ class Heard:
         """Take the next piece, of any kind; raises `EnoughSaid` if it does not fit."""
         if self.first_at is None and not isinstance(piece, Reasoning):
             self.first_at = perf_counter()
-        length = 0 if isinstance(piece, Reasoning | Retraction) else len(piece)
+        length = 0 if isinstance(piece, Reasoning) else len(piece)
         fits = length <= self._left
         piece = piece if fits else piece[: self._left]
         self._left -= length

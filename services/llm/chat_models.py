@@ -2,10 +2,10 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, get_args
+from typing import Any
 
 import structlog
 from langchain_core.messages import AIMessage, BaseMessage
@@ -13,16 +13,10 @@ from langchain_core.tools import BaseTool
 
 from services.errors import ModelFailed, ModelFailure, Unavailable
 from services.llm.endpoint import ESTIMATED, ModelEndpoint
+from services.llm.giving_way import LEFT_OUT, GivingWay, Refusals, refused_option
 from services.llm.offline import OfflineChatModel
-from services.llm.request_form import (
-    OPTION_OF,
-    MessageForm,
-    OnText,
-    Option,
-    Refusals,
-    limited,
-    without_tool_messages,
-)
+from services.llm.request_form import MessageForm, OnText, Option, limited
+from services.llm.shorter_prompts import without_context
 from services.platform.patience import REST_S, CircuitBreaker
 from services.platform.settings import Settings
 from services.text.secrets import Secrets
@@ -31,7 +25,11 @@ from state.turn import Sampling
 log = structlog.get_logger(__name__)
 
 _TRIES = 3
+_PAID_TRIES = 2
+"""Tries whose answers were paid for and were none."""
 _FIRST_PAUSE_S = 0.25
+_LONGEST_WAIT_S = 10.0
+"""Seconds that one answer waits at most between tries; where an endpoint wants longer, the caller waits."""
 BACKGROUND_TEMPERATURE = 0.3
 """For background work."""
 _FAILED_TURNS = 5
@@ -40,9 +38,15 @@ _FAILED_TURNS = 5
 _VALUED: frozenset[Option] = frozenset({"tools", "temperature", "response_format"})
 """Options that have a value; the others are there or not."""
 
+_NOTHING: frozenset[Option] = frozenset()
+_TOOLS: frozenset[Option] = frozenset({"tools"})
+
 _Ask = Callable[[str], Awaitable[AIMessage]]
 """Asks the model of a name once."""
 
+_MAY_BE_CONTEXT: frozenset[ModelFailure] = frozenset({"llm_content_refused", "llm_context_too_long"})
+"""Failures whose reason may stand in the conversation, in memory or in a result of a tool; so may that of another
+refusal, where the model has answered before."""
 _AWAY: frozenset[ModelFailure] = frozenset({"llm_unreachable", "llm_timeout", "llm_server_error"})
 
 
@@ -148,14 +152,45 @@ class ChatModels:
         sampling = limited(limited(sampling or Sampling(), self._settings.llm_answer_tokens), most_tokens)
         options: dict[Option, Any] = {"tools": tools}
         ask = partial(self._once, messages=messages, on_text=on_text, options=options, sampling=sampling)
-        for name in names[:-1]:
+        failed: list[tuple[str, ModelFailed]] = []
+        for name in names:
             try:
                 return await self._unless_away(name, ask)
             except ModelFailed as failure:
                 if failure.begun:
                     raise
-                log.warning("model failed, asking the next", model=name, failure=failure.failure)
-        return await self._unless_away(names[-1], ask)
+                failed.append((name, failure))
+                if name != names[-1]:
+                    log.warning("model failed, asking the next", model=name, failure=failure.failure)
+        refused = next((each for each in failed if each[1].failure in _MAY_BE_CONTEXT), failed[-1])
+        return await self._without_context(*refused, ask=ask, messages=messages)
+
+    async def _without_context(
+        self,
+        name: str,
+        refused: ModelFailed,
+        *,
+        ask: Callable[..., Awaitable[AIMessage]],
+        messages: Sequence[BaseMessage],
+    ) -> AIMessage:
+        """Ask with the message alone, if what stands around it may be the reason why all of it was refused.
+
+        Raises:
+            ModelFailed: the message itself is refused as well, or `refused` has another reason.
+        """
+        may_be = refused.failure in _MAY_BE_CONTEXT or (
+            refused.failure == "llm_rejected" and any(isinstance(each, AIMessage) for each in messages)
+        )
+        less = without_context(messages) if may_be else None
+        if less is None:
+            raise refused
+        try:
+            answer = await self._unless_away(name, partial(ask, messages=less[0]))
+        except ModelFailed as failure:
+            raise (failure if failure.begun else refused) from refused
+        metadata = answer.response_metadata
+        told = {**metadata, LEFT_OUT: [less[1], *metadata.get(LEFT_OUT, ())]}
+        return answer.model_copy(update={"response_metadata": told})
 
     async def complete(
         self,
@@ -212,7 +247,7 @@ class ChatModels:
                     model, messages, on_text=on_text, form=form, without=refused, **options
                 )
             except ModelFailed as failure:
-                option = _refused_option(failure, [*options, *own])
+                option = refused_option(failure, [*options, *own])
                 if option is not None:
                     self._refusals.remember(model, option)
                 if option is None or option in options or option in refused:
@@ -254,12 +289,19 @@ class ChatModels:
         return breaker
 
     async def _with_retries(self, name: str, ask: _Ask) -> AIMessage:
+        patience = _LONGEST_WAIT_S
         for attempt in range(1, _TRIES + 1):
             try:
                 return await ask(name)
             except ModelFailed as failure:
                 # A time-out has already used its whole budget; another would make the user wait twice.
                 again = failure.can_retry and not failure.begun and failure.failure != "llm_timeout"
+                # An answer that is none was paid for, and one that had a call in its text twice already.
+                paid = failure.failure == "llm_bad_response"
+                again = again and failure.topic != "calls" and not (paid and attempt >= _PAID_TRIES)
+                pause = self._first_pause_s * 2 ** (attempt - 1) * random.uniform(0.8, 1.2)  # noqa: S311
+                pause = max(pause, failure.retry_after_s or 0.0)
+                again = again and pause <= patience
                 if not again or attempt == _TRIES:
                     log.warning(
                         "model failed",
@@ -269,7 +311,8 @@ class ChatModels:
                         advice=failure.message,
                     )
                     raise
-            await asyncio.sleep(self._first_pause_s * 2 ** (attempt - 1) * random.uniform(0.8, 1.2))  # noqa: S311
+            patience -= pause
+            await asyncio.sleep(pause)
         raise AssertionError("unreachable")
 
     async def _once(
@@ -281,42 +324,39 @@ class ChatModels:
         options: dict[Option, Any],
         sampling: Sampling,
     ) -> AIMessage:
-        """Ask once; if the endpoint refuses an option, ask again at once without it.
-
-        An option counts as refused only when the request without it is answered. The caller's own parameters
-        (`sampling`) are never left out.
-        """
+        """Ask once; if the endpoint refuses a part of the request, ask again at once without it."""
         if self._settings.llm_messages == "compatible" and not self.offline:
             options = {**options, "system_role": True}
         options = {**options, **dict.fromkeys(self._own_options(messages), True)}
-        left_out = [option for option in get_args(Option) if self._leaves_out(name, option)]
-        refused: dict[Option, ModelFailed] = {}
+        request = GivingWay(
+            name,
+            messages,
+            options,
+            sampling,
+            refusals=self._refusals,
+            leaves_out=partial(self._leaves_out, name),
+            keeps=_NOTHING if self._settings.llm_tools == "auto" else _TOOLS,
+        )
         while True:
-            sent = {option: value for option, value in options.items() if option not in left_out}
-            form: MessageForm | None = "user_only" if "system_role" in left_out else None
-            given = {option: value for option, value in sent.items() if option in _VALUED}
+            form: MessageForm | None = "user_only" if "system_role" in request.left_out else None
+            given = {option: value for option, value in request.options.items() if option in _VALUED}
             try:
                 answer = await self._endpoint.ask(
                     name,
-                    without_tool_messages(messages) if "tools" in left_out else messages,
+                    request.messages,
                     on_text=on_text,
-                    sampling=sampling,
+                    sampling=request.sampling,
                     form=form,
-                    without=left_out,
+                    without=request.left_out,
                     **given,
                 )
             except ModelFailed as failure:
-                option = _refused_option(failure, sent)
-                if option is None or (option == "tools" and self._settings.llm_tools != "auto"):
+                if not request.give_way(failure):
                     raise
-                refused[option] = failure
-                left_out.append(option)
+                if failure.begun:
+                    on_text("\n\n")
                 continue
-            for option, refusal in refused.items():
-                self._refusals.remember(name, option)
-                setting = {"setting": "ANAMNESIS_LLM_TOOLS=off"} if option == "tools" else {}
-                log.warning("model refuses an option", model=name, option=option, reason=refusal.detail, **setting)
-            return answer
+            return request.answered(answer)
 
     def _own_options(self, messages: Sequence[BaseMessage]) -> list[Option]:
         return [] if self.offline else self._endpoint.own_options(messages)
@@ -325,17 +365,6 @@ class ChatModels:
         if option == "tools":
             return not self.offline and not self.takes_tools(name)
         return self._refusals.refuses(name, option)
-
-
-def _refused_option(failure: ModelFailed, sent: Collection[Option]) -> Option | None:
-    """Return the option to leave out of a request that failed; None if the failure has other reasons."""
-    option = OPTION_OF.get(failure.topic) if failure.topic else None
-    if option == "reasoning" and option not in sent:  # it is missed
-        option = "bare_calls"
-    # Servers without structured output report it in many ways, or not at all.
-    if option is None and failure.failure == "llm_rejected":
-        option = "response_format"
-    return option if option in sent else None
 
 
 def _is_away(error: Exception) -> bool:

@@ -18,8 +18,17 @@ from services.errors import ModelFailed, ModelFailure
 from services.llm.calls import EnoughSaid, Heard, finish_of, observed_call
 from services.llm.endpoint_messages import secrets_of
 from services.llm.offline import OfflineChatModel
-from services.llm.request_form import LENGTHS, MessageForm, OnText, Option, call_options, in_form, tool_schema
-from services.llm.streams.answer import REASONING
+from services.llm.request_form import (
+    LENGTHS,
+    MessageForm,
+    OnText,
+    Option,
+    call_options,
+    in_form,
+    tool_schema,
+)
+from services.llm.shorter_prompts import images_of
+from services.llm.streams.answer import REASONING, UNUSABLE_CALL
 from services.llm.streams.text import ThinkStyles
 from services.llm.token_estimates import IMAGE_TOKENS, MESSAGE_OVERHEAD, count_tokens
 from services.platform import span_names as names
@@ -65,7 +74,7 @@ class ModelEndpoint:
         """Models that have answered since the start."""
         self._http: httpx2.AsyncClient | None = None
         self._making = asyncio.Lock()
-        self._think_styles = ThinkStyles()
+        self._think_styles = ThinkStyles(settings.data_dir / "think_styles.json")
         self.leads_back = False
         """Whether it is an Anamnesis service, which would ask itself without end."""
 
@@ -167,6 +176,7 @@ class ModelEndpoint:
         sent: set[str] = {*options, *self.own_options(prompt)}
         sent -= {option for option, argument in _LEFT_OUT.items() if options.get(argument) is False}
         sent |= {"tools"} if tools else set()
+        sent |= {"images"} if any(map(images_of, prompt)) else set()
         sent |= {"system_role"} if any(isinstance(message, SystemMessage) for message in prompt) else set()
         try:
             answer = await runnable.ainvoke(prompt, on_text=heard, **options)
@@ -191,6 +201,11 @@ class ModelEndpoint:
             if failed.failure in _AWAY and (proxy := through(self._settings.llm_base_url or OPENAI)):
                 failed.add_proxy(proxy)
             raise failed from error
+        if isinstance(answer, AIMessage):
+            heard.answer = _with_usage(answer, prompt)  # what is no answer is paid for, too
+        if isinstance(answer, AIMessage) and answer.response_metadata.get(UNUSABLE_CALL) and not answer.tool_calls:
+            detail = "a call of a tool, written as text"
+            raise ModelFailed("llm_bad_response", detail, begun=bool(heard.said.pieces), topic="calls")
         if not isinstance(answer, AIMessage) or not (heard.said.pieces or (answer.tool_calls and tools)):
             raise _empty(answer, sampling)
         self.answered.add(model)
@@ -272,6 +287,8 @@ def _is_nothing_there(failed: ModelFailed) -> bool:
 
 def _empty(answer: object, sampling: Collection[str]) -> ModelFailed:
     """The failure for an answer without text or tool calls that the model may make."""
+    if isinstance(answer, AIMessage) and finish_of(answer) == "content_filter":
+        return ModelFailed("llm_content_refused", "the answer ended at the content filter before any text")
     limit = next((name for name in sampling if name in LENGTHS), None)
     if isinstance(answer, AIMessage) and finish_of(answer) == "length":
         detail = "the model used all of it up before it said anything"

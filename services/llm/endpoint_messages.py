@@ -1,17 +1,18 @@
 """The message in an endpoint's error: read from any of the usual bodies, stripped of secrets, and classified."""
 
+import math
 import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
 
 from pydantic import SecretStr
 
 from services.errors import RefusalTopic
 from services.platform.settings import SECRET_FIELDS, Settings
 from services.platform.tracing import confidential
-
-if TYPE_CHECKING:
-    pass
 
 MOST_CHARACTERS = 300
 """Characters of an endpoint's message that are kept."""
@@ -20,6 +21,14 @@ _QUOTE_BYTES = 24
 _LONGEST_READ = 2_000
 
 _PATTERNS: tuple[tuple[RefusalTopic, str], ...] = (
+    (
+        "content",
+        r"content exists risk|data_?inspection_?failed|inappropriate content|content_(?:filter|policy)"
+        r"|content (?:management )?policy|responsible_?ai|considered high risk|\bflagged\b|censorship"
+        r"|machine outputted|new_sensitive|sensitive_?content|sensitive (?:content|information|words?)"
+        r"|prohibited_content|usage polic"
+        r"|敏感(?:内容|信息|词)|不安全.{0,6}内容|(?:内容|输入|输出).{0,6}(?:审核|违规|不合规)",
+    ),
     ("stream_options", r"stream_options|include_usage"),
     (
         "reasoning",
@@ -46,6 +55,11 @@ _PATTERNS: tuple[tuple[RefusalTopic, str], ...] = (
         r"|context[_ ](?:length|window|size)|maximum (?:input|prompt|sequence) length|max_model_len"
         r"|(?:prompt|input|request|conversation) (?:is|was) too (?:long|large)|too many (?:input )?tokens"
         r"|exceed\w* (?:the )?(?:model'?s? )?(?:available |maximum )*(?:context|token|input)",
+    ),
+    (
+        "images",
+        r"\bimages?\b|image_?(?:url|input|parse)|multi-?modal|\bvlm\b|\bvision\b|图片|图像"
+        r"|content\W{0,3}\s+(?:must|should) be a (?:valid )?string|content\.type",
     ),
     (
         "messages",
@@ -77,7 +91,7 @@ _PATTERNS: tuple[tuple[RefusalTopic, str], ...] = (
         r"|DeploymentNotFound|deployment .{0,60}does not exist|模型不存在",
     ),
     (
-        "stream_options",  # by a server that does not name what it does not know
+        "unnamed",
         r"extra (?:inputs|fields)|unrecogni[sz]ed (?:request )?(?:argument|field|key)|additional propert"
         r"|unknown (?:field|argument|parameter)",
     ),
@@ -95,6 +109,8 @@ _SECRETS = re.compile(
     re.IGNORECASE,
 )
 
+_PAGE = re.compile(r"\s*<[a-z!?]", re.IGNORECASE)
+"""The beginning of HTML or XML; DashScope's messages begin with `<400>`."""
 _TEXTS = ("message", "error", "detail", "msg", "error_msg", "status_msg", "base_resp", "errmsg", "title")
 """Fields that hold a message, in the order in which they are read."""
 
@@ -108,10 +124,37 @@ def endpoint_message(error: Exception) -> str:
     return " ".join((text or f"{type(error).__name__}: {error}")[:_LONGEST_READ].split())
 
 
-def topic_of(message: str, code: str | None = None, parameter: str | None = None) -> RefusalTopic | None:
-    """Return what a refusal is about, from its message and the other fields; None for other errors."""
+def topic_of(
+    message: str, code: str | None = None, parameter: str | None = None, *, images: bool = False
+) -> RefusalTopic | None:
+    """Return what a refusal is about, from its message and the other fields; None for other errors.
+
+    Only a request with `images` can be refused for them.
+    """
     text = " ".join((message[:_LONGEST_READ], code or "", parameter or ""))
-    return next((topic for topic, pattern in _TOPICS if pattern.search(text)), None)
+    topics = (topic for topic, pattern in _TOPICS if (images or topic != "images") and pattern.search(text))
+    return next(topics, None)
+
+
+_WAIT = re.compile(
+    r"(?:(?:try|retry) (?:again )?(?:in|after)|retry[_-]?(?:delay|after|in)\W{1,4})\s*(?P<number>\d+(?:\.\d+)?)\s*"
+    r"(?P<unit>ms|m(?:in)?|s)?",
+    re.IGNORECASE,
+)
+_SECONDS_OF = {"ms": 0.001, "m": 60.0, "min": 60.0}
+
+
+def retry_after(error: Exception, message: str) -> float | None:
+    """Return the seconds after which an endpoint wants to be asked again: by its headers, or else its message."""
+    headers = response.headers if (response := getattr(error, "response", None)) is not None else {}
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        given = headers.get(name, "")
+        with suppress(ValueError):
+            return max(float(given) * unit, 0.0) if math.isfinite(float(given)) else None
+        with suppress(ValueError, TypeError):
+            return max((parsedate_to_datetime(given) - datetime.now(UTC)).total_seconds(), 0.0)
+    found = _WAIT.search(message)
+    return float(found["number"]) * _SECONDS_OF.get((found["unit"] or "").lower(), 1.0) if found else None
 
 
 def secrets_of(settings: Settings) -> list[str]:
@@ -161,7 +204,7 @@ def _without_quotations(message: str, prompt: str) -> str:
 def _in_body(body: object) -> str:
     """The message in the bodies of OpenAI, Ollama, vLLM, llama.cpp, FastAPI, Baidu and MiniMax."""
     if isinstance(body, str):
-        return "" if body.lstrip().startswith("<") else body
+        return "" if _PAGE.match(body) else body
     if isinstance(body, list):
         return "; ".join(filter(None, map(_in_body, body)))
     if not isinstance(body, Mapping):

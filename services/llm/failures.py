@@ -8,9 +8,9 @@ import httpx2
 import openai
 
 from services.errors import ModelFailed, ModelFailure, RefusalTopic
-from services.llm.endpoint_messages import endpoint_message, for_log, topic_of
+from services.llm.endpoint_messages import endpoint_message, for_log, retry_after, topic_of
 from services.llm.lean_openai import StreamBroken
-from services.llm.request_form import OPTION_OF, refused_parameter
+from services.llm.request_form import OPTION_OF, is_unsupported, refused_parameter
 
 EXPECTED = (openai.OpenAIError, httpx2.HTTPError, ValueError, TypeError, KeyError, TimeoutError)
 """Exceptions caused by the endpoint, not by this code: transport errors, error statuses, and responses that do not
@@ -21,6 +21,8 @@ _NOT_FOUND = (404, 405)
 _SERVER_ERROR = 500
 _INVALID = (400, 422)
 _REFUSED: dict[RefusalTopic, ModelFailure] = {
+    "content": "llm_content_refused",
+    "images": "llm_no_images",
     "context": "llm_context_too_long",
     "tools": "llm_tools_refused",
     "messages": "llm_messages_refused",
@@ -29,7 +31,7 @@ _REFUSED: dict[RefusalTopic, ModelFailure] = {
     "rate": "llm_rate_limited",
 }
 _WITH_ANY_STATUS: frozenset[RefusalTopic | None] = frozenset(
-    {"context", "tools", "messages", "schema", "credit", "rate"}
+    {"content", "images", "context", "tools", "messages", "schema", "credit", "rate"}
 )
 """Refusals that some servers report as server errors, or inside the stream."""
 
@@ -53,10 +55,14 @@ def failure_of(
         secrets: Removed from the endpoint's message, like quotations of the `prompt`.
     """
     message = endpoint_message(error)
-    topic = _topic(error, message) if not begun else None
+    topic = _topic(error, message, images="images" in sent)
+    if begun and topic != "content":
+        topic = None
     shown = for_log(message, secrets, prompt)
-    if sampling and not begun and (parameter := _parameter(error, message, topic, sampling)):
-        return ModelFailed("llm_parameter_refused", shown, parameter=parameter)
+    about_messages = topic in {"content", "images"}
+    if sampling and not (begun or about_messages) and (parameter := _parameter(error, message, topic, sampling)):
+        unknown: RefusalTopic | None = "parameter" if is_unsupported(message) else None
+        return ModelFailed("llm_parameter_refused", shown, parameter=parameter, topic=unknown)
     missed = topic == "reasoning" and "bare_calls" in sent
     if topic in OPTION_OF and topic != "messages" and OPTION_OF[topic] not in sent and not missed:
         topic = None
@@ -64,7 +70,7 @@ def failure_of(
         failure = _REFUSED.get(topic, "llm_rejected")
     else:
         failure = _failure(error, responses_api=responses_api, begun=begun)
-    return ModelFailed(failure, shown, begun=begun, topic=topic)
+    return ModelFailed(failure, shown, begun=begun, topic=topic, retry_after_s=retry_after(error, message))
 
 
 def _failure(error: Exception, *, responses_api: bool, begun: bool) -> ModelFailure:
@@ -87,7 +93,7 @@ def _failure(error: Exception, *, responses_api: bool, begun: bool) -> ModelFail
     return failure
 
 
-def _topic(error: Exception, message: str) -> RefusalTopic | None:
+def _topic(error: Exception, message: str, *, images: bool) -> RefusalTopic | None:
     """Return what the endpoint refuses; None if nothing in particular."""
     match error:
         case openai.APIConnectionError() | StreamBroken():
@@ -95,12 +101,13 @@ def _topic(error: Exception, message: str) -> RefusalTopic | None:
         case openai.APIStatusError(status_code=402):
             return "credit"
         case openai.AuthenticationError() | openai.PermissionDeniedError() | openai.RateLimitError():
-            return "credit" if topic_of(message, _code(error)) == "credit" else None
+            topic = topic_of(message, _code(error))
+            return topic if topic in {"credit", "content"} else None
         case openai.APIStatusError(status_code=status) if status < _SERVER_ERROR:
             parameter = error.param if isinstance(error.param, str) else None
-            return topic_of(message, _code(error), parameter)
+            return topic_of(message, _code(error), parameter, images=images)
         case openai.APIError():
-            topic = topic_of(message, _code(error))
+            topic = topic_of(message, _code(error), images=images)
             return topic if topic in _WITH_ANY_STATUS else None
         case _:
             return None

@@ -33,7 +33,7 @@ from services.llm.streams.answer import BEFORE_TEXT, CALL_FIELDS, REASONING, Ans
 from services.llm.streams.chat import ChatStream
 from services.llm.streams.faults import AnswerFailed
 from services.llm.streams.responses import ResponsesStream
-from services.llm.streams.text import ThinkStyles, ThinkTags
+from services.llm.streams.text import ThinkStyles, ThinkTags, looks_thought_first
 
 _CONNECT_TIMEOUT_S = 5.0
 _PIECE_BYTES = 256 * 1024
@@ -72,9 +72,9 @@ class StreamBroken(openai.APIError):
 class LeanChatOpenAI(ChatOpenAI):
     """`ChatOpenAI`, reading the response's events itself.
 
-    `ainvoke(messages, on_text=f)` streams: `f` gets the text as it arrives (and reasoning, refusals and
-    retractions as `streams.text` tells them apart), and the complete message is returned, with one pair of
-    callbacks per call. `astream` works as in the stock class.
+    `ainvoke(messages, on_text=f)` streams: `f` gets the text as it arrives (and reasoning and refusals, as
+    `streams.text` tells them apart), and the complete message is returned, with one pair of callbacks per call.
+    `astream` works as in the stock class.
     """
 
     think_styles: ThinkStyles = Field(default_factory=ThinkStyles, exclude=True)
@@ -142,8 +142,10 @@ class LeanChatOpenAI(ChatOpenAI):
 
     def _stream_for(self, options: Mapping[str, Any]) -> AnswerStream:
         tags = ThinkTags(thinks_first=self.think_styles.think_first(self.model_name))
+        functions = [each.get("function", each) for each in options.get("tools") or ()]
+        offered = {str(each.get("name")): each.get("parameters") or {} for each in functions}
         uses_responses = self._use_responses_api({**options, **self.model_kwargs})
-        return ResponsesStream(tags) if uses_responses else ChatStream(tags)
+        return ResponsesStream(tags, offered) if uses_responses else ChatStream(tags, offered)
 
     async def _pieces(
         self, stream: AnswerStream, messages: list[BaseMessage], stop: list[str] | None, kwargs: dict[str, Any]
@@ -164,7 +166,10 @@ class LeanChatOpenAI(ChatOpenAI):
             _handle_openai_bad_request(error)
         except openai.APIError as error:
             _handle_openai_api_error(error)
-        self.think_styles.learn(self.model_name, stream.tags)
+        if text := stream.text:
+            thought_first = stream.tags.thought_first or looks_thought_first(text)
+            if self.think_styles.learn(self.model_name, thought_first=thought_first):
+                await asyncio.to_thread(self.think_styles.keep)
 
     def _get_request_payload(
         self,

@@ -6,7 +6,6 @@ message just before it.
 """
 
 import re
-import time
 from collections.abc import Callable, Collection, Sequence
 from itertools import takewhile
 from typing import Any, Literal
@@ -240,7 +239,21 @@ def refused_parameter(message: str, sent: Collection[str], *, limits_only: bool 
     """
     names = [name for name in sent if not limits_only or name in LENGTHS]
     named = {name: _MENTIONS.get(name) or re.compile(rf"\b{name}\b", re.IGNORECASE) for name in names}
-    return next((name for name, pattern in named.items() if pattern.search(message)), None)
+    places = {name: found.start() for name, pattern in named.items() if (found := pattern.search(message))}
+    return min(places, key=places.__getitem__, default=None)
+
+
+_UNSUPPORTED = re.compile(
+    r"unsupported|unrecogni|unknown|unexpected|\bextra|deprecated|cannot both|不支持|未知"
+    r"|(?:\bnot|n't|\bno longer|\bonly) (?:be )?"
+    r"(?:support|permit|allow(?!ed to exceed)|accept|recogni|available|implement)",
+    re.IGNORECASE,
+)
+
+
+def is_unsupported(message: str) -> bool:
+    """Whether an endpoint refuses a parameter itself, and not its value."""
+    return bool(_UNSUPPORTED.search(message))
 
 
 Option = Literal[
@@ -260,32 +273,3 @@ OPTION_OF: dict[RefusalTopic, Option] = {
     "reasoning": "reasoning",
 }
 """The option of a request that a refusal is about."""
-
-
-KEEP_S = 3600.0
-"""Seconds to remember a refusal: the model or its server may have been replaced by then."""
-
-
-class Refusals:
-    """What the models of one endpoint refuse, kept in this process."""
-
-    def __init__(self, *, keep_s: float = KEEP_S, clock: Callable[[], float] = time.monotonic) -> None:
-        self._keep_s = keep_s
-        self._clock = clock
-        self._until: dict[tuple[str, Option], float] = {}
-
-    def refuses(self, model: str, option: Option) -> bool:
-        """Whether the model refused the option recently."""
-        until = self._until.get((model, option))
-        return until is not None and self._clock() < until
-
-    def remember(self, model: str, option: Option) -> None:
-        """Remember that the model refuses the option."""
-        now = self._clock()
-        # Callers may name any number of models.
-        self._until = {key: until for key, until in self._until.items() if now < until}
-        self._until[model, option] = now + self._keep_s
-
-    def forget(self, model: str, option: Option) -> None:
-        """Forget that the model refused the option."""
-        self._until.pop((model, option), None)

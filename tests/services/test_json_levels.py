@@ -12,7 +12,7 @@ import pytest
 from services.errors import InvalidInput
 from services.json_levels import MOST_LEVELS, TooDeep, check_levels, shallow_json
 from services.llm.json_text import json_values
-from services.llm.streams.answer import ToolCallPieces
+from services.llm.streams.call_pieces import ToolCallPieces
 from services.transfer.lines import BadLine, parse
 from services.transfer.vendors.archive import Archive
 from services.validation import strict_json

@@ -7,6 +7,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from services.context.source import MEMORY, PromptDraft, Source, inert, readable, tagged
 from services.conversations.values import MAX_IMAGES_BYTES
+from services.llm.shorter_prompts import IMAGE_LEFT_OUT
 from services.llm.token_estimates import IMAGE_TOKENS, MESSAGE_OVERHEAD, TokenEstimator
 from services.text.language import Language
 from services.text.tokenizer import indexed_text
@@ -22,7 +23,6 @@ PARTS_THAT_FIT: LiteralString = """
 The size is read without reading the images. What is short, such as an address, is always shown."""
 MOST_IMAGE_CHARACTERS = (MAX_IMAGES_BYTES + 16384) * 4 // 3
 """`most_image_characters` of that column: Base64 with its surroundings."""
-_LEFT_OUT = "🖼 "
 _PRIORITY = 30
 _MOST_CUT_OFF = 300
 """Characters shown from the end of an answer that broke off."""
@@ -105,7 +105,7 @@ def size_of_stored(shown: HistoryMessage, tokens: TokenEstimator) -> int:
 
 def without_images(content: str) -> str:
     """Return what the prompt shows of a message whose images are left out."""
-    return _LEFT_OUT + content
+    return IMAGE_LEFT_OUT + content
 
 
 def user_message(text: str, parts: Sequence[dict[str, object]]) -> BaseMessage:

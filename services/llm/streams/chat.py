@@ -7,7 +7,8 @@ from langchain_core.messages import AIMessage
 
 from services.llm.streams.answer import BEFORE_TEXT, REASONING, AnswerStream, usage_of
 from services.llm.streams.faults import AnswerFailed, refuse_fault
-from services.llm.streams.text import Reasoning, ThinkTags
+from services.llm.streams.text import ThinkTags
+from services.llm.streams.written_calls import Offered
 
 _FINISHES: Mapping[str, str] = {
     **dict.fromkeys(("stop", "eos", "eos_token", "end_turn", "stop_sequence", "complete", "normal"), "stop"),
@@ -37,8 +38,8 @@ class ChatStream(AnswerStream):
     path: ClassVar[str] = "/chat/completions"
     after_end_s = _AFTER_END_S
 
-    def __init__(self, tags: ThinkTags) -> None:
-        super().__init__(tags)
+    def __init__(self, tags: ThinkTags, offered: Offered | None = None) -> None:
+        super().__init__(tags, offered)
         self._reasoning_field = ""
         self._reasoning: list[str] = []
         self._blocks: dict[str, list[dict[str, Any]]] = {}
@@ -115,7 +116,7 @@ class ChatStream(AnswerStream):
         self._reasoning_field = self._reasoning_field or name
         self._reasoning.append(thought)
         yield from self._kept(self.tags.reasoning_is_apart())
-        yield Reasoning(thought)
+        yield from self._thinks(thought)
 
     def _end(self, reason: str) -> None:
         if reason in _FAILURES:

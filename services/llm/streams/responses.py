@@ -8,7 +8,8 @@ from langchain_core.messages import AIMessage
 
 from services.llm.streams.answer import AnswerStream, usage_of
 from services.llm.streams.faults import AnswerFailed, refuse_fault
-from services.llm.streams.text import Reasoning, ThinkTags
+from services.llm.streams.text import ThinkTags
+from services.llm.streams.written_calls import Offered
 
 _ENDS: Mapping[str, str] = {
     "response.completed": "completed",
@@ -33,11 +34,11 @@ class ResponsesStream(AnswerStream):
     path: ClassVar[str] = "/responses"
     after_end_s = 0.1  # nothing follows the last event
 
-    def __init__(self, tags: ThinkTags) -> None:
-        super().__init__(tags)
+    def __init__(self, tags: ThinkTags, offered: Offered | None = None) -> None:
+        super().__init__(tags, offered)
         self._called: list[dict[str, Any]] = []
         self._reasoning_items: dict[object, dict[str, Any]] = {}
-        self._thinks = False
+        self._has_thought = False
 
     def read(self, event: dict[str, Any]) -> Sequence[str]:
         kind = event.get("type")
@@ -66,8 +67,8 @@ class ResponsesStream(AnswerStream):
         return []
 
     def _think(self, thought: str) -> Sequence[str]:
-        self._thinks = True
-        return [*self._kept(self.tags.reasoning_is_apart()), *([Reasoning(thought)] if thought else [])]
+        self._has_thought = True
+        return [*self._kept(self.tags.reasoning_is_apart()), *self._thinks(thought)]
 
     def _note_item(self, event: Mapping[str, Any], item: object) -> None:
         if not isinstance(item, Mapping):
@@ -122,7 +123,8 @@ class ResponsesStream(AnswerStream):
         reason = details.get("reason") if isinstance(details, Mapping) else None
         self.finish = _CUT.get(str(reason)) or ("length" if status == "incomplete" else "stop")
         self.ended = True
-        return [] if self._text or self._refusal else self._unstreamed(response, items)
+        streamed = self._text or self._refusal or self._tagged or self._written.holds
+        return [] if streamed else self._unstreamed(response, items)
 
     def _unstreamed(self, response: Mapping[str, Any], items: Sequence[Mapping[str, Any]]) -> Sequence[str]:
         if not items and isinstance(text := response.get("output_text"), str) and text:
@@ -143,7 +145,7 @@ class ResponsesStream(AnswerStream):
 
     def close(self) -> None:
         super().close()
-        self.ended = self.ended or self._thinks
+        self.ended = self.ended or self._has_thought
 
     def message(self) -> AIMessage:
         for place, call in enumerate(self._called):

@@ -1,24 +1,27 @@
 """The text of a streamed answer: its kinds, and reasoning that a model writes into it between tags.
 
 The templates of some models open the tag themselves, so that an answer begins with reasoning and has only the
-closing tag. Where that is known of a model, nothing passes as text before the tag; otherwise the text so far is
-retracted when the tag comes.
+closing tag. Where that is known of a model, nothing passes as text before the tag. Otherwise the tag is text like
+any other: what was passed on as text stays text.
 """
 
+import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 from typing import Literal
 
-ThinkStyle = Literal["tagged", "closed", "apart"]
-"""`tagged` reasoning has both tags, `closed` only the closing one; `apart` there is none in the text."""
+from services.encryption.private_files import replace_file
 
 _NAME = r"(?:[a-z]+:)?(?:think|thinking|thought|reasoning)"
 _OPENING = re.compile(rf"\A\s*(?:<{_NAME}>|\[THINK\]|◁think▷)", re.IGNORECASE)
 _CLOSING = re.compile(rf"</{_NAME}>|\[/THINK\]|◁/think▷", re.IGNORECASE)
 _UNFINISHED = re.compile(r"[<\[◁]/?[a-z:]{0,20}\Z", re.IGNORECASE)
 """What may become a tag when more text comes."""
-_MARK = re.compile(r"[<\[◁]")
-"""The beginning of any tag."""
+_ANY_OPENING = re.compile(rf"<{_NAME}>|\[THINK\]|◁think▷", re.IGNORECASE)
+_TO_LEARN = 3
+_TO_UNLEARN = 2
 _FENCE = "```"
 
 _THINKS_FIRST = re.compile(
@@ -38,14 +41,6 @@ class Reasoning(str):
     __slots__ = ()
 
 
-class Retraction(str):
-    """Text passed on as the answer which a closing tag has since shown to be reasoning: all of it so far.
-
-    It follows as `Reasoning`."""
-
-    __slots__ = ()
-
-
 class Said:
     """The text of an answer so far, from its pieces."""
 
@@ -54,9 +49,7 @@ class Said:
 
     def __call__(self, piece: str) -> None:
         """Take the next piece, of any kind."""
-        if isinstance(piece, Retraction):
-            self.pieces.clear()
-        elif not isinstance(piece, Reasoning):
+        if not isinstance(piece, Reasoning):
             self.pieces.append(piece)
 
     @property
@@ -71,20 +64,55 @@ def may_think_first(model: str) -> bool:
 
 
 class ThinkStyles:
-    """How models of one endpoint were seen to write reasoning, in this process."""
+    """How models of one endpoint write reasoning; across starts where there is a file.
 
-    def __init__(self) -> None:
-        self._styles: dict[str, ThinkStyle] = {}
+    A model is expected to think first when several of its answers in a row had the closing tag alone, and no more
+    when some in a row had none: what one answer says about tags changes nothing for the next.
+    """
+
+    def __init__(self, file: Path | None = None) -> None:
+        """Take the file in which it is kept."""
+        self._file = file
+        self._first: dict[str, bool] = {}
+        with suppress(OSError, ValueError):
+            kept = json.loads(file.read_bytes()) if file else {}
+            self._first = {str(model): first is True for model, first in kept.items()}
+        self._otherwise: dict[str, int] = {}
+        """Number of answers in a row that were not as expected."""
 
     def think_first(self, model: str) -> bool:
         """Whether a model's next answer is expected to begin with reasoning without an opening tag."""
-        style = self._styles.get(model)
-        return may_think_first(model) if style is None else style == "closed"
+        return self._first.get(model, may_think_first(model))
 
-    def learn(self, model: str, tags: "ThinkTags") -> None:
-        """Take the tags of an answer that is complete; a model that thinks first may do without now and then."""
-        if self._styles.get(model) != "closed" or tags.style == "tagged":
-            self._styles[model] = tags.style
+    def learn(self, model: str, *, thought_first: bool) -> bool:
+        """Take whether an answer began with reasoning without an opening tag, or looks like it.
+
+        Returns whether that changes what is expected, which is then to be kept.
+        """
+        expected = self.think_first(model)
+        count = 0 if thought_first == expected else self._otherwise.get(model, 0) + 1
+        if count >= (_TO_UNLEARN if expected else _TO_LEARN):
+            self._first[model], count = thought_first, 0
+        self._otherwise[model] = count
+        return self.think_first(model) != expected
+
+    def keep(self) -> None:
+        """Write the file; where it cannot be written, it is learned again after the next start."""
+        if self._file:
+            with suppress(OSError):
+                self._file.parent.mkdir(parents=True, exist_ok=True)
+                replace_file(self._file, json.dumps(self._first).encode())
+
+
+def looks_thought_first(text: str) -> bool:
+    """Whether a text has a closing tag on a line of its own, without an opening one and not in code."""
+    closing = _CLOSING.search(text)
+    if closing is None or not text[: closing.start()].strip():
+        return False
+    before, after = text[: closing.start()], text[closing.end() :]
+    if before.count(_FENCE) % 2 or _ANY_OPENING.search(before):
+        return False
+    return before.rstrip(" \t").endswith("\n") or after.lstrip(" \t").startswith("\n")
 
 
 class ThinkTags:
@@ -95,34 +123,32 @@ class ThinkTags:
         self._state: Literal["start", "held", "inside", "text"] = "held" if thinks_first else "start"
         self._waiting = ""
         """Text that may belong to a tag."""
-        self._passed: list[str] | None = []
-        """Text passed on that a closing tag may still show to be reasoning; None = none can."""
-        self._held: list[str] = []
-        self.style: ThinkStyle = "apart"
+        self._open: list[str] = []
+        """Reasoning that is the answer after all if its closing tag never comes, with its opening tag."""
+        self.thought_first = False
+        self.thinks = False
+        """Whether any reasoning has ended."""
 
     def reasoning_is_apart(self) -> list[str]:
         """Note that reasoning comes in its own field, so that the text is the answer; return what was held."""
         if self._state == "held":
             self._state = "start"
-            self._waiting, self._held = "".join(self._held) + self._waiting, []
-        self._passed = None
+            self._waiting, self._open = "".join(self._open) + self._waiting, []
         return self.feed("") if self._waiting else []
 
     def feed(self, text: str) -> list[str]:
         """Return what is certain of the text so far, in order."""
-        if self._state == "text" and (self._passed is None or not (self._waiting or _MARK.search(text))):
-            if self._passed is not None:
-                self._passed.append(text)
+        if self._state == "text" and not self._waiting:
             return [text]
         self._waiting += text
         return list(self._certain(last=False))
 
-    def end(self) -> list[str]:
-        """Return the rest; text that was held for a closing tag which never came is the answer."""
+    def end(self, *, cut: bool = False) -> list[str]:
+        """Return the rest; reasoning whose closing tag never came is the answer, unless that was `cut` off."""
         rest = list(self._certain(last=True))
-        if self._state == "held":
-            rest.append("".join(self._held))
-        self._held.clear()
+        if self._open and not cut:
+            rest.append("".join(self._open))
+            self._open = []
         return [piece for piece in rest if piece]
 
     def _certain(self, *, last: bool) -> Iterator[str]:
@@ -132,7 +158,8 @@ class ThinkTags:
                 case "start":
                     self._begin(last=last)
                 case "text":
-                    yield from self._text(last=last)
+                    yield self._waiting
+                    self._waiting = ""
                 case _:
                     yield from self._reasoning(last=last)
             if (self._state, self._waiting) == before or not self._waiting:
@@ -142,11 +169,10 @@ class ThinkTags:
         """Look whether the answer, or what follows its reasoning, begins with an opening tag."""
         if found := _OPENING.match(self._waiting):
             self._state, self._waiting = "inside", self._waiting[found.end() :]
-            self.style = "tagged" if self.style == "apart" else self.style
+            self._open.append(found[0])
         elif last or not (self._waiting.isspace() or _UNFINISHED.fullmatch(self._waiting.lstrip())):
             self._state = "text"
-            if self.style != "apart":
-                self._passed = None
+            if self.thinks:
                 self._waiting = self._waiting.lstrip()
 
     def _reasoning(self, *, last: bool) -> Iterator[str]:
@@ -156,61 +182,19 @@ class ThinkTags:
             said, self._waiting = self._waiting[:certain], self._waiting[certain:]
         else:
             said, self._waiting = self._waiting[: closing.start()], self._waiting[closing.end() :]
-        if self._state == "held":
-            # Said with its opening tag after all
-            if not self._held and (opening := _OPENING.match(said)):
-                said, self._state, self.style = said[opening.end() :], "inside", "tagged"
-            elif said:
-                self._held.append(said)
+        shown = said
+        if self._state == "held" and not self._open and (opening := _OPENING.match(said)):
+            self._state, shown = "inside", said[opening.end() :]  # with its opening tag after all
         if said:
-            yield Reasoning(said)
+            self._open.append(said)
+        if shown:
+            yield Reasoning(shown)
         if closing is not None:
-            if self._state == "held":
-                self.style = "closed"
-                self._held.clear()
-            self._state = "start"
-
-    def _text(self, *, last: bool) -> Iterator[str]:
-        text = self._waiting
-        if self._passed is not None and (closing := _CLOSING.search(text)):
-            is_end = _ends_reasoning("".join(self._passed) + text[: closing.start()], text[closing.end() :], last)
-            if is_end is None:
-                return
-            if is_end:
-                retracted = "".join(self._passed)
-                self._passed, self._state, self.style = None, "start", "closed"
-                self._waiting = text[closing.end() :]
-                if retracted:
-                    yield Retraction(retracted)
-                if said := retracted + text[: closing.start()]:
-                    yield Reasoning(said)
-                return
-            certain = closing.end()
-        else:
-            certain = len(text) if last or self._passed is None else _length_before_unfinished(text)
-        if certain:
-            self._waiting = text[certain:]
-            if self._passed is not None:
-                self._passed.append(text[:certain])
-            yield text[:certain]
+            self.thought_first = self.thought_first or self._state == "held"
+            self.thinks, self._state = True, "start"
+            self._open.clear()
 
 
 def _length_before_unfinished(text: str) -> int:
     found = _UNFINISHED.search(text)
     return found.start() if found else len(text)
-
-
-def _ends_reasoning(before: str, after: str, last: bool) -> bool | None:
-    """Whether a closing tag without an opening one ends reasoning; None if that depends on what follows.
-
-    An answer may be about such tags: then they stand in a line, in a fence, or after the opening one.
-    """
-    if before.count(_FENCE) % 2 or before.endswith("`") or after.startswith("`"):
-        return False
-    if re.search(rf"<{_NAME}>|\[THINK\]|◁think▷", before, re.IGNORECASE):
-        return False
-    if not before.strip() or before.rstrip(" \t").endswith("\n"):
-        return True
-    if not after and not last:
-        return None
-    return not after or after.lstrip(" \t").startswith("\n")

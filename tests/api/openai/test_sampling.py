@@ -96,13 +96,28 @@ async def test_a_client_may_ask_for_less_than_the_operators_limit_not_for_more(
 
 
 @BOTH_APIS
-async def test_what_the_model_refuses_is_the_clients_error_in_the_endpoints_words(
+async def test_a_parameter_that_the_model_does_not_know_is_left_out_and_named(
     sdk: Any, model_server: ModelServer
 ) -> None:
     reason = "Unsupported value: 'temperature' does not support 0.5 with this model."
-    for _ in range(2):  # it is not left out the next time either
+    refusal = Reply(status=400, error_message=reason)
+    model_server.default = lambda asked: refusal if "temperature" in asked.body else Reply(["Nine."])
+    asked = {"model": "default", "messages": HELLO, "user": "u-1", "temperature": 0.5}
+    raw = await sdk.chat.completions.with_raw_response.create(**asked)
+    assert (raw.headers["X-Anamnesis-Ignored"], len(model_server.requests)) == ("temperature", 2)
+    stream = await sdk.chat.completions.create(**asked, stream=True)
+    assert [chunk async for chunk in stream][-1].anamnesis == {"ignored": ["temperature"]}
+    assert len(model_server.requests) == 3
+
+
+@BOTH_APIS
+async def test_what_the_model_refuses_is_the_clients_error_in_the_endpoints_words(
+    sdk: Any, model_server: ModelServer
+) -> None:
+    reason = "temperature must be at most 0.4: this value does not work."
+    for _ in range(2):
         model_server.script(Reply(status=400, error_message=reason))
-        with pytest.raises(openai.BadRequestError, match="does not support") as refused:
+        with pytest.raises(openai.BadRequestError, match="does not work") as refused:
             await sdk.chat.completions.create(model="default", messages=HELLO, user="u-1", temperature=0.5)
         assert (refused.value.param, refused.value.code) == ("temperature", "llm_parameter_refused")
     model_server.script(Reply(status=400, error_message="max_tokens is too large: 9000. The context length is 8."))

@@ -47,10 +47,8 @@ MESSAGES: dict[RefusalTopic, tuple[str, ...]] = {
         "Requests rate limit exceeded, please try again later. Throttling.RateQuota",
         "请求过于频繁，请稍后再试",
     ),
-    "stream_options": (
-        "body.stream_options: Extra inputs are not permitted",
-        "Extra inputs are not permitted",
-    ),
+    "stream_options": ("body.stream_options: Extra inputs are not permitted",),
+    "unnamed": ("Extra inputs are not permitted",),
     "reasoning": (
         "'messages.2' : for 'role:assistant' the following must be satisfied[('messages.2' : property "
         "'reasoning_content' is unsupported)]",
@@ -76,7 +74,7 @@ def test_a_refusal_is_about_what_its_message_names(topic: RefusalTopic, message:
     [
         "scripted 400",
         "Incorrect API key provided.",
-        "The response was filtered due to the content management policy.",
+        "Model names are case-sensitive.",
     ],
 )
 def test_another_refusal_is_about_nothing_in_particular(message: str) -> None:

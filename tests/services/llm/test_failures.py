@@ -87,7 +87,8 @@ async def test_failures_are_told_apart_in_fixed_words(make: Make, model_server: 
         assert SECRET not in str(error)
         assert "scripted" not in str(error)
     tries = Counter(request.body["model"] for request in model_server.requests)
-    assert tries == {name: 3 if error.can_retry else 1 for name, error in errors.items()}
+    paid = {name: 2 if error.failure == "llm_bad_response" else 3 for name, error in errors.items()}
+    assert tries == {name: paid[name] if error.can_retry else 1 for name, error in errors.items()}
 
 
 async def test_closed_port_is_unreachable(make: Make, api: str) -> None:

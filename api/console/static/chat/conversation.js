@@ -223,8 +223,7 @@ export class Conversation extends EventTarget {
         this.dispatchEvent(new Event('begun'))
       }
       if (turn.fresh && !this.temporary) tabs.postMessage(this.id)
-    } else if (status === 'retraction') turn.answer = turn.answer.slice(0, turn.answer.length - content.length)
-    else if (status === 'route_decision') turn.route = content
+    } else if (status === 'route_decision') turn.route = content
     else if (status === 'filler') turn.filler = content
     else if (status === 'tool_call') turn.tools = [...turn.tools, { ...content, running: true }]
     else if (status === 'approval') turn.tools = turn.tools.map((tool) => (tool.id === content.id ? { ...tool, approval: content } : tool))

@@ -9,7 +9,7 @@ from services.llm.calls import finish_of
 from services.llm.chat_models import ModelUsage
 from services.llm.lean_openai import LeanChatOpenAI
 from services.llm.streams.answer import REASONING
-from services.llm.streams.text import Reasoning, Retraction, Said
+from services.llm.streams.text import Reasoning, Said
 from tests.services.llm.clients import Make, lean
 from tests.services.llm.streams.families import CHAT, FAULTS, RESPONSES, Family
 from tests.support.model_server import ModelServer, Reply
@@ -119,21 +119,26 @@ async def test_signature_of_a_call_goes_back_with_it(model_server: ModelServer, 
     assert call["extra_content"] == signed
 
 
-async def test_text_that_was_reasoning_is_taken_back_once_and_then_expected(
+async def test_a_model_is_expected_to_think_first_after_several_answers_and_no_more_after_others(
     model_server: ModelServer, http: httpx2.AsyncClient
 ) -> None:
-    raw = CHAT["DeepSeek, R1 through a server without a parser"].raw
-    model_server.script(Reply(raw=raw), Reply(raw=raw))
+    thinking = Reply(raw=CHAT["DeepSeek, R1 through a server without a parser"].raw)
+    plain = Reply(["你好", "！"])
+    whole = "嗯，用户问好。\n</think>\n\n你好！"
     model = lean(model_server, http, "chat", model="my-model")
-    first: list[str] = []
-    second: list[str] = []
 
-    answers = [await model.ainvoke("Hello", on_text=pieces.append) for pieces in (first, second)]
+    async def answered(reply: Reply) -> tuple[str, bool]:
+        """The answer, and whether it was held back."""
+        model_server.script(reply)
+        heard = Pieces()
+        message = await model.ainvoke("Hello", on_text=heard)
+        assert heard.said.text == message.text
+        return message.text, bool(heard.thoughts)
 
-    assert [answer.text for answer in answers] == ["你好！", "你好！"]
-    assert any(isinstance(piece, Retraction) for piece in first) or type(first[0]) is not str
-    assert [piece for piece in second if type(piece) is str] == ["你好！"]
-    assert not any(isinstance(piece, Retraction) for piece in second)
+    assert await answered(thinking) == (whole, False)
+    assert await answered(plain) == ("你好！", False)  # one answer changes nothing
+    assert [await answered(thinking) for _ in range(4)] == [*[(whole, False)] * 3, ("你好！", True)]
+    assert [(await answered(plain))[1] for _ in range(3)] == [True, True, False]
 
 
 @pytest.mark.parametrize("name", FAULTS)

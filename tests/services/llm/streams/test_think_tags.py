@@ -1,10 +1,11 @@
 """Reasoning between tags, apart from the answer."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
-from services.llm.streams.text import Reasoning, Said, ThinkTags
+from services.llm.streams.text import Reasoning, Said, ThinkStyles, ThinkTags
 
 # An answer in pieces, whether it is expected to begin with reasoning, its reasoning, and its text
 CASES: dict[str, tuple[Sequence[str], bool, str, str]] = {
@@ -12,8 +13,8 @@ CASES: dict[str, tuple[Sequence[str], bool, str, str]] = {
     "Magistral": (["[THI", "NK]Hm.[/THINK]Yes."], False, "Hm.", "Yes."),
     "Kimi": (["◁think▷Hm.◁/think▷Yes."], False, "Hm.", "Yes."),
     "twice": (["<think>Hm.</think>\n<think>So.</think>Yes."], False, "Hm.So.", "Yes."),
-    "never closed": (["<think>Hm. Yes."], False, "Hm. Yes.", ""),
-    "no opening tag": (["Hm.\n", "</think>", "\n\nYes."], False, "Hm.\n", "Yes."),
+    "never closed": (["<think>Hm. Yes."], False, "Hm. Yes.", "<think>Hm. Yes."),
+    "no opening tag": (["Hm.\n", "</think>", "\n\nYes."], False, "", "Hm.\n</think>\n\nYes."),
     "no opening tag, expected": (["Hm.", "</thi", "nk>Yes."], True, "Hm.", "Yes."),
     "expected in vain": (["Yes", "."], True, "Yes.", "Yes."),
     "expected, with both tags": (["<think>Hm.", "</think>Yes."], True, "Hm.", "Yes."),
@@ -40,3 +41,14 @@ def test_reasoning_and_text_are_told_apart(name: str, letter_by_letter: bool) ->
         thoughts += part if isinstance(part, Reasoning) else ""
 
     assert (thoughts, said.text) == (reasoning, text)
+
+
+def test_what_is_learned_of_a_model_is_known_after_the_next_start(tmp_path: Path) -> None:
+    file = tmp_path / "new" / "styles.json"
+    styles = ThinkStyles(file)
+    assert [styles.learn("mine", thought_first=True) for _ in range(3)] == [False, False, True]
+    styles.keep()
+    again = ThinkStyles(file)
+    assert [again.think_first(name) for name in ("mine", "another", "deepseek-r1")] == [True, False, True]
+    file.write_text("{")
+    assert not ThinkStyles(file).think_first("mine")

@@ -1,0 +1,68 @@
+"""Prompts with less in them: without images, or without what stands around the message, as these are refused."""
+
+from collections.abc import Collection, Sequence
+
+from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage, ToolMessage
+
+from services.llm.request_form import ContextMessage
+from services.text.language import Language, language_of
+
+IMAGE_LEFT_OUT = "🖼 "
+
+_ALONE: dict[Language, str] = {
+    "en": "The provider of the language model refused what was said earlier and what is remembered of the user: "
+    "it is not shown here. Where the message needs it, say that it cannot be shown at the moment.",
+    "zh": "语言模型的服务商拒绝了之前的对话和关于用户的记忆，这里看不到。"
+    "如果这条消息需要它们，请说明暂时无法看到。",
+}
+_NO_RESULT: dict[Language, str] = {
+    "en": "The provider of the language model refused this result: it cannot be shown.",
+    "zh": "语言模型的服务商拒绝了这个结果，无法显示。",
+}
+
+
+def without_context(messages: Sequence[BaseMessage]) -> tuple[list[BaseMessage], str] | None:
+    """Return a prompt with the message alone, and the name of what was left out; None = nothing stands around it.
+
+    Results of tools come last: while there are any, they are what is new, and the rest has been accepted already.
+    """
+    asked = max((n for n, each in enumerate(messages) if isinstance(each, HumanMessage)), default=None)
+    if asked is None:
+        return None
+    language, after = language_of([messages[asked].text]), messages[asked + 1 :]
+    if any(isinstance(each, ToolMessage) for each in after):
+        hidden = {"content": _NO_RESULT[language]}
+        less = [each.model_copy(update=hidden) if isinstance(each, ToolMessage) else each for each in after]
+        return [*messages[: asked + 1], *less], "tools"
+    first = messages[0] if isinstance(messages[0], SystemMessage) else None
+    if asked == (0 if first is None else 1):
+        return None
+    told = ContextMessage(content=_ALONE[language])
+    return [*([first] if first is not None else []), told, messages[asked]], "history"
+
+
+def images_of(message: BaseMessage) -> list[str]:
+    """Return the addresses of a message's images."""
+    parts = message.content if isinstance(message.content, list) else ()
+    return [str(each["image_url"]["url"]) for each in parts if isinstance(each, dict) and "image_url" in each]
+
+
+def earlier_images(messages: Sequence[BaseMessage]) -> set[int]:
+    """Return the images of all messages but the user's last, by their hashes."""
+    last = _last(messages)
+    return {hash(url) for each in messages if each is not last for url in images_of(each)}
+
+
+def without_images(messages: Sequence[BaseMessage], hashes: Collection[int]) -> list[BaseMessage]:
+    """Return the messages with a mark in place of these images, but for those of the user's last."""
+    last = _last(messages)
+    return [
+        each.model_copy(update={"content": f"{IMAGE_LEFT_OUT}{each.text}"})
+        if each is not last and any(hash(url) in hashes for url in images_of(each))
+        else each
+        for each in messages
+    ]
+
+
+def _last(messages: Sequence[BaseMessage]) -> BaseMessage | None:
+    return next((each for each in reversed(messages) if isinstance(each, HumanMessage)), None)
