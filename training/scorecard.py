@@ -43,7 +43,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--learned", nargs="*", default=(), help="beginnings of names of sets learned from")
     given = parser.parse_args()
-    found, leads = {}, []
+    found, leads = {}, list[tuple[list[float], str]]()
     titles = ("set", "learned from", "n", "recall@5", "recall@10", *(f"{each}@5, @10" for each in _BASELINES))
     print(f"| {' | '.join((*titles, 'lead@5, @10', 'shown', 'of it evidence'))} |")  # noqa: T201
     print("| --- " * (len(titles) + 3) + "|")  # noqa: T201
@@ -56,7 +56,7 @@ def main() -> None:
                 intervals[f"recall@{cut}"][0] - max(intervals[f"{each}@{cut}"][0] for each in _BASELINES)
                 for cut in _CUTS
             ]
-            leads.append((*lead, name + part))
+            leads.append((lead, name + part))
             found[name + part] = {**intervals, "lead": lead}
             learned = any(name.startswith(each) for each in given.learned)
             cells = [f"{mean:.3f} ±{half:.3f}" for mean, half in (intervals[f"recall@{cut}"] for cut in _CUTS)]
@@ -66,8 +66,8 @@ def main() -> None:
             row = (name + part, "yes" if learned else "no", str(len(figures["recall@10"])), *cells)
             print(f"| {' | '.join(row)} |", flush=True)  # noqa: T201
     for at, cut in enumerate(_CUTS):
-        worst = min(leads, key=lambda lead: lead[at])
-        print(f"worst margin over fusion, BM25 and encoder @{cut}: {worst[at]:+.3f} ({worst[-1]})")  # noqa: T201
+        worst, where = min((lead[at], each) for lead, each in leads)
+        print(f"worst margin over fusion, BM25 and encoder @{cut}: {worst:+.3f} ({where})")  # noqa: T201
     if given.json:
         given.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 

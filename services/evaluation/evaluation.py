@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, TypeVar
 from uuid import uuid4
 
@@ -148,10 +149,10 @@ class Evaluation:
 
         for number, question in enumerate(dataset.questions, start=1):
             scope = scopes[question.user]
-            shown, took = await _answered(lambda scope=scope, question=question: self._ours(scope, question))
+            shown, took = await _answered(partial(self._ours, scope, question))
             milliseconds.append(took)
             scores[OURS].append(judged(shown, question))
-            others, _ = await _answered(lambda scope=scope, question=question: self._baselines(scope, question))
+            others, _ = await _answered(partial(self._baselines, scope, question))
             for name, found in zip(BASELINES, others, strict=True):
                 scores[name].append(judged(found, question))
             on_step("asking", number, len(dataset.questions))
