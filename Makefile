@@ -160,8 +160,8 @@ chaos: setup-dev ## Kill and pause processes under 1,000 turns, then check every
 	@$(BIN)/python -m tests.chaos.run --turns 1000
 
 .PHONY: scorecard
-scorecard: setup-dev ## Compare recall with BM25, the encoder and rank fusion on the sets in DATA=folder
-	@$(BIN)/python -m training.scorecard $(DATA) --json scorecard.json
+scorecard: setup-dev ## Compare recall with BM25, the encoder and their sum on the sets in DATA=folder
+	@$(BIN)/python -m training.scorecard $(DATA) training/data/kinds --json scorecard.json
 
 .PHONY: lock
 lock: setup-dev ## Pin every dependency again: names, versions and hashes only

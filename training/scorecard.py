@@ -1,9 +1,11 @@
 """Compare recall with its parts on a folder of sets: `python -m training.scorecard FOLDER ... [--json FILE]`.
 
 For each set, and once more for those of its questions that name a time: the share of the evidence among the first
-ten messages (recall) and in what a prompt would show, and how much of what is shown is evidence. Beside it BM25,
-the encoder alone and reciprocal rank fusion, with 95 % bootstrap intervals. Sets are folders with
-`conversations.jsonl` and `questions.jsonl`, or folders of such folders.
+five and ten messages (recall) and in what a prompt would show, and how much of what is shown is evidence. Beside
+it BM25, the encoder alone and the plain sum of both, each as a share of its best; by how much recall leads over
+the best of these; and 95 % bootstrap intervals. The last rows have the worst of the leads. Sets are folders with
+`conversations.jsonl` and `questions.jsonl`, or folders of such folders; `--learned` names those that weights were
+learned from. Where a question names sessions as its evidence, a session is found with any of its messages.
 """
 
 import argparse
@@ -15,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from services.evaluation.dataset import Question, load
+from services.evaluation.evaluation import fusion
 from services.llm.builtin_embeddings import NAME
 from services.memory.recall.working_set import WorkingSet
 from services.search.queries import Heads, make_query
@@ -25,8 +28,11 @@ from services.text.tokenizer import terms
 from training.asked_messages import said_then
 from training.stores import encode, stores_of, working_set
 
-_FIRST, _DEPTH, _SHOWN, _RRF = 10, 20, 8, 60
+_CUTS = (5, 10)
+_FIRST, _DEPTH, _SHOWN = 10, 20, 8
+_BASELINES = ("BM25", "encoder", "fusion")
 _NAMES_TIME, _FEW = ", a time named", 10
+_OF_IT = "of it evidence"
 _HEADS = Heads.of(NAME)
 
 
@@ -35,18 +41,33 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folders", nargs="+", type=Path)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--learned", nargs="*", default=(), help="beginnings of names of sets learned from")
     given = parser.parse_args()
-    found = {}
-    print("| set | n | recall@10 | BM25 | encoder | rank fusion | shown | of it evidence |")  # noqa: T201
-    print("| --- | --- | --- | --- | --- | --- | --- | --- |")  # noqa: T201
+    found, leads = {}, list[tuple[list[float], str]]()
+    titles = ("set", "learned from", "n", "recall@5", "recall@10", *(f"{each}@5, @10" for each in _BASELINES))
+    print(f"| {' | '.join((*titles, 'lead@5, @10', 'shown', 'of it evidence'))} |")  # noqa: T201
+    print("| --- " * (len(titles) + 3) + "|")  # noqa: T201
     for name, folder in _sets(given.folders):
-        for part, figures in _figures(folder).items():
-            if part and len(figures["recall"]) < _FEW:
+        for part, figures in figures_of(folder).items():
+            if part and len(figures["recall@10"]) < _FEW:
                 continue
-            found[name + part] = {figure: _interval(values) for figure, values in figures.items()}
-            cells = [f"{mean:.3f} ±{half:.3f}" for mean, half in found[name + part].values()]
-            row = f"{name}{part} | {len(figures['recall'])} | {' | '.join(cells)}"
-            print(f"| {row} |", flush=True)  # noqa: T201
+            intervals = {figure: _interval(values) for figure, values in figures.items()}
+            lead = [
+                intervals[f"recall@{cut}"][0] - max(intervals[f"{each}@{cut}"][0] for each in _BASELINES)
+                for cut in _CUTS
+            ]
+            leads.append((lead, name + part))
+            found[name + part] = {**intervals, "lead": lead}
+            learned = any(name.startswith(each) for each in given.learned)
+            cells = [f"{mean:.3f} ±{half:.3f}" for mean, half in (intervals[f"recall@{cut}"] for cut in _CUTS)]
+            cells += [", ".join(f"{intervals[f'{each}@{cut}'][0]:.3f}" for cut in _CUTS) for each in _BASELINES]
+            cells += [", ".join(f"{each:+.3f}" for each in lead)]
+            cells += [f"{intervals[each][0]:.3f}" if each in intervals else "–" for each in ("shown", _OF_IT)]
+            row = (name + part, "yes" if learned else "no", str(len(figures["recall@10"])), *cells)
+            print(f"| {' | '.join(row)} |", flush=True)  # noqa: T201
+    for at, cut in enumerate(_CUTS):
+        worst, where = min((lead[at], each) for lead, each in leads)
+        print(f"worst margin over fusion, BM25 and encoder @{cut}: {worst:+.3f} ({where})")  # noqa: T201
     if given.json:
         given.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
@@ -57,7 +78,7 @@ def _sets(folders: Sequence[Path]) -> Iterator[tuple[str, Path]]:
             yield str(file.parent.relative_to(folder.parent)), file.parent
 
 
-def _figures(folder: Path) -> Mapping[str, Mapping[str, list[float]]]:
+def figures_of(folder: Path) -> Mapping[str, Mapping[str, list[float]]]:
     """Return the figures of each question of a set, and those of its questions that name a time."""
     dataset = load(folder)
     stores = stores_of(dataset)
@@ -65,15 +86,23 @@ def _figures(folder: Path) -> Mapping[str, Mapping[str, list[float]]]:
     places = {(user, said.id): at for user, messages in stores.items() for at, said in enumerate(messages)}
     figures: defaultdict[str, defaultdict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for question in dataset.questions:
-        evidence = {places[question.user, each] for each in question.evidence if (question.user, each) in places}
+        said = stores[question.user]
+        evidence = question.sessions or {
+            said[places[question.user, each]].id for each in question.evidence if (question.user, each) in places
+        }
         if not evidence:
             continue
         found, names_time = _answers(question, units[question.user])
         for part in ("", _NAMES_TIME)[: 1 + names_time]:
-            for name, places_found in found.items():
-                figures[part][name].append(len(evidence & set(places_found)) / len(evidence))
-            if shown := found.get("shown"):
-                figures[part]["of it evidence"].append(len(evidence & set(shown)) / len(shown))
+            for name, ordered in found.items():
+                of = [said[at].conversation if question.sessions else said[at].id for at in ordered]
+                if name == "shown":
+                    figures[part][name].append(len(evidence & set(of)) / len(evidence))
+                    if of:
+                        figures[part][_OF_IT].append(sum(each in evidence for each in of) / len(of))
+                    continue
+                for cut in _CUTS:
+                    figures[part][f"{name}@{cut}"].append(len(evidence & set(of[:cut])) / len(evidence))
     return figures
 
 
@@ -89,9 +118,7 @@ def _answers(question: Question, units: WorkingSet) -> tuple[dict[str, list[int]
     [words], _ = units.by_words([terms(query.text)], mask)
     [meaning] = units.by_meaning(np.asarray(vectors[:1], dtype=np.float32))
     by_words, by_meaning = _order(words, mask), _order(meaning, mask)
-    fused = np.zeros(len(mask))
-    for order in (by_words, by_meaning):
-        fused[order] += 1 / (_RRF + np.arange(1, len(order) + 1))
+    total = fusion(words, np.nan_to_num(meaning, nan=-1.0), mask)
     states = ~units.overview().states_nothing[ours.places[:_DEPTH]]
     likely = ours.probability[:_DEPTH][states]
     floor = Floor.of(query, kind=kind_of(vectors, _HEADS))
@@ -100,7 +127,7 @@ def _answers(question: Question, units: WorkingSet) -> tuple[dict[str, list[int]
         "recall": ours.places[:_FIRST].tolist(),
         "BM25": by_words[:_FIRST].tolist(),
         "encoder": by_meaning[:_FIRST].tolist(),
-        "rank fusion": _order(fused, mask)[:_FIRST].tolist(),
+        "fusion": _order(total, mask)[:_FIRST].tolist(),
         "shown": ours.places[:_DEPTH][states][admitted][:_SHOWN].tolist(),
     }, then is not None
 

@@ -112,7 +112,9 @@ class MemoryTools:
             )
         memories = [MemoryView(id=None, kind="fact", text=each.text, said_at=each.since) for each in facts]
         memories += [
-            MemoryView(id=each.id, kind=each.episode_type, text=each.content, said_at=each.created_at)
+            MemoryView(
+                id=each.id, kind=each.episode_type, text=each.content, said_at=each.created_at, weak=each.weak
+            )
             for each in found.items
         ]
         return RecalledView(memories=memories[:limit], degraded=found.degraded)

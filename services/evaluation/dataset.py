@@ -39,6 +39,7 @@ class _Question(BaseModel):
     question: str = Field(min_length=1)
     category: str = "all"
     evidence_turn_ids: list[str] = []
+    evidence_session_ids: list[str] = []
     context: list[str] = []
     question_time: datetime | None = None
     asked_at: datetime | None = None
@@ -63,6 +64,13 @@ class Question:
     asked_at: datetime
     until: datetime | None = None
     """What was said from then on is not searched."""
+    sessions: frozenset[str] = frozenset()
+    """Sessions that answer it, where no message is named: any message of one counts as that session."""
+
+    @property
+    def wanted(self) -> frozenset[str]:
+        """The evidence: the sessions, or the messages."""
+        return self.sessions or self.evidence
 
 
 @dataclass(frozen=True)
@@ -105,7 +113,8 @@ def load(folder: Path) -> Dataset:
     for number, asked in _read(folder / QUESTIONS, _Question):
         if asked.conversation_id not in last:
             raise InvalidInput(f"{QUESTIONS}:{number}", f"there is no conversation {asked.conversation_id!r}")
-        if asked.unanswerable or asked.category == "adversarial" or not asked.evidence_turn_ids:
+        named = asked.evidence_turn_ids or asked.evidence_session_ids
+        if asked.unanswerable or asked.category == "adversarial" or not named:
             skipped += 1
             continue
         at = (
@@ -126,6 +135,7 @@ def load(folder: Path) -> Dataset:
                 speaker=speaker,
                 asked_at=_utc(at),
                 until=_utc(asked.until) if asked.until else None,
+                sessions=frozenset(() if asked.evidence_turn_ids else map(_name, asked.evidence_session_ids)),
             )
         )
     return Dataset(folder.name, lines, questions, skipped)
@@ -166,7 +176,7 @@ def _read(path: Path, model: type[BaseModel]) -> Iterator[tuple[int, Any]]:
         raise InvalidInput(str(path), f"cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise InvalidInput(str(path), "cannot be read: it is not UTF-8 text") from None
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
         try:

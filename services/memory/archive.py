@@ -26,12 +26,12 @@ from services.memory.recall.recall import Recall
 from services.memory.removal.tables import Rows
 from services.platform.connections import Connection, again_if_contended
 from services.platform.postgres import Database
-from services.search.hits import Ranked
+from services.search.hits import Ranked, Ranking
 from services.search.queries import Utterance
-from services.search.selection import by_episode
+from services.search.selection import LIKELY, by_episode
 
 _DEPTH = 2
-"""Times `top_k` units are gathered into episodes: so a message may stand beside a better one of its episode."""
+"""Times `top_k` units are found, so that there are `top_k` episodes where several are of one."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,8 @@ class FoundEpisode:
     conversation_id: UUID | None
     likelihood: float
     """Probability that it bears on the query, 0 to 1."""
+    weak: bool
+    """Whether it is only the nearest there is: a prompt would not show it unasked."""
     ranks: dict[str, int]
     """Place, from 1, of its best part in each list that found it."""
 
@@ -93,7 +95,11 @@ class Archive:
         recalled = await self._recall.search(
             scope, query, now=now, timezone=timezone, said=said, speaker=speaker, depth=_DEPTH * top_k
         )
-        best = by_episode(recalled.ranking, _DEPTH * top_k)[:top_k]
+        # Of the first units only: a message that is found much later must not stand beside a better one.
+        best = by_episode(recalled.ranking, top_k)
+        gathered = {one.episode_id for one in best}
+        later = by_episode(Ranking(recalled.ranking.results[top_k:]), _DEPTH * top_k)
+        best = (*best, *(one for one in later if one.episode_id not in gathered))[:top_k]
         chosen = [([recalled.units[each.unit.id] for each in one.units], one.best) for one in best]
         written = [unit for units, _ in chosen for unit in units if unit.message_id is None]
         ids = [message_id for unit in written for message_id in unit.source_message_ids]
@@ -196,5 +202,6 @@ def _found(units: Sequence[StoredUnit], best: Ranked, sources: dict[UUID, Source
         sources=own or theirs,
         conversation_id=first.conversation_id,
         likelihood=round(best.likelihood, 3),
+        weak=best.likelihood < LIKELY,
         ranks=best.ranks,
     )

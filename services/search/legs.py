@@ -25,12 +25,14 @@ class ByWords:
     """How units match a message by words.
 
     Attributes:
-        scores: BM25 of each.
+        scores: BM25 of each, with the message and with its best part.
         full: The highest possible score.
+        whole: BM25 of each with the message alone.
     """
 
     scores: Values
     full: float
+    whole: Values
 
     def shares(self, places: Places) -> Values:
         """Return the scores of some units as shares of a full match."""
@@ -42,7 +44,9 @@ class ByWords:
 
 
 def by_words(query: Query, asked: Sequence[str], units: Searched, mask: Mask) -> ByWords:
-    """Compare units with the message, or its best part: what it says besides must not hide that.
+    """Compare units with the message, and as much with its best part.
+
+    What it says besides must not hide that part; what it says in other sentences is often its subject.
 
     Args:
         query: the message.
@@ -58,11 +62,12 @@ def by_words(query: Query, asked: Sequence[str], units: Searched, mask: Mask) ->
         words = (
             full * (own * relative(words) + query.context_share * relative(more)) * _top(words, full, more, fuller)
         )
-    if query.parts:
-        parts = possible[1:]
-        counts = full / parts * np.minimum(1.0, 2 * parts / parts.max()) * np.where(query.asking, 1.0, _TOLD)
-        words = np.maximum(words, (found[1:] * counts[:, np.newaxis]).max(axis=0))
-    return ByWords(words, full)
+    if not query.parts:
+        return ByWords(words, full, words)
+    parts = possible[1:]
+    counts = full / parts * np.minimum(1.0, 2 * parts / parts.max()) * np.where(query.asking, 1.0, _TOLD)
+    best = np.maximum(words, (found[1:] * counts[:, np.newaxis]).max(axis=0))
+    return ByWords((words + best) / 2, full, words)
 
 
 def _top(words: Values, full: float, more: Values, fuller: float) -> float:
@@ -77,7 +82,7 @@ class ByMeaning:
     """How units lie to what the message or its best part is turned to, and to the message itself.
 
     Attributes:
-        cosines: The highest of each; NaN where it has no embedding.
+        cosines: With the message and with its best part, on average; NaN where it has no embedding.
         known: Which of the units that are looked at have one.
         average: Of the cosines.
         spread: Of the cosines.
@@ -136,7 +141,8 @@ def by_meaning(query: Query, vectors: Vectors, units: Searched, mask: Mask, head
     if not all(query.asking):
         told = 1 + np.flatnonzero(~np.array(query.asking))
         found[told] = average + _TOLD * (found[told] - average)
-    return ByMeaning(found[:-1].max(axis=0), known, average, spread, found[-1], (usual, deviation), prefers)
+    cosines = (found[0] + found[:-1].max(axis=0)) / 2
+    return ByMeaning(cosines, known, average, spread, found[-1], (usual, deviation), prefers)
 
 
 def sought(query: Query, vectors: Sequence[Sequence[float]] | Vectors) -> Vectors:
@@ -162,3 +168,14 @@ def relative(values: Values) -> Values:
     """Return values as shares of the highest."""
     most = float(values.max()) if len(values) else 0.0
     return values / most if most > 0 else values
+
+
+def fused(words: ByWords, near: ByMeaning, mask: Mask) -> Values:
+    """Return the mean of both legs for the whole message, as shares of the best; -1 outside the mask."""
+    found = relative(words.whole)
+    if near.known.any():
+        known = near.to_message[near.known]
+        least, most = float(known.min()), float(known.max())
+        share = (near.to_message - least) / max(most - least, 1e-9)
+        found = (found + np.where(near.known, share, 0.0)) / 2
+    return np.where(mask, found, -1.0)

@@ -1,7 +1,8 @@
 """How likely each unit of a user bears on a message: two legs, their neighbourhood, and one linear model.
 
 The legs are BM25 over our terms and the cosine of embeddings. All units are looked at in one pass over arrays; the
-model weighs a few numbers of the best of them. `training/recall_weights.py` learns its weights.
+model weighs a few numbers of the best of them. `training/recall_weights.py` learns its weights. What was learned
+gives the probabilities; the order is held to what the legs say by themselves (`_order`).
 """
 
 import json
@@ -13,18 +14,26 @@ from importlib.resources import files
 
 import numpy as np
 
-from services.search.legs import OTHERS, ByMeaning, ByWords, by_meaning, by_words, relative
+from services.search.legs import OTHERS, ByMeaning, ByWords, by_meaning, by_words, fused, relative
 from services.search.queries import Heads, MessageKind, Query
 from services.search.units import Mask, Overview, Places, Searched, Values, Vectors
 from services.text.tokenizer import terms
 
 CANDIDATES = 100
 """Units that the model looks at."""
+_OF_THE_LEGS = 10
+"""The first units by the legs alone, looked at in any case."""
 _SEEDS = 3
 _AROUND = 0.25
 """How much a neighbour's match, or that it is a preference, counts when candidates are chosen."""
 _SURE = 3
 """Preferences take the place of visits as far as a message leaves a choice: its probability to this power."""
+_BEST_BY_WORDS = 3.0
+"""How much the order counts a match by words as a share of the best one, beside what was learned."""
+_HELD = {"words_over_meaning": 0.3}
+"""Shares of learned weights that the order uses: what short talk teaches is too much for long messages."""
+_HELD_FOR_SEVERAL = {"visit": 0.3, "meaning": 0.7}
+"""The same for a message of several sentences: one of them may be like all of an unrelated visit."""
 _FEW, _MANY = 8, 50
 """Numbers of units below and above which it does not matter how many there are."""
 
@@ -107,11 +116,40 @@ def score(
     places = matches.candidates(then)
     features = matches.features(units, asked, places, then)
     found = int(mask.sum())
-    scores, probability = weighed(query, features, found, kind, with_meaning=len(vectors) > 0)
-    order = np.argsort(-scores, kind="stable")
+    learned, probability = weighed(query, features, found, kind, with_meaning=len(vectors) > 0)
+    scores = learned
+    if len(vectors):
+        scores = features @ _held(several=bool(query.parts))
+        scores += _BEST_BY_WORDS * (1 - query.context_share) * matches.relative[places]
+    order = _order(scores, matches.fused[places] if query.parts else None)
+    scores = np.sort(scores)[::-1]
     places = places[order]
     by_word, cosines = matches.relative[places], matches.near.cosines[places]
-    return Scored(places, scores[order], probability[order], features[order], by_word, cosines, found)
+    return Scored(places, scores, probability[order], features[order], by_word, cosines, found)
+
+
+def _order(scores: Values, plain: Values | None) -> Places:
+    """Return the places of scores, best first.
+
+    Args:
+        scores: of what was found.
+        plain: what the legs alone say of a message of several sentences. Every other place is then theirs: of
+            the first ten the union holds their first five, whatever was learned.
+    """
+    order = np.argsort(-scores, kind="stable")
+    if plain is None:
+        return order
+    turn = np.empty(len(order))
+    turn[order] = 2 * np.arange(len(order)) + 1
+    by_legs = np.empty(len(order))
+    by_legs[np.argsort(-plain, kind="stable")] = 2 * np.arange(len(order))
+    return np.argsort(np.minimum(turn, by_legs), kind="stable")
+
+
+@cache
+def _held(*, several: bool) -> Values:
+    shares = _HELD | (_HELD_FOR_SEVERAL if several else {})
+    return _weights("meaning", "order", FEATURES) * [shares.get(name, 1.0) for name in FEATURES]
 
 
 class _Matches:
@@ -122,6 +160,7 @@ class _Matches:
     ) -> None:
         self._query, self._kind, self._known, self._mask = query, kind, known, mask
         self._answers = _answers(known, words, near)
+        self.fused = fused(words, near, mask)
         if query.asks:
             words, near = words.without_echo(known.states_nothing), near.without_echo(known.states_nothing)
         self._words, self.near = words, near
@@ -139,6 +178,8 @@ class _Matches:
         chosen = self._total + _AROUND * (beside + self._prefers) + self._answers
         chosen[~self._mask] = -1.0
         places = _best(chosen, CANDIDATES)
+        if self._query.parts:
+            places = np.union1d(places, _best(self.fused, _OF_THE_LEGS))[::-1]
         if then is not None:  # what was said then is looked at, wherever it stands
             more = _best(np.where(then, chosen, -1.0), CANDIDATES)
             places = np.concatenate([places, np.setdiff1d(more[then[more]], places)])

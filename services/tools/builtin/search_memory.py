@@ -39,6 +39,7 @@ _NOTHING: dict[Language, str] = {
     "en": "Nothing in memory matches.",
     "zh": "记忆里没有相符的内容。",
 }
+_WEAK: dict[Language, str] = {"en": ", weak match", "zh": "，只是最接近的"}
 
 
 def make_tool(services: ToolServices) -> RegisteredTool | None:
@@ -117,7 +118,8 @@ def _line(episode: FoundEpisode, language: Language, timezone: str) -> str:
     text = " / ".join(" ".join(line.split()) for line in said)
     day = episode.created_at.astimezone(time_zone(timezone)).strftime("%Y-%m-%d")
     cut = f"… (after={episode.id}+{_LONGEST - _OVERLAP})" if len(text) > _LONGEST else ""
-    return f"- [{day}] {text[:_LONGEST]}{cut} (id {episode.id})"
+    weak = _WEAK[language] if episode.weak else ""
+    return f"- [{day}] {text[:_LONGEST]}{cut} (id {episode.id}{weak})"
 
 
 TOOL = make_tool

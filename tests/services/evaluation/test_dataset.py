@@ -50,6 +50,15 @@ def test_what_was_said_before_is_split_from_who_said_it_and_the_question_itself_
     assert question.speaker == "Nora"
 
 
+def test_sessions_are_the_evidence_where_no_message_is_named(tmp_path: Path) -> None:
+    by_session = {**QUESTION, "evidence_turn_ids": [], "evidence_session_ids": ["c/1 S1"]}
+    both = {**QUESTION, "evidence_session_ids": ["c/1 S1"]}
+    said = {**MESSAGE, "text": "My dog\u2028is called Bruno."}
+    folder(tmp_path, [json.dumps(said, ensure_ascii=False)], [by_session, both])
+    dataset = load(tmp_path)
+    assert [each.wanted for each in dataset.questions] == [{dataset.lines[0]["session_id"]}, {"m1"}]
+
+
 @pytest.mark.parametrize(
     ("messages", "questions", "where"),
     [
