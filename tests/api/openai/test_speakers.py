@@ -148,10 +148,11 @@ async def test_filing_does_not_read_what_another_participant_says(
     await talk.say(told, "s-2", speaker="bob")
     await talk.say(own, "s-2")
     owner = await services.memory.core.owner(DEFAULT_TENANT, "u-1", "default")
-    model_server.default = filed(add("Zenith", told, "facts"), add("bees", own, "facts"))
+    bees, bank = {"en": ("bees", "Zenith"), "zh": ("蜜蜂", "天顶")}[language]
+    model_server.default = filed(add(bank, told, "facts"), add(bees, own, "facts"))
     await services.filing.file(DEFAULT_TENANT, owner.user_id)
     core = await talk.core()
-    assert (core["facts"], "Zenith" in str(core)) == (["bees"], False)
+    assert (core["facts"], bank in str(core)) == ([bees], False)
     prompt = next(str(each.body) for each in model_server.requests if "operations" in str(each.body))
     assert own in prompt
     assert told not in prompt
