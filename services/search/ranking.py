@@ -119,9 +119,9 @@ def score(
     learned, probability = weighed(query, features, found, kind, with_meaning=len(vectors) > 0)
     scores = learned
     if len(vectors):
-        scores = features @ _held(several=bool(query.parts))
+        scores = np.einsum("ij,j->i", features, _held(several=bool(query.parts)))
         scores += _BEST_BY_WORDS * (1 - query.context_share) * matches.relative[places]
-    order = _order(scores, matches.fused[places] if query.parts else None)
+    order = _order(scores, None if matches.fused is None else matches.fused[places])
     scores = np.sort(scores)[::-1]
     places = places[order]
     by_word, cosines = matches.relative[places], matches.near.cosines[places]
@@ -160,7 +160,7 @@ class _Matches:
     ) -> None:
         self._query, self._kind, self._known, self._mask = query, kind, known, mask
         self._answers = _answers(known, words, near)
-        self.fused = fused(words, near, mask)
+        self.fused = fused(words, near, mask) if query.parts else None
         if query.asks:
             words, near = words.without_echo(known.states_nothing), near.without_echo(known.states_nothing)
         self._words, self.near = words, near
@@ -178,7 +178,7 @@ class _Matches:
         chosen = self._total + _AROUND * (beside + self._prefers) + self._answers
         chosen[~self._mask] = -1.0
         places = _best(chosen, CANDIDATES)
-        if self._query.parts:
+        if self.fused is not None:
             places = np.union1d(places, _best(self.fused, _OF_THE_LEGS))[::-1]
         if then is not None:  # what was said then is looked at, wherever it stands
             more = _best(np.where(then, chosen, -1.0), CANDIDATES)
