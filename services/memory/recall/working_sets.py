@@ -20,7 +20,7 @@ from services.errors import Unavailable
 from services.memory.as_of import as_of
 from services.memory.blocks import Owner
 from services.memory.episodes import statements as sql
-from services.memory.episodes.episode import IndexedUnit, Scope
+from services.memory.episodes.episode import IndexedUnit, PassageId, Scope
 from services.memory.episodes.index import EpisodeIndex
 from services.memory.recall.past_sets import PastSets
 from services.memory.recall.unit_arrays import Embedding
@@ -29,6 +29,7 @@ from services.memory.recall.working_set import WorkingSet
 from services.platform.metrics import WORKING_SET_BYTES, WORKING_SETS_LOADED
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
+from services.text.passages import passages_of
 from services.text.tokenizer import embedded_text
 
 MOST_UNITS = 100_000
@@ -230,9 +231,10 @@ class WorkingSets:
 
     async def learn(self, rows: Sequence[IndexedUnit]) -> None:
         """Store the embeddings of units that this process has just indexed; others run between parts of it."""
-        owned: dict[Owned, dict[UUID, Sequence[float]]] = {}
+        owned: dict[Owned, dict[PassageId, Sequence[float]]] = {}
         for row in rows:
-            owned.setdefault((row.user_id, row.expert_id, row.space_id), {})[row.unit_id] = row.embedding
+            passage = row.unit_id, row.passage
+            owned.setdefault((row.user_id, row.expert_id, row.space_id), {})[passage] = row.embedding
         for (user_id, expert_id, space_id), entry in [*self._entries.items()]:
             known = {**owned.get((user_id, expert_id, None), {}), **owned.get((user_id, expert_id, space_id), {})}
             vectors = [*known.items()]
@@ -279,7 +281,7 @@ class WorkingSets:
                 rows: list[UnitRow] = [row for row in found if row.unit_id]
                 found.clear()
                 # As after an import: terms that are indexed by now need not be computed from the texts.
-                known: dict[UUID, Found] = {}
+                known: dict[PassageId, Found] = {}
                 if len(rows) > _MANY:
                     known, _ = await self._indexed.read(scope, rows, all_of_them=False)
                 await take_in(entry.units, rows, known | await self._waiting(rows))
@@ -344,17 +346,17 @@ class WorkingSets:
             self._weigh(entry)
         return True
 
-    async def _waiting(self, rows: Sequence[UnitRow]) -> dict[UUID, Found]:
+    async def _waiting(self, rows: Sequence[UnitRow]) -> dict[PassageId, Found]:
         """Embed what users said last and is not indexed yet: most of it was sought a moment ago.
 
-        Answers are found by their words until they are indexed, together and so at less cost.
+        Answers, and later passages, are found by their words until they are indexed, together and so at less cost.
         """
         if self._embed_soon is None:
             return {}
         said = [row for row in rows if row.text and row.role == "user" and not row.indexed][-_EMBEDDED_AT_ONCE:]
-        texts = [embedded_text(row.role, row.speaker, row.text or "") for row in said]
+        texts = [embedded_text(row.role, row.speaker, _first_passage(row.text or "")) for row in said]
         vectors = await self._embed_soon(texts) if texts else None
-        return {row.unit_id: ("", vector) for row, vector in zip(said, vectors or [], strict=False)}
+        return {(row.unit_id, 0): ("", vector) for row, vector in zip(said, vectors or [], strict=False)}
 
     async def _follow(self, entry: _Entry, scope: Scope) -> None:
         # A short delay is harmless, and turns that end together are read together.
@@ -374,7 +376,9 @@ class WorkingSets:
         if entry.units is not None and (missing := entry.units.without_vector()):
             self._start(self._complete(entry, entry.units, scope, missing))
 
-    async def _complete(self, entry: _Entry, units: WorkingSet, scope: Scope, missing: Sequence[UUID]) -> None:
+    async def _complete(
+        self, entry: _Entry, units: WorkingSet, scope: Scope, missing: Sequence[PassageId]
+    ) -> None:
         await self._indexed.embed(units, scope, missing)
         entry.tries += 1
         entry.away = False
@@ -411,6 +415,11 @@ class WorkingSets:
         entry = self._entries.pop(key)
         entry.given_up = True
         self._bytes -= entry.nbytes
+
+
+def _first_passage(text: str) -> str:
+    first = passages_of(text)[0]
+    return text[first.start : first.end]
 
 
 def _key(owner: Owner) -> Owned:
