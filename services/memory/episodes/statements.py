@@ -87,9 +87,14 @@ SELECT count(*) > %(most)s FROM (SELECT FROM episodes e WHERE {_OF_OWNER} LIMIT 
 """  # noqa: S608 — our own text only
 KEPT: LiteralString = f"""
 SELECT {_KEPT}, coalesce(m.content, e.content) AS text
-FROM remembered_episodes e
+FROM (
+    SELECT * FROM remembered_episodes e WHERE {_OF_OWNER} AND (
+        %(before)s::uuid IS NULL
+        OR (e.created_at, e.id) < (SELECT b.created_at, b.id FROM episodes b WHERE b.id = %(before)s)
+    ) ORDER BY e.created_at DESC, e.id DESC LIMIT %(most)s
+) AS e
 LEFT JOIN remembered_messages m ON m.id = ANY(e.source_message_ids) AND e.content IS NULL AND m.completed
-WHERE {_OF_OWNER} ORDER BY e.created_at DESC, e.id DESC LIMIT %(most)s
+ORDER BY e.created_at DESC, e.id DESC
 """  # noqa: S608 — our own text only
 _CHANGED: LiteralString = f"""
 SELECT {_KEPT}, coalesce(m.content, r.content) AS text FROM episodes e {_MESSAGES_OF_REMEMBERED}

@@ -128,19 +128,18 @@ class UnitArrays:
         A unit whose text is unchanged keeps its content and its embedding.
         """
         wanted = {(unit.unit_id, unit.passage): unit for unit in units}
-        for episode_id in episode_ids if len(self._columns) else ():
-            for place in self._places_of_episode(episode_id):
-                unit = wanted.get(passage := self.passage_id(place))
-                if unit is not None and unit.content is None:
-                    self._note([place], [wanted.pop(passage)])
-                else:
-                    self._column("living")[place] = False
-                    self._held.values[self._terms.row(place)] -= 1
+        for place in self._places_of_episodes(set(episode_ids)) if len(self._columns) else ():
+            unit = wanted.get(passage := self.passage_id(place))
+            if unit is not None and unit.content is None:
+                self._note([place], [wanted.pop(passage)])
+            else:
+                self._column("living")[place] = False
+                self._held.values[self._terms.row(place)] -= 1
         self._append([unit for unit in wanted.values() if unit.content is not None])
         self._overview = None
         gone = len(self._columns) - len(self)
         if gone > _LEAST_GONE and gone > _SHARE_GONE * len(self._columns):
-            self._compact()
+            self._compact(self._living.nonzero()[0])
 
     def embed(self, vectors: Mapping[PassageId, Embedding]) -> None:
         """Store the embeddings of passages; those of unknown ones are ignored."""
@@ -149,10 +148,21 @@ class UnitArrays:
             self._embed([place for place, _ in known], [vector for _, vector in known])
             self._overview = None
 
-    def passages(self, unit_id: UUID, text_hash: int) -> int:
-        """Return how many passages of the unit with that text it has; 0 = it does not know it."""
-        places = self._places_of({unit_id})
-        return len(places) if places and int(self._column("text_hash")[places[0]]) == text_hash else 0
+    def order_by_time(self) -> None:
+        """Give units places in the order in which they were said: of equal ones the newest is the best."""
+        said_at = self._column("said_at")
+        if (np.diff(said_at[self._living]) < 0).any():
+            order = np.argsort(said_at, kind="stable")
+            self._compact(order[self._living[order]])
+
+    def known_passages(self, unit_ids: Collection[UUID]) -> dict[UUID, tuple[int, int]]:
+        """Return the hash of the text of each of some units that it has, and how many passages it has of it."""
+        found: dict[UUID, tuple[int, int]] = {}
+        hashes = self._column("text_hash")
+        for place in self._places_of(unit_ids) if unit_ids else ():
+            unit_id = self.unit_id(place)
+            found[unit_id] = int(hashes[place]), found.get(unit_id, (0, 0))[1] + 1
+        return found
 
     def without_vector(self) -> list[PassageId]:
         """Return indexed passages whose embedding is not known here."""
@@ -191,6 +201,11 @@ class UnitArrays:
         found: Mask = (self._column("kinds") & kind) != 0
         return found
 
+    def is_embedded(self, unit_id: UUID) -> bool:
+        """Whether a unit of the set has an embedding, or its first passage."""
+        place = self.place_of(unit_id)
+        return place is not None and bool(self._column("embedded")[place])
+
     def _places_of(self, unit_ids: Collection[UUID]) -> list[int]:
         """Return the places of all passages of some units, in their order."""
         ids = self._units.values
@@ -199,10 +214,11 @@ class UnitArrays:
         near = np.flatnonzero(same & self._living).tolist()
         return [place for place in near if self.unit_id(place) in unit_ids]
 
-    def _places_of_episode(self, episode_id: UUID) -> list[int]:
+    def _places_of_episodes(self, episode_ids: Collection[UUID]) -> list[int]:
         ids = self._episodes.values
-        same = (ids[:, 1] == episode_id.int & _LOW) & (ids[:, 0] == episode_id.int >> _HALF)
-        return np.flatnonzero(same & self._living).tolist()
+        low = np.array([episode_id.int & _LOW for episode_id in episode_ids], dtype=ids.dtype)
+        near = np.flatnonzero(np.isin(ids[:, 1], low) & self._living).tolist()
+        return [place for place in near if _uuid(ids[place]) in episode_ids]
 
     def _append(self, units: Sequence[KeptUnit]) -> None:
         contents = [unit.content for unit in units if unit.content is not None]
@@ -259,9 +275,8 @@ class UnitArrays:
         self._scales.values[at] = 1.0 / np.linalg.norm(rounded.astype(np.float32), axis=1)
         self._column("embedded")[places] = True
 
-    def _compact(self) -> None:
-        """Release the places of removed units, and renumber the terms still in use."""
-        kept = self._living.nonzero()[0]
+    def _compact(self, kept: Places) -> None:
+        """Keep what is at some places, in their order, and renumber the terms still in use."""
         self._counts.become(self._counts.values[self._terms.indexes(kept)[0]])
         self._terms.keep(kept)
         used, renumbered = np.unique(self._terms.values, return_inverse=True)

@@ -137,8 +137,10 @@ async def take_in(
 
     def made() -> list[KeptUnit]:
         kept: list[KeptUnit] = []
+        before = units.known_passages({row.unit_id for row in living}) if len(units) else {}
         for row in living:
-            unchanged = units.passages(row.unit_id, row.text_hash) if len(units) else 0
+            text_hash, count = before.get(row.unit_id, (0, 0))
+            unchanged = count if text_hash == row.text_hash else 0
             contents: Sequence[UnitContent | None] = [None] * unchanged or contents_of(row, known)
             for number, content in enumerate(contents):
                 kept.append(_kept(row, number, content, known.get((row.unit_id, number), _NOTHING)[1]))
