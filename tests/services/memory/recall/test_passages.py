@@ -68,6 +68,7 @@ async def test_so_it_is_where_the_index_is_searched(services: Services) -> None:
     await _found_by_passages(services)
 
 
+@pytest.mark.in_clear
 async def test_of_what_is_forgotten_no_passage_stays_and_all_others_are_found(
     services: Services, client: httpx.AsyncClient
 ) -> None:
