@@ -3,7 +3,7 @@
 from alembic import op
 
 revision = "0104"
-down_revision = "0115"
+down_revision = "0103"
 
 _UPGRADE = """
 ALTER TABLE episodes ADD COLUMN indexed_passages smallint NOT NULL DEFAULT 1;
