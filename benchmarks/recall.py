@@ -41,7 +41,8 @@ _AT_ONCE = 20
 _WARM_UP = 20
 
 
-async def _lines(user: str, said: Iterable[str]) -> AsyncIterator[bytes]:
+async def lines_of(user: str, said: Iterable[str]) -> AsyncIterator[bytes]:
+    """Yield the lines of an import of messages, each with an answer."""
     for turn, text in enumerate(said):
         at = _BEGUN + timedelta(minutes=7 * turn)
         for role, content, second in (("user", text, 0), ("assistant", f"{text[:80]} — {text[-80:]}", 20)):
@@ -61,16 +62,16 @@ async def _measure(
     said = TurnInput(user_id=user, session_id="asks", message="What did we talk about?")
     opened = await services.turns.open(TurnRequest(DEFAULT_TENANT, said))
 
-    async def recall() -> float:
+    async def recall(*, cold: bool = False) -> float:
         asked = TurnInput(message=messages.some(language, "question", 1)[0])
         turn = replace(opened, input=asked, now=datetime.now(UTC))
         begun = time.perf_counter()
         found = await services.memory.recall.for_turn(turn)
-        if found.degraded:
+        if found.degraded and not cold:  # the first goes on without an index that has still to be started
             raise RuntimeError(f"not everything was searched: {found.degraded}")
         return (time.perf_counter() - begun) * 1000
 
-    cold = await recall()
+    cold = await recall(cold=True)
     await services.memory.working_sets.settled()
     for _ in range(_WARM_UP):
         await recall()
@@ -97,7 +98,7 @@ async def run(sizes: list[int], searches: int, messages: Messages, milvus: str |
                 importer = Importer(settings, services.database, services.jobs)
                 for units, language in itertools.product(sorted(sizes), get_args(Language)):
                     user = f"{language}-{units}"
-                    await importer.run(DEFAULT_TENANT, _lines(user, messages.past(language, 1, units // 2)))
+                    await importer.run(DEFAULT_TENANT, lines_of(user, messages.past(language, 1, units // 2)))
                     begun = time.perf_counter()
                     await services.memory.indexing.index_waiting()
                     indexing = time.perf_counter() - begun

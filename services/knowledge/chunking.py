@@ -4,18 +4,14 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from langchain_text_splitters import RecursiveCharacterTextSplitter
-
 from services.knowledge.document import Chunk, Converted
 from services.llm.token_estimates import count_tokens
+from services.text.passages import cut
 
 CHUNK_TOKENS = 350
 _OVERLAP_TOKENS = 40
 HEADING_SEPARATOR = " > "
 
-_SEPARATORS = [
-    "\n\n", "\n", "。", "！", "？", ". ", "! ", "? ", "；", "; ", "，", "、", ", ", " ", "",
-]  # fmt: skip
 _HEADING = re.compile(r" {0,3}(#{1,6})(?=[ \t]|$)")
 _CLOSING = re.compile(r"(?:^|[ \t])#+$")
 _UNDERLINE = re.compile(r" {0,3}(=+|-{2,})[ \t]*")
@@ -24,7 +20,6 @@ _MARKS = re.compile(r"[*`]|(?<!\w)_|_(?!\w)")
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n.*?\n---[ \t]*(?:\n|\Z)", re.DOTALL)
 _DELIMITER_ROW = re.compile(r"^[ \t]*\|(?:[ \t]*:?-+:?[ \t]*\|)+[ \t]*$", re.MULTILINE)
 _CELL_END = re.compile(r"(?<!\\)\|")
-_BLOCK_CHARACTERS = 50_000
 _LEAST_ROOM = 100
 """Tokens that a table's header must leave to its rows."""
 _MOST_HEADING_CHARACTERS = 120
@@ -41,13 +36,12 @@ def chunks_of(document: Converted) -> list[Chunk]:
     what it is about. Of long text the end of a chunk is repeated at the beginning of the next, of a long table its
     header.
     """
-    splitter = _splitter(CHUNK_TOKENS, _OVERLAP_TOKENS)
     found = []
     for part in document.parts:
         text = part.text.replace("\r\n", "\n").replace("\r", "\n")
         for headings, section in sections(text) if document.headings else [((), text)]:
             heading = HEADING_SEPARATOR.join(headings)
-            pieces = [piece for text, is_table in _stretches(section) for piece in _cut(text, is_table, splitter)]
+            pieces = [piece for text, is_table in _stretches(section) for piece in _cut(text, is_table)]
             found += [Chunk(heading, part.page, piece.strip()) for piece in pieces if any(map(str.isalnum, piece))]
     return found
 
@@ -72,18 +66,17 @@ def _stretches(section: str) -> Iterator[tuple[str, bool]]:
         yield rest, False
 
 
-def _cut(text: str, is_table: bool, splitter: RecursiveCharacterTextSplitter) -> Iterator[str]:
+def _cut(text: str, is_table: bool) -> Iterator[str]:
     """Cut a stretch into the texts of chunks; each of a table begins with its header."""
     if not is_table:
-        for block in _blocks(text):
-            yield from splitter.split_text(block)
+        yield from _pieces(text, CHUNK_TOKENS, _OVERLAP_TOKENS)
         return
     header, delimiter, *rows = text.split("\n")
     above = f"{header}\n{delimiter}\n"
     room = CHUNK_TOKENS - count_tokens(above)
     if room < _LEAST_ROOM:  # a header as long as a chunk: each row names its own columns
         for row in rows:
-            yield from splitter.split_text(_named(header, row))
+            yield from _pieces(_named(header, row), CHUNK_TOKENS, _OVERLAP_TOKENS)
         return
     kept: list[str] = []
     size = 0
@@ -93,7 +86,7 @@ def _cut(text: str, is_table: bool, splitter: RecursiveCharacterTextSplitter) ->
             yield above + "\n".join(kept)
             kept, size = [], 0
         if tokens > room:
-            yield from (above + piece for piece in _splitter(room, 0).split_text(row))
+            yield from (above + piece for piece in _pieces(row, room, 0))
             continue
         kept.append(row)
         size += tokens
@@ -101,31 +94,13 @@ def _cut(text: str, is_table: bool, splitter: RecursiveCharacterTextSplitter) ->
         yield above + "\n".join(kept)
 
 
-def _blocks(text: str) -> Iterator[str]:
-    """Cut a very long text: the splitter holds its text many times over."""
-    at = 0
-    while len(text) - at > _BLOCK_CHARACTERS:
-        half, whole = at + _BLOCK_CHARACTERS // 2, at + _BLOCK_CHARACTERS
-        ends = (text.rfind(mark, half, whole) + len(mark) for mark in _SEPARATORS[:-1] if mark in text[half:whole])
-        end = next(ends, whole)
-        yield text[at:end]
-        at = end
-    yield text[at:]
-
-
 def _named(header: str, row: str) -> str:
     pairs = zip(_CELL_END.split(header.strip().strip("|")), _CELL_END.split(row.strip().strip("|")), strict=False)
     return "; ".join(f"{name.strip()}: {cell.strip()}" for name, cell in pairs if cell.strip())
 
 
-def _splitter(tokens: int, overlap: int) -> RecursiveCharacterTextSplitter:
-    return RecursiveCharacterTextSplitter(
-        separators=_SEPARATORS,
-        keep_separator="end",
-        chunk_size=tokens,
-        chunk_overlap=overlap,
-        length_function=count_tokens,
-    )
+def _pieces(text: str, most: int, overlap: int) -> Iterator[str]:
+    return cut(text, most=most, overlap=overlap, length=count_tokens)
 
 
 def title_of(document: Converted, source: str) -> str:

@@ -165,6 +165,11 @@ class Embedder:
         return self._breaker.failing
 
     @property
+    def is_loading(self) -> bool:
+        """Whether the built-in encoder is still to be loaded, which takes half a second."""
+        return self._builtin is not None and not self._builtin.loaded
+
+    @property
     def by_words_alone(self) -> str | None:
         """Why there are no embeddings at all; None if there are."""
         return missing() if self.model == NONE else None

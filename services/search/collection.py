@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 MODEL, DIMENSION = "anamnesis.model", "anamnesis.dimension"
 """Properties of a collection: whose embeddings it holds, and how many dimensions they have."""
 VERSION = "anamnesis.version"
-"""Property of a collection: which version of `indexed_terms` made its rows."""
+"""Property of a collection: which version of what is indexed of a text made its rows."""
 
 PARTITIONS = 256
 """Parts of a collection in a Milvus server, by a hash of the partition key; a search looks through one of them."""
@@ -33,7 +33,7 @@ SEARCH_DEPTH = 100
 """Units that a search of the index returns for each leg."""
 
 TERMS_VERSION = "3"
-"""Version of what is indexed of a text."""
+"""Version of `indexed_terms`."""
 
 
 def make_collection(
@@ -105,9 +105,9 @@ def copy_collection(client: "MilvusClient", name: str, into: str) -> int:
     return count
 
 
-def is_of_older_version(properties: dict[str, Any]) -> bool:
-    """Tell whether the rows of a collection have terms of an older version, by its properties."""
-    return properties.get(VERSION) != TERMS_VERSION
+def is_of_older_version(properties: dict[str, Any], version: str) -> bool:
+    """Tell whether the rows of a collection are not of a version, by its properties."""
+    return properties.get(VERSION) != version
 
 
 def is_of_model(properties: dict[str, Any], model: str, dimension: int) -> bool:

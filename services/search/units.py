@@ -18,7 +18,8 @@ class Overview:
     """What is known of each unit of a user, and who stands beside whom.
 
     Attributes:
-        size: How many units there are; a removed one keeps its place for a while.
+        size: How many passages there are: most units are one. A unit has the place of its first; later ones, and
+            what was removed, keep places of their own, and are in no mask.
         previous: The place of the message before each in its conversation; -1 if there is none.
         following: The same of the message after it.
         answering: The places of answers of the assistant that follow a question.
@@ -45,7 +46,7 @@ class Overview:
 
 
 class Searched(Protocol):
-    """All units of a user as arrays; a unit keeps its place."""
+    """All units of a user as arrays; a unit keeps its place. One of several passages is as near as the nearest."""
 
     def by_words(self, texts: Sequence[Sequence[str]], mask: Mask) -> tuple[Values, Values]:
         """Return the BM25 score of each unit for the terms of each text (row), and the highest possible ones."""

@@ -46,6 +46,7 @@ class VectorIndex:
         dimension: int,
         of: str,
         prefix: str,
+        version: str = TERMS_VERSION,
         add_own_fields: "Callable[[CollectionSchema], None] | None" = None,
     ) -> None:
         """Describe the collections.
@@ -56,12 +57,14 @@ class VectorIndex:
             dimension: dimensions of its embeddings.
             of: what is indexed, for messages: "episodes".
             prefix: with which their names begin.
+            version: of what is indexed of a text.
             add_own_fields: adds fields beside terms and embedding; None = those of a unit.
         """
         self.milvus = milvus
         self._model = model
         self._dimension = dimension
         self._of = of
+        self._version = version
         self._physical = re.compile(rf"{prefix}(?:_\d\d)?_[0-9a-f]{{32}}")
         self._add_own_fields = add_own_fields
         self._unflushed: dict[str, int] = {}
@@ -76,7 +79,7 @@ class VectorIndex:
     @property
     def made_with(self) -> str:
         """What the collections depend on."""
-        return f"{self._model} {self._dimension} {TERMS_VERSION}"
+        return f"{self._model} {self._dimension} {self._version}"
 
     async def check(self) -> None:
         """See whether all collections were made with this embedding model and by this version.
@@ -90,7 +93,7 @@ class VectorIndex:
         self.outdated = {
             name.rpartition("_")[0]
             for name, each in zip(names, found, strict=True)
-            if is_of_older_version(each) or not self._is_of_model(each)
+            if is_of_older_version(each, self._version) or not self._is_of_model(each)
         }
 
     async def is_of_model(self, name: str) -> bool:
@@ -263,6 +266,7 @@ class VectorIndex:
             name=physical,
             model=self._model,
             dimension=self._dimension,
+            version=self._version,
             add_own_fields=self._add_own_fields,
         )
         await self.milvus.in_thread(make)

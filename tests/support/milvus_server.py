@@ -101,7 +101,10 @@ def indexed(uri: str) -> list[IndexedUnit]:
             while batch := rows.next():
                 found += batch
             rows.close()
-    return [IndexedUnit(UUID(r["id"]), UUID(r["episode_id"]), UUID(r["user_id"]), r["terms"]) for r in found]
+    return [
+        IndexedUnit(UUID(r["id"].partition(".")[0]), UUID(r["episode_id"]), UUID(r["user_id"]), r["terms"])
+        for r in found
+    ]
 
 
 def indexed_chunks(uri: str, base_id: UUID) -> Counter[UUID]:

@@ -1,7 +1,7 @@
 """Episodes: units of long-term memory, the part of them that is searched, and their store in PostgreSQL.
 
 A completed turn is an episode, whose text is that of its messages; the others were written as memories. Search
-works on *units*: one message of a turn, or a written episode.
+works on *units*: one message of a turn, or a written episode. A long one is searched by its passages.
 """
 
 from collections.abc import Iterable, Sequence
@@ -38,6 +38,9 @@ _ASSISTANTS = frozenset(["assistant", "ai", "bot", "chatbot", "助手", "ai助�
 """Names for assistants in imports; any other name is that of a person."""
 
 FORGET = "forget_episodes"
+
+PassageId = tuple[UUID, int]
+"""A unit, and the number of one of its passages (`services/text/passages.py`); most have but the one, 0."""
 
 _MOST_UNINDEXED = 100
 """Number of newest units of a user that are scanned in addition to the index."""
@@ -90,6 +93,10 @@ class IndexedUnit(StoredUnit):
     """Hash of what was written; None for a turn."""
     is_living: bool
     """Whether it is still valid; otherwise it must be removed from the index."""
+    indexed_passages: int = 1
+    """The most passages that a unit of its episode ever had in the index."""
+    passage: int = 0
+    """Which of its passages is indexed."""
     terms: Sequence[str] = ()
     embedding: Sequence[float] = ()
     """An array where there are many units: the garbage collector does not look at each of its numbers."""

@@ -1,7 +1,7 @@
 """The index of episodes in Milvus, for search by words and by meaning.
 
 It can be rebuilt from PostgreSQL at any time, and nothing is ever shown from it: it returns ids. A row is a
-*unit*: one message of a turn's episode, or a written memory.
+passage of a *unit*: of one message of a turn's episode, or of a written memory.
 
 In Milvus Lite a user's units are in one of `SHARDS` collections, so that a search scans few users. A Milvus server
 has one collection, which it divides by user itself.
@@ -9,14 +9,14 @@ has one collection, which it divides by user itself.
 
 import asyncio
 from array import array
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID, uuid5
 
-from services.memory.episodes.episode import IndexedUnit, Scope
+from services.memory.episodes.episode import IndexedUnit, PassageId, Scope
 from services.platform.milvus import CollectionMissing, Milvus
 from services.platform.patience import beside_the_loop
 from services.search.collection import terms_that_fit
@@ -38,6 +38,8 @@ _MANY_ROWS = 200
 """Number of rows from which they are decoded in a thread."""
 _MANY_TERMS = 5_000
 """Terms of units from which their rows are made in a thread."""
+_BEGINNING = 8
+"""Characters of an id before its first dash."""
 _READ_AT_ONCE = 1_000
 """Rows of an answer, where all of a user's rows are read in a thread."""
 
@@ -58,22 +60,28 @@ class KeyOfUser(Protocol):
     async def __call__(self, tenant_id: UUID, *, user_id: UUID) -> "DataKey | None": ...
 
 
+VERSION = "4"
+"""Version of what is indexed of a unit."""
+
+
 @dataclass(frozen=True)
 class UnitHit:
-    """A unit that was found."""
+    """A unit that was found, by one of its passages."""
 
     unit_id: UUID
     episode_id: UUID
 
 
 class EpisodeIndex:
-    """Adds, finds and removes units; `Unavailable` where Milvus does not answer."""
+    """Adds, finds and removes passages of units; `Unavailable` where Milvus does not answer."""
 
     def __init__(self, milvus: Milvus, *, model: str, dimension: int, key_of: KeyOfUser | None = None) -> None:
         """Take the embedding model and its dimensions, and the keys that hide terms; None = terms are stored."""
         self._key_of = key_of
         self._milvus = milvus
-        self.vectors = VectorIndex(milvus, model=model, dimension=dimension, of="episodes", prefix=PREFIX)
+        self.vectors = VectorIndex(
+            milvus, model=model, dimension=dimension, of="episodes", prefix=PREFIX, version=VERSION
+        )
         """Its collections."""
         self._shards: int | None = None
 
@@ -96,11 +104,11 @@ class EpisodeIndex:
         Args:
             terms: for each query its terms; one without any finds nothing.
             vectors: for each query its embedding; may be empty, then nothing is searched by meaning.
-            limit: maximum units for each query.
+            limit: maximum passages for each query.
             within_s: seconds to wait, after which Milvus is not asked for a while; None = five seconds.
 
         Returns:
-            For each query the units found by words, and for each query those found by meaning.
+            For each query the units found by words, and for each query those found by meaning, each once.
 
         Raises:
             CollectionMissing: the user's shard is not there.
@@ -132,14 +140,14 @@ class EpisodeIndex:
         return await self.vectors.in_time(partial(self._name, user_id), within_s)
 
     async def rows(
-        self, scope: Scope, unit_ids: Sequence[UUID], *, between: bool = False, within_s: float
-    ) -> dict[UUID, tuple[str, Sequence[float] | None]]:
-        """Return the terms, joined by spaces, and the embeddings of some of a user's units.
+        self, scope: Scope, passages: Sequence[PassageId], *, between: bool = False, within_s: float
+    ) -> dict[PassageId, tuple[str, Sequence[float] | None]]:
+        """Return the terms, joined by spaces, and the embeddings of some passages of a user's units.
 
         Args:
-            unit_ids: of the units; the client decodes an answer in one step of the event loop, which takes
-                15 ms for a thousand.
-            between: whether units between the first and the last id are read as well, which is twice as fast.
+            passages: of which; the client decodes an answer in one step of the event loop, which takes 15 ms for a
+                thousand.
+            between: whether those between the first and the last id are read as well, which is twice as fast.
             within_s: seconds to wait; as of `search`.
 
         Raises:
@@ -147,9 +155,11 @@ class EpisodeIndex:
         """
         name = await self._name_within(scope.user_id, within_s)
         if between:
-            chosen = f'{_filter_of(scope)} and id >= "{unit_ids[0]}" and id <= "{unit_ids[-1]}"'
+            # A later passage has an id without dashes, behind all that begin alike (`_row_id`).
+            first, last = str(passages[0][0]), str(passages[-1][0])[:_BEGINNING]
+            chosen = f'{_filter_of(scope)} and id >= "{first}" and id < "{last}g"'
         else:
-            ids = ", ".join(f'"{unit_id}"' for unit_id in unit_ids)
+            ids = ", ".join(f'"{_row_id(*each)}"' for each in passages)
             chosen = f"{_filter_of(scope)} and id in [{ids}]"
 
         async def query() -> Any:
@@ -160,10 +170,13 @@ class EpisodeIndex:
 
         found = await self.vectors.in_time(query, within_s)
 
-        def read() -> dict[UUID, tuple[str, Sequence[float] | None]]:
+        def read() -> dict[PassageId, tuple[str, Sequence[float] | None]]:
             # The client decodes a row when it is looked at.
             return {
-                UUID(row["id"]): (row["terms"], array("f", row["embedding"]) if "embedding" in row else None)
+                _passage_id(row["id"]): (
+                    row["terms"],
+                    array("f", row["embedding"]) if "embedding" in row else None,
+                )
                 for row in found
             }
 
@@ -230,6 +243,14 @@ class EpisodeIndex:
         )
         return await self.vectors.delete(await self._name(user_id), filters)
 
+    async def forget_passages(self, user_id: UUID, written: Mapping[UUID, Collection[PassageId]]) -> None:
+        """Remove the later passages of episodes, each with the passages that it has now."""
+        filters = []
+        for episode_id, passages in written.items():
+            ids = ", ".join(f'"{_row_id(*each)}"' for each in passages)
+            filters.append(f'user_id == "{user_id}" and episode_id == "{episode_id}" and id not in [{ids}]')
+        await self.vectors.delete(await self._name(user_id), filters)
+
     async def begin_again(self, shard: int) -> NewCollection:
         """Create an empty collection beside a shard's current one, to be filled and then to replace it."""
         return await self.vectors.begin_again(collection_name(shard, await self.shards()))
@@ -260,7 +281,18 @@ def _stored(terms: Sequence[str], key: "DataKey | None") -> Sequence[str]:
 
 
 def _hits(found: Hits) -> list[list[UnitHit]]:
-    return [[UnitHit(UUID(each["id"]), UUID(each["entity"]["episode_id"])) for each in hits] for hits in found]
+    each_once = ({_passage_id(each["id"])[0]: each["entity"]["episode_id"] for each in hits} for hits in found)
+    return [[UnitHit(unit_id, UUID(episode_id)) for unit_id, episode_id in units.items()] for units in each_once]
+
+
+def _row_id(unit_id: UUID, passage: int) -> str:
+    """Return the id of a passage in a collection, of at most 36 characters: the first has that of its unit."""
+    return f"{unit_id.hex}.{passage}" if passage else str(unit_id)
+
+
+def _passage_id(row_id: str) -> PassageId:
+    unit_id, _, passage = row_id.partition(".")
+    return UUID(unit_id), int(passage or 0)
 
 
 def _milliseconds(at: datetime) -> int:
@@ -275,7 +307,7 @@ def _holder(expert_id: UUID, space_id: UUID | None) -> UUID:
 def as_entity(unit: IndexedUnit) -> dict[str, Any]:
     """The unit's fields by their names in the collection."""
     return {
-        "id": str(unit.unit_id),
+        "id": _row_id(unit.unit_id, unit.passage),
         "episode_id": str(unit.episode_id),
         "tenant_id": str(unit.tenant_id),
         "user_id": str(unit.user_id),

@@ -6,7 +6,7 @@ same ids: nothing is lost or duplicated.
 
 import asyncio
 from array import array
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
@@ -19,12 +19,13 @@ from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
 from services.llm.embeddings import Embedder
 from services.memory.episodes import statements as sql
-from services.memory.episodes.episode import FORGET, IndexedUnit
+from services.memory.episodes.episode import FORGET, IndexedUnit, PassageId
 from services.memory.episodes.index import EpisodeIndex, collection_name
 from services.platform.metrics import UNITS_INDEXED
 from services.platform.postgres import Database
 from services.search.collection import MOST_TERMS, indexed_terms
 from services.search.vector_index import WRITING
+from services.text.passages import passages_of
 from services.text.tokenizer import embedded_text
 
 INDEX = "index_episodes"
@@ -43,6 +44,14 @@ log = structlog.get_logger(__name__)
 
 _Written = dict[UUID, tuple[int, str | None, bool]]
 """As what each episode was written into the index: the number of its sources, its hash, whether it is valid."""
+
+
+def _passages(unit: IndexedUnit) -> Iterator[tuple[IndexedUnit, str]]:
+    """Yield those passages of a unit that have terms, as they are indexed, each with what is embedded of it."""
+    for number, each in enumerate(passages_of(unit.text)):
+        text = unit.text[each.start : each.end]
+        if words := indexed_terms(text, unit.speaker)[:MOST_TERMS]:
+            yield replace(unit, terms=words, passage=number), embedded_text(unit.role, unit.speaker, text)
 
 
 def _written(units: Sequence[IndexedUnit]) -> _Written:
@@ -101,7 +110,9 @@ class EpisodeIndexSync:
             if not units:
                 return count
             rows = await self._rows(units)
+            await self._note_passages(tenant_id, rows)
             await self._index.upsert(rows, lost=self._lost)
+            await self._forget_passages(units, rows)
             if self._on_indexed is not None:
                 await self._on_indexed(rows)
             marked = await self._mark(tenant_id, _written(units))
@@ -117,18 +128,36 @@ class EpisodeIndexSync:
             UNITS_INDEXED.inc(len(rows))
 
     async def _rows(self, units: Sequence[IndexedUnit]) -> list[IndexedUnit]:
-        said = [unit for unit in units if unit.text]
         # In a thread, so that turns of the same process go on.
-        found = await asyncio.to_thread(
-            lambda: [indexed_terms(one.text, one.speaker)[:MOST_TERMS] for one in said]
-        )
-        full = [(unit, words) for unit, words in zip(said, found, strict=True) if words]
-        texts = [embedded_text(one.role, one.speaker, one.text) for one, _ in full]
+        full = await asyncio.to_thread(lambda: [each for unit in units if unit.text for each in _passages(unit)])
+        texts = [text for _, text in full]
         vectors = await self._embedder.embed_documents(texts, again=len(texts) <= _OF_TURNS)
         return [
-            replace(unit, terms=words, embedding=array("f", vector.tobytes()))
-            for (unit, words), vector in zip(full, vectors, strict=True)
+            replace(row, embedding=array("f", vector.tobytes()))
+            for (row, _), vector in zip(full, vectors, strict=True)
         ]
+
+    async def _note_passages(self, tenant_id: UUID, rows: Sequence[IndexedUnit]) -> None:
+        """Note how many passages will be in the index of each episode of long units, before they are."""
+        most: dict[UUID, int] = {}
+        for row in rows:
+            if row.passage >= row.indexed_passages:
+                most[row.episode_id] = max(most.get(row.episode_id, 0), row.passage + 1)
+        if most:
+            values = {"tenant_id": tenant_id, "episode_ids": list(most), "passages": list(most.values())}
+            await self._database.fetch(tenant_id, sql.NOTE_PASSAGES, values, tuple_row)
+
+    async def _forget_passages(self, units: Sequence[IndexedUnit], rows: Sequence[IndexedUnit]) -> None:
+        """Remove what is left of units that were longer when they were indexed before."""
+        written: dict[UUID, dict[UUID, list[PassageId]]] = {}
+        for unit in units:
+            if unit.indexed_passages > 1:
+                written.setdefault(unit.user_id, {})[unit.episode_id] = []
+        for row in rows:
+            if row.indexed_passages > 1:
+                written[row.user_id][row.episode_id].append((row.unit_id, row.passage))
+        for user_id, episodes in written.items():
+            await self._index.forget_passages(user_id, episodes)
 
     async def _mark(self, tenant_id: UUID, written: _Written) -> set[UUID]:
         sources, contents, living = map(list, zip(*written.values(), strict=True))
@@ -198,7 +227,9 @@ class EpisodeIndexSync:
             done: list[tuple[UUID, _Written]] = []
             for tenant_id, user_id in ((tenant, user) for tenant, ids in users.items() for user in ids):
                 async for units in self._of_user(tenant_id, user_id):
-                    await fresh.add(await self._index.entities(await self._rows(units)))
+                    rows = await self._rows(units)
+                    await self._note_passages(tenant_id, rows)
+                    await fresh.add(await self._index.entities(rows))
                     done.append((tenant_id, _written(units)))
                     on_progress(len(done[-1][1]))
             await fresh.put_in_place()

@@ -87,9 +87,14 @@ SELECT count(*) > %(most)s FROM (SELECT FROM episodes e WHERE {_OF_OWNER} LIMIT 
 """  # noqa: S608 — our own text only
 KEPT: LiteralString = f"""
 SELECT {_KEPT}, coalesce(m.content, e.content) AS text
-FROM remembered_episodes e
+FROM (
+    SELECT * FROM remembered_episodes e WHERE {_OF_OWNER} AND (
+        %(before)s::uuid IS NULL
+        OR (e.created_at, e.id) < (SELECT b.created_at, b.id FROM episodes b WHERE b.id = %(before)s)
+    ) ORDER BY e.created_at DESC, e.id DESC LIMIT %(most)s
+) AS e
 LEFT JOIN remembered_messages m ON m.id = ANY(e.source_message_ids) AND e.content IS NULL AND m.completed
-WHERE {_OF_OWNER} ORDER BY e.created_at DESC, e.id DESC LIMIT %(most)s
+ORDER BY e.created_at DESC, e.id DESC
 """  # noqa: S608 — our own text only
 _CHANGED: LiteralString = f"""
 SELECT {_KEPT}, coalesce(m.content, r.content) AS text FROM episodes e {_MESSAGES_OF_REMEMBERED}
@@ -110,7 +115,7 @@ SELECT state.*, unit.* FROM ({GENERATION}) AS state LEFT JOIN ({_CHANGED}) AS un
 _TO_INDEX: LiteralString = f"""
 SELECT {_UNIT_OR_GONE}, e.tenant_id, e.user_id, e.expert_id, e.space_id,
        e.created_at AS episode_at, cardinality(e.source_message_ids) AS source_count,
-       md5(e.content) AS content_hash, r.id IS NOT NULL AS is_living
+       md5(e.content) AS content_hash, r.id IS NOT NULL AS is_living, e.indexed_passages
 """
 TO_INDEX: LiteralString = f"""
 {_TO_INDEX} FROM (
@@ -139,6 +144,13 @@ FROM unnest(%(episode_ids)s::uuid[], %(sources)s::integer[], %(contents)s::text[
 WHERE e.tenant_id = %(tenant_id)s AND e.id = done.id AND e.indexed_at IS NULL
   AND cardinality(e.source_message_ids) = done.sources AND md5(e.content) IS NOT DISTINCT FROM done.content
   AND EXISTS (SELECT FROM remembered_episodes r WHERE r.id = e.id) = done.living
+RETURNING e.id
+"""
+
+NOTE_PASSAGES: LiteralString = """
+UPDATE episodes e SET indexed_passages = done.passages
+FROM unnest(%(episode_ids)s::uuid[], %(passages)s::smallint[]) AS done(id, passages)
+WHERE e.tenant_id = %(tenant_id)s AND e.id = done.id AND e.indexed_passages < done.passages
 RETURNING e.id
 """
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 from time import perf_counter
+from uuid import UUID
 
 import numpy as np
 import structlog
@@ -21,7 +22,8 @@ from services.memory.blocks import Owner
 from services.memory.episodes.episode import EpisodeStore, Scope, StoredUnit
 from services.memory.episodes.index import EpisodeIndex
 from services.memory.recall.index_search import IndexSearch
-from services.memory.recall.working_set_search import SearchRequest, find_in_set
+from services.memory.recall.working_set import WorkingSet
+from services.memory.recall.working_set_search import SearchRequest, best_of, find_in_set
 from services.memory.recall.working_sets import Loaded, WorkingSets
 from services.memory.removal.exclusions import is_excluded
 from services.platform import span_names as names
@@ -33,8 +35,9 @@ from services.search.queries import Heads, Query, Utterance, make_query
 from services.search.ranking import kind_of
 from services.search.selection import Floor
 from services.search.units import Vectors
+from services.text.passages import passage
 from services.text.questions import is_small_talk
-from services.text.tokenizer import terms
+from services.text.tokenizer import embedded_text, terms
 from services.time_reference.local_days import bounds, local_day
 from services.time_reference.parse import named_days
 from state.prompt import HistoryMessage, TimeReference
@@ -52,6 +55,8 @@ _LONGEST_QUESTION = 2_000
 """Characters of a message whose days are read in a thread."""
 _DEPTH, _DEPTH_OF_A_TURN = 40, 20
 """Units returned with their texts: a prompt chooses among those of a turn."""
+_EMBEDDED = 40
+"""Units that are embedded while the index is silent."""
 _RECENT_MESSAGES = 6
 _MOST_SAID = 500
 """Characters of each of these."""
@@ -269,6 +274,8 @@ class Recall:
             hurried=patience_s is not None,
             least=0.0 if patience_s is None or about_past or then else floor.likelihood,
         )
+        if kept and kept.is_bare and len(vectors):
+            await self._embed_nearest(kept.units, sought)
         found = await (find_in_set(kept.units, sought, self._episodes) if kept else self._by_index.find(sought))
         degraded.extend(name for name in found.degraded if name not in degraded)
         return RecallResult(
@@ -281,10 +288,29 @@ class Recall:
             floor=floor,
         )
 
+    async def _embed_nearest(self, units: WorkingSet, sought: SearchRequest) -> None:
+        """Embed what is nearest by words and has no embedding, until the index gives them all."""
+        _, wanted = best_of(units, replace(sought, vectors=_NO_VECTORS, depth=_EMBEDDED))
+        missing = {each.unit_id: each for each in wanted if not units.is_embedded(UUID(each.unit_id))}
+        stored = await self._episodes.found(
+            sought.scope, [(each.unit_id, each.episode_id) for each in missing.values()]
+        )
+        texts = {
+            (each.unit_id, missing[unit_id].passage): embedded_text(
+                each.role, each.speaker, passage(each.text, missing[unit_id].passage).strip("…")
+            )
+            for unit_id, each in stored.items()
+        }
+        vectors = await self._embedder.embed_soon([*texts.values()]) if texts else None
+        if vectors is not None:
+            units.embed(dict(zip(texts, vectors, strict=True)))
+
     async def _vectors(self, query: Query, degraded: list[str], patience_s: float | None) -> Vectors:
         if self._embedder.by_words_alone:
             return _NO_VECTORS
         try:
+            if self._embedder.is_loading:  # as in the first second after a start
+                patience_s = _EMBEDDING_S
             async with Patience(_EMBEDDING_S if patience_s is None else patience_s):
                 return query.vectors(await self._embedder.embed_queries(query.embedded))
         except (Unavailable, TimeoutError):

@@ -1,6 +1,7 @@
 """Units of one user with one expert as arrays: what is added, changed and removed.
 
-The texts stay in PostgreSQL; here a unit has its terms as numbers, its embedding as bytes, and a few numbers.
+The texts stay in PostgreSQL; here a unit has its terms as numbers, its embedding as bytes, and a few numbers. A
+long unit has a row for each of its passages, one after the other: the place of the first is the unit's.
 """
 
 import asyncio
@@ -14,6 +15,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
+from services.memory.episodes.episode import PassageId
 from services.memory.recall.arrays import GrowableArray, GrowableRows, Postings
 from services.search.units import Mask, Overview, Places
 
@@ -38,7 +40,7 @@ them in the fast way of a library of linear algebra, which some processors leave
 
 @dataclass(frozen=True, slots=True)
 class UnitContent:
-    """Data derived from the text of a unit: its terms, including the speaker's name, and its bits."""
+    """Data derived from the text of a passage: its terms, including the speaker's name, and the unit's bits."""
 
     terms: Sequence[str]
     kinds: int
@@ -46,9 +48,10 @@ class UnitContent:
 
 @dataclass(frozen=True, slots=True)
 class KeptUnit:
-    """A unit to add to a working set.
+    """A unit to add to a working set, or one passage of it.
 
     Attributes:
+        passage: Its number, from 0; those of a unit follow each other.
         waiting: Whether it is not indexed yet.
         text_hash: Hash of what its content and its embedding depend on.
         content: None if the set already has the unit with this hash.
@@ -64,6 +67,7 @@ class KeptUnit:
     text_hash: int
     content: UnitContent | None = None
     vector: Embedding | None = None
+    passage: int = 0
 
 
 class UnitArrays:
@@ -91,6 +95,7 @@ class UnitArrays:
                 ("text_hash", np.int64),
                 ("conversation", np.int32),
                 ("length", np.int32),
+                ("passage", np.uint16),
                 ("kinds", np.uint8),
                 ("type", np.uint8),
                 ("living", np.bool_),
@@ -105,6 +110,7 @@ class UnitArrays:
         """Held while it changes, and while a thread searches it."""
 
     def __len__(self) -> int:
+        """Count the passages."""
         return int(self._column("living").sum())
 
     @property
@@ -121,40 +127,55 @@ class UnitArrays:
 
         A unit whose text is unchanged keeps its content and its embedding.
         """
-        wanted = {unit.unit_id: unit for unit in units}
-        for episode_id in episode_ids if len(self._columns) else ():
-            for place in self._places_of_episode(episode_id):
-                unit = wanted.get(self.unit_id(place))
-                if unit is not None and unit.content is None:
-                    self._note([place], [wanted.pop(unit.unit_id)])
-                else:
-                    self._column("living")[place] = False
-                    self._held.values[self._terms.row(place)] -= 1
+        wanted = {(unit.unit_id, unit.passage): unit for unit in units}
+        for place in self._places_of_episodes(set(episode_ids)) if len(self._columns) else ():
+            unit = wanted.get(passage := self.passage_id(place))
+            if unit is not None and unit.content is None:
+                self._note([place], [wanted.pop(passage)])
+            else:
+                self._column("living")[place] = False
+                self._held.values[self._terms.row(place)] -= 1
         self._append([unit for unit in wanted.values() if unit.content is not None])
         self._overview = None
         gone = len(self._columns) - len(self)
         if gone > _LEAST_GONE and gone > _SHARE_GONE * len(self._columns):
-            self._compact()
+            self._compact(self._living.nonzero()[0])
 
-    def embed(self, vectors: Mapping[UUID, Embedding]) -> None:
-        """Store the embeddings of units; those of unknown units are ignored."""
-        if places := self._places_of(vectors):
-            self._embed([*places.values()], [vectors[unit_id] for unit_id in places])
+    def embed(self, vectors: Mapping[PassageId, Embedding]) -> None:
+        """Store the embeddings of passages; those of unknown ones are ignored."""
+        if places := self._places_of({unit_id for unit_id, _ in vectors}):
+            known = [(place, vectors[each]) for place in places if (each := self.passage_id(place)) in vectors]
+            self._embed([place for place, _ in known], [vector for _, vector in known])
             self._overview = None
 
-    def knows(self, unit_id: UUID, text_hash: int) -> bool:
-        """Whether it has the unit with that text."""
-        place = self.place_of(unit_id)
-        return place is not None and int(self._column("text_hash")[place]) == text_hash
+    def order_by_time(self) -> None:
+        """Give units places in the order in which they were said: of equal ones the newest is the best."""
+        said_at = self._column("said_at")
+        if (np.diff(said_at[self._living]) < 0).any():
+            order = np.argsort(said_at, kind="stable")
+            self._compact(order[self._living[order]])
 
-    def without_vector(self) -> list[UUID]:
-        """Return indexed units whose embedding is not known here."""
+    def known_passages(self, unit_ids: Collection[UUID]) -> dict[UUID, tuple[int, int]]:
+        """Return the hash of the text of each of some units that it has, and how many passages it has of it."""
+        found: dict[UUID, tuple[int, int]] = {}
+        hashes = self._column("text_hash")
+        for place in self._places_of(unit_ids) if unit_ids else ():
+            unit_id = self.unit_id(place)
+            found[unit_id] = int(hashes[place]), found.get(unit_id, (0, 0))[1] + 1
+        return found
+
+    def without_vector(self) -> list[PassageId]:
+        """Return indexed passages whose embedding is not known here."""
         places = (self._living & ~self._column("embedded") & ~self._are(WAITING)).nonzero()[0]
-        return [self.unit_id(place) for place in places.tolist()]
+        return [self.passage_id(place) for place in places.tolist()]
 
     def unit_id(self, place: int) -> UUID:
         """The unit at a place."""
         return _uuid(self._units.values[place])
+
+    def passage_id(self, place: int) -> PassageId:
+        """The passage at a place."""
+        return self.unit_id(place), int(self._column("passage")[place])
 
     def unit_ids(self, places: Places) -> list[str]:
         """The ids of the units at some places."""
@@ -166,11 +187,7 @@ class UnitArrays:
 
     def place_of(self, unit_id: UUID) -> int | None:
         """Return the place of a unit; None if it is not in the set."""
-        ids = self._units.values
-        found = np.flatnonzero(
-            (ids[:, 1] == unit_id.int & _LOW) & (ids[:, 0] == unit_id.int >> _HALF) & self._living
-        )
-        return int(found[0]) if len(found) else None
+        return next(iter(self._places_of({unit_id})), None)
 
     @property
     def _living(self) -> Mask:
@@ -184,16 +201,24 @@ class UnitArrays:
         found: Mask = (self._column("kinds") & kind) != 0
         return found
 
-    def _places_of(self, unit_ids: Collection[UUID]) -> dict[UUID, int]:
+    def is_embedded(self, unit_id: UUID) -> bool:
+        """Whether a unit of the set has an embedding, or its first passage."""
+        place = self.place_of(unit_id)
+        return place is not None and bool(self._column("embedded")[place])
+
+    def _places_of(self, unit_ids: Collection[UUID]) -> list[int]:
+        """Return the places of all passages of some units, in their order."""
         ids = self._units.values
         low = np.array([unit_id.int & _LOW for unit_id in unit_ids], dtype=ids.dtype)
-        near = np.flatnonzero(np.isin(ids[:, 1], low) & self._living).tolist()
-        return {unit_id: place for place in near if (unit_id := self.unit_id(place)) in unit_ids}
+        same = ids[:, 1] == low[0] if len(low) == 1 else np.isin(ids[:, 1], low)
+        near = np.flatnonzero(same & self._living).tolist()
+        return [place for place in near if self.unit_id(place) in unit_ids]
 
-    def _places_of_episode(self, episode_id: UUID) -> list[int]:
+    def _places_of_episodes(self, episode_ids: Collection[UUID]) -> list[int]:
         ids = self._episodes.values
-        same = (ids[:, 1] == episode_id.int & _LOW) & (ids[:, 0] == episode_id.int >> _HALF)
-        return np.flatnonzero(same & self._living).tolist()
+        low = np.array([episode_id.int & _LOW for episode_id in episode_ids], dtype=ids.dtype)
+        near = np.flatnonzero(np.isin(ids[:, 1], low) & self._living).tolist()
+        return [place for place in near if _uuid(ids[place]) in episode_ids]
 
     def _append(self, units: Sequence[KeptUnit]) -> None:
         contents = [unit.content for unit in units if unit.content is not None]
@@ -222,6 +247,7 @@ class UnitArrays:
         columns = self._columns.values
         conversations, types = self.conversations, self._types
         columns["said_at"][places] = [unit.said_at.timestamp() for unit in units]
+        columns["passage"][places] = [unit.passage for unit in units]
         columns["text_hash"][places] = [unit.text_hash for unit in units]
         columns["conversation"][places] = [
             conversations.setdefault(unit.conversation_id, len(conversations)) for unit in units
@@ -249,9 +275,8 @@ class UnitArrays:
         self._scales.values[at] = 1.0 / np.linalg.norm(rounded.astype(np.float32), axis=1)
         self._column("embedded")[places] = True
 
-    def _compact(self) -> None:
-        """Release the places of removed units, and renumber the terms still in use."""
-        kept = self._living.nonzero()[0]
+    def _compact(self, kept: Places) -> None:
+        """Keep what is at some places, in their order, and renumber the terms still in use."""
         self._counts.become(self._counts.values[self._terms.indexes(kept)[0]])
         self._terms.keep(kept)
         used, renumbered = np.unique(self._terms.values, return_inverse=True)

@@ -1,16 +1,17 @@
 """Units of memory on their way into a working set: rows of PostgreSQL, with terms and embeddings of the index."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
-from typing import Any, Literal
+from operator import attrgetter
+from typing import Any
 from uuid import UUID
 
 from services.encryption.data_key import UNREADABLE
 from services.errors import Unavailable
-from services.memory.episodes.episode import EpisodeType, Scope, said_by_assistant
+from services.memory.episodes.episode import EpisodeType, PassageId, Scope, StoredUnit, said_by_assistant
 from services.memory.episodes.index import EpisodeIndex
 from services.memory.recall.unit_arrays import (
     ASKS,
@@ -25,10 +26,11 @@ from services.memory.recall.working_set import WorkingSet
 from services.platform.milvus import CollectionMissing
 from services.search.collection import indexed_terms, terms_that_fit
 from services.text.language import language_of
+from services.text.passages import passages_of
 from services.text.questions import asks, states_something
 
-_AT_ONCE = 1_000
-"""Rows of the index read at once."""
+_AT_ONCE, _OF_A_ROW = 1_000, 200
+"""Rows of the index read at once, and the characters of a text for which one is counted."""
 _FEW = 4
 """Changed units up to which they are taken in without a thread."""
 _LONG_TEXTS = 2_000
@@ -40,8 +42,10 @@ _FREED_AT_ONCE = 200
 _SLOWEST_S, _SLOWEST_ROW_S = 2.0, 0.001
 """Seconds to wait for the index, plus a time per row."""
 
+_NOTHING: tuple[str, None] = ("", None)
+
 Found = tuple[str, Embedding | None]
-"""The terms and the embedding of a unit in the index."""
+"""The terms and the embedding of a passage in the index."""
 
 
 @dataclass(frozen=True)
@@ -82,25 +86,29 @@ class IndexedUnits:
 
     async def read(
         self, scope: Scope, rows: Sequence[UnitRow], *, all_of_them: bool
-    ) -> tuple[dict[UUID, Found], bool]:
+    ) -> tuple[dict[PassageId, Found], bool]:
         """Return what the index has of units, or of all of them, and whether it is unavailable."""
-        indexed = sorted(row.unit_id for row in rows if row.indexed and row.text)
-        known: dict[UUID, Found] = {}
+        indexed = sorted((row for row in rows if row.indexed and row.text), key=attrgetter("unit_id"))
+        known: dict[PassageId, Found] = {}
         try:
-            for begin in range(0, len(indexed), _AT_ONCE):
-                part = indexed[begin : begin + _AT_ONCE]
+            for part in _parts(indexed):
+                passages = [
+                    (row.unit_id, number)
+                    for row in part
+                    for number in range(1 if all_of_them else len(passages_of(row.text or "")))
+                ]
                 known |= await self._index.rows(
-                    scope.whole, part, between=all_of_them, within_s=_patience_s(len(part))
+                    scope.whole, passages, between=all_of_them, within_s=_patience_s(len(passages))
                 )
         except CollectionMissing:
             return known, await self._lost(scope.tenant_id, scope.user_id)
         except Unavailable:
             return known, True
         if self._index.hides_terms:
-            return {unit_id: ("", vector) for unit_id, (_, vector) in known.items()}, False
+            return {passage: ("", vector) for passage, (_, vector) in known.items()}, False
         return known, False
 
-    async def embed(self, units: WorkingSet, scope: Scope, missing: Sequence[UUID]) -> None:
+    async def embed(self, units: WorkingSet, scope: Scope, missing: Sequence[PassageId]) -> None:
         """Read the embeddings that a set lacks; others run between parts of it.
 
         Raises:
@@ -110,14 +118,14 @@ class IndexedUnits:
         for begin in range(0, len(missing), _AT_ONCE):
             part = missing[begin : begin + _AT_ONCE]
             found = await self._index.rows(whose, part, within_s=_patience_s(len(part)))
-            vectors = iter([(unit_id, vector) for unit_id, (_, vector) in found.items() if vector is not None])
+            vectors = iter([(passage, vector) for passage, (_, vector) in found.items() if vector is not None])
             while some := dict(islice(vectors, _EPISODES_AT_ONCE)):
                 units.embed(some)
                 await asyncio.sleep(0)
 
 
 async def take_in(
-    units: WorkingSet, rows: list[UnitRow], known: dict[UUID, Found], *, shared: bool = True
+    units: WorkingSet, rows: list[UnitRow], known: dict[PassageId, Found], *, shared: bool = True
 ) -> None:
     """Take in changes; many of them in a thread, or in parts where the set is `shared` with searches.
 
@@ -128,18 +136,15 @@ async def take_in(
     units.participants.update(row.speaker for row in living if row.speaker and row.role == "user")
 
     def made() -> list[KeptUnit]:
-        fresh = [row for row in living if not units.knows(row.unit_id, row.text_hash)] if len(units) else living
-        contents = {
-            row.unit_id: content_of(
-                row.text or "",
-                row.speaker,
-                row.role,
-                written=row.message_id is None,
-                found=known.get(row.unit_id, ("", None))[0],
-            )
-            for row in fresh
-        }
-        return [_kept(row, contents.get(row.unit_id), known.get(row.unit_id, ("", None))[1]) for row in living]
+        kept: list[KeptUnit] = []
+        before = units.known_passages({row.unit_id for row in living}) if len(units) else {}
+        for row in living:
+            text_hash, count = before.get(row.unit_id, (0, 0))
+            unchanged = count if text_hash == row.text_hash else 0
+            contents: Sequence[UnitContent | None] = [None] * unchanged or contents_of(row, known)
+            for number, content in enumerate(contents):
+                kept.append(_kept(row, number, content, known.get((row.unit_id, number), _NOTHING)[1]))
+        return kept
 
     def taken_in() -> None:
         units.replace({row.episode_id for row in rows}, made())
@@ -166,18 +171,37 @@ async def take_in(
         await asyncio.to_thread(_free, [rows, kept], known)
 
 
-def content_of(
-    text: str, speaker: str | None, role: Literal["user", "assistant"], *, written: bool, found: str = ""
-) -> UnitContent:
-    """Return what is derived from a text; `found` are its terms as the index has them, if it has."""
-    kinds = WRITTEN * written | BY_ASSISTANT * said_by_assistant(role, speaker)
+def contents_of(unit: UnitRow | StoredUnit, known: Mapping[PassageId, Found]) -> list[UnitContent]:
+    """Return what is derived from the text of each passage of a unit; `known` is what the index has of it."""
+    text, speaker = unit.text or "", unit.speaker
+    kinds = WRITTEN * (unit.message_id is None) | BY_ASSISTANT * said_by_assistant(unit.role, speaker)
     kinds |= ASKS * asks(text, language_of([text]))
     if not kinds & (WRITTEN | BY_ASSISTANT):
         kinds |= STATES_NOTHING * (not states_something(text))
-    return UnitContent(found.split() or terms_that_fit(indexed_terms(text, speaker)).split(), kinds)
+    return [
+        UnitContent(
+            known.get((unit.unit_id, number), _NOTHING)[0].split()
+            or terms_that_fit(indexed_terms(text[each.start : each.end], speaker)).split(),
+            kinds,
+        )
+        for number, each in enumerate(passages_of(text))
+    ]
 
 
-def _kept(row: UnitRow, content: UnitContent | None, vector: Embedding | None) -> KeptUnit:
+def _parts(rows: Sequence[UnitRow]) -> Iterator[Sequence[UnitRow]]:
+    """Yield rows in stretches that have few enough passages to be read at once."""
+    begin = count = 0
+    for at, row in enumerate(rows):
+        more = 1 + len(row.text or "") // _OF_A_ROW
+        if count + more > _AT_ONCE and at > begin:
+            yield rows[begin:at]
+            begin, count = at, 0
+        count += more
+    if rows[begin:]:
+        yield rows[begin:]
+
+
+def _kept(row: UnitRow, passage: int, content: UnitContent | None, vector: Embedding | None) -> KeptUnit:
     return KeptUnit(
         unit_id=row.unit_id,
         episode_id=row.episode_id,
@@ -188,6 +212,7 @@ def _kept(row: UnitRow, content: UnitContent | None, vector: Embedding | None) -
         text_hash=row.text_hash,
         content=content,
         vector=vector,
+        passage=passage,
     )
 
 
@@ -195,10 +220,10 @@ def _patience_s(rows: int) -> float:
     return _SLOWEST_S + _SLOWEST_ROW_S * rows
 
 
-def _free(lists: Sequence[list[Any]], known: dict[UUID, Found]) -> None:
+def _free(lists: Sequence[list[Any]], known: dict[PassageId, Found]) -> None:
     """Empty them a little at a time, so that the event loop runs in between."""
     while any(lists) or known:
         for each in lists:
             del each[-_FREED_AT_ONCE:]
-        for unit_id in list(islice(known, _FREED_AT_ONCE)):
-            del known[unit_id]
+        for passage in list(islice(known, _FREED_AT_ONCE)):
+            del known[passage]

@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -29,7 +30,9 @@ class WorkingSet(UnitArrays):
     """Matches units with words and embeddings."""
 
     _dampening: Values
-    """What BM25 adds to how often a term occurs in each unit: more in a longer one. Made with the overview."""
+    """What BM25 adds to how often a term occurs in each passage: more in a longer one. Made with the overview."""
+    _later: Places
+    """Of units with several passages those after the first, for which the unit stands. Made with the overview."""
 
     def within(
         self,
@@ -41,6 +44,7 @@ class WorkingSet(UnitArrays):
     ) -> Mask:
         """Return the units in a part of the set; `until` is exclusive."""
         mask = self._living.copy()
+        mask[self._later_passages()] = False
         if conversation_id is not None:
             mask &= self._column("conversation") == self.conversations.get(conversation_id, -1)
         if episode_type is not None:
@@ -71,6 +75,7 @@ class WorkingSet(UnitArrays):
             )
             unknown.append(len(counted) - len(rows[-1]))
         scores, possible = self._matches(rows)
+        self._to_units(scores)
         if not mask.all():
             scores *= mask
         size = self.overview().size
@@ -89,13 +94,14 @@ class WorkingSet(UnitArrays):
         passed = {self._vocabulary.get(term) for term in without}
         rows: list[dict[int, int]] = []
         for seed in seeds:
-            numbers = self._terms.row(seed)
+            numbers = self._terms_of_unit(seed)
             held = self._held.values[numbers]
             few = ((held > 1) & (held <= most)).nonzero()[0]
             if len(few) > _MOST_RARE:
                 few = few[np.lexsort((numbers[few], held[few]))[:_MOST_RARE]]
             rows.append({number: 1 for number in numbers[few].tolist() if number not in passed})
         found, possible = self._matches(rows)
+        self._to_units(found)
         scores = found[:, places] / np.maximum(possible * (BM25_K1 + 1), 1e-6)[:, np.newaxis]
         for score, seed in zip(scores, seeds, strict=True):
             score[places == seed] = 0.0
@@ -129,7 +135,57 @@ class WorkingSet(UnitArrays):
             found[:, part] = (self._vectors.values[part].astype(np.float32) @ vectors.T).T
         found *= self._scales.values
         np.copyto(found, np.nan, where=~self._column("embedded"))
+        self._to_units(found)
         return found.astype(np.float64)
+
+    def has_passages(self, place: int) -> bool:
+        """Whether a unit has several passages."""
+        return self._end(place) > place + 1
+
+    def best_passage(self, place: int, texts: Sequence[Sequence[str]], vectors: NDArray[np.float32]) -> int:
+        """Return the number of the passage of a unit that is nearest to a message.
+
+        Args:
+            place: of the unit.
+            texts: the terms of the message and of its parts.
+            vectors: what it is compared with, of length 1; may be none.
+        """
+        places = np.arange(place, self._end(place))
+        rows = [
+            {number: 1 for term in terms if (number := self._vocabulary.get(term)) is not None} for terms in texts
+        ]
+        scores, possible = self._matches(rows)
+        match = (scores[:, places] / np.maximum(possible * (BM25_K1 + 1), 1e-6)[:, np.newaxis]).max(axis=0)
+        if len(vectors):
+            match += (vectors @ self.embeddings(places).T).max(axis=0)
+        return int(match.argmax())
+
+    def _later_passages(self) -> Places:
+        """The places of all passages but the first of each unit."""
+        self.overview()
+        return self._later
+
+    def _to_units(self, scores: NDArray[Any]) -> None:
+        """Give each unit (column) the best score of its passages, in place; NaN is none."""
+        later = self._later_passages()
+        if len(later):
+            units = later - self._column("passage")[later]
+            for row in scores:
+                np.fmax.at(row, units, row[later])
+
+    def _end(self, place: int) -> int:
+        """The place behind the last passage of a unit."""
+        passages, end = self._column("passage"), place + 1
+        while end < len(passages) and passages[end]:
+            end += 1
+        return end
+
+    def _terms_of_unit(self, place: int) -> Places:
+        """The different terms of all passages of a unit."""
+        end = self._end(place)
+        bounds = self._terms.bounds
+        found: Places = self._terms.values[bounds[place] : bounds[end]]
+        return found if end == place + 1 else np.unique(found)
 
     def by_neighbours(self, places: Places) -> Values:
         """Return the cosines of some units (columns) with the messages before and after them (rows).
@@ -153,8 +209,10 @@ class WorkingSet(UnitArrays):
         size = len(self._columns)
         said_at, conversation = self._column("said_at"), self._column("conversation")
         living = self._living.nonzero()[0]
-        ids = self._units.values[living]
-        order = living[np.lexsort((ids[:, 1], ids[:, 0], said_at[living]))]
+        is_first = self._column("passage")[living] == 0
+        first, self._later = living[is_first], living[~is_first]
+        ids = self._units.values[first]
+        order = first[np.lexsort((ids[:, 1], ids[:, 0], said_at[first]))]
         visit = np.zeros(size, dtype=np.intp)
         visit[order[1:]] = np.cumsum(np.diff(said_at[order]) > _VISIT_S)
         by_assistant, asks, nothing, written = map(self._are, (BY_ASSISTANT, ASKS, STATES_NOTHING, WRITTEN))
@@ -202,9 +260,9 @@ class WorkingSet(UnitArrays):
         return found
 
     def embeddings_of(self, unit_ids: Collection[UUID]) -> dict[UUID, NDArray[np.float32]]:
-        """Return the embeddings of those of some units that have one here."""
-        embedded = self._column("embedded")
-        places = {unit_id: place for unit_id, place in self._places_of(unit_ids).items() if embedded[place]}
+        """Return the embeddings of those of some units that have one here: of a long one that of its beginning."""
+        usable = self._column("embedded") & (self._column("passage") == 0)
+        places = {self.unit_id(place): place for place in self._places_of(unit_ids) if usable[place]}
         return dict(zip(places, self.embeddings(np.array([*places.values()], dtype=np.intp)), strict=True))
 
     def _coherence(self, said: Places, pairs: Places) -> float:

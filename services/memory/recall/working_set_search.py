@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 from services.memory.episodes.episode import EpisodeStore, Scope, StoredUnit
 from services.memory.recall.working_set import WorkingSet
 from services.search.hits import Ranked, Ranking, Unit
+from services.search.legs import sought as compared
 from services.search.queries import Heads, MessageKind, Query
 from services.search.ranking import Scored, score
 from services.search.selection import newest_first
 from services.search.units import Places, Values, Vectors
+from services.text.passages import passage
 from services.text.tokenizer import terms
 
 _LONG_QUERY = 1_000
@@ -72,6 +74,8 @@ class Wanted(NamedTuple):
     """Whether it states something."""
     written: bool
     said_at: float
+    passage: int
+    """Number of the passage that is nearest to the message."""
 
 
 async def find_in_set(units: WorkingSet, sought: SearchRequest, episodes: EpisodeStore) -> SearchResult:
@@ -101,7 +105,22 @@ def best_of(units: WorkingSet, sought: SearchRequest) -> tuple[Scored, list[Want
     known = units.overview()
     columns = (known.by_assistant, ~known.states_nothing, known.written, units.said_at)
     about = [column[places].tolist() for column in columns]
-    return scored, list(map(Wanted, units.unit_ids(places), units.episode_ids(places), *about))
+    passages = _nearest_passages(units, places.tolist(), sought)
+    return scored, list(map(Wanted, units.unit_ids(places), units.episode_ids(places), *about, passages))
+
+
+def _nearest_passages(units: WorkingSet, places: Sequence[int], search: SearchRequest) -> list[int]:
+    """Return the number of the passage of each unit that is nearest to the message or to one of its parts."""
+    long = [place for place in places if units.has_passages(place)]
+    if not long:
+        return [0] * len(places)
+    vectors = search.vectors
+    if len(vectors):
+        vectors = compared(search.query, vectors)
+        vectors = search.heads.turned(vectors) if search.heads else vectors
+    texts = [terms(text) for text in (search.query.text, *search.query.parts)]
+    found = {place: units.best_passage(place, texts, vectors) for place in long}
+    return [found.get(place, 0) for place in places]
 
 
 def ranked(
@@ -142,7 +161,7 @@ def _unit(stored: StoredUnit | None, wanted: Wanted) -> Unit | None:
         id=wanted.unit_id,
         episode_id=wanted.episode_id,
         created_at=stored.created_at,
-        text=stored.text,
+        text=passage(stored.text, wanted.passage),
         message_id=wanted.unit_id if stored.message_id else None,
         episode_type=stored.episode_type,
         by_assistant=wanted.by_assistant,

@@ -14,21 +14,23 @@ from typing import Any
 from uuid import UUID
 
 import structlog
-from psycopg.rows import class_row, tuple_row
+from psycopg.rows import class_row
 
 from services.errors import Unavailable
 from services.memory.as_of import as_of
 from services.memory.blocks import Owner
 from services.memory.episodes import statements as sql
-from services.memory.episodes.episode import IndexedUnit, Scope
+from services.memory.episodes.episode import IndexedUnit, PassageId, Scope
 from services.memory.episodes.index import EpisodeIndex
 from services.memory.recall.past_sets import PastSets
+from services.memory.recall.set_filling import EPISODES_AT_ONCE, MemoryState, SetFilling
 from services.memory.recall.unit_arrays import Embedding
 from services.memory.recall.unit_loading import Found, IndexedUnits, UnitRow, take_in
 from services.memory.recall.working_set import WorkingSet
 from services.platform.metrics import WORKING_SET_BYTES, WORKING_SETS_LOADED
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
+from services.text.passages import passages_of
 from services.text.tokenizer import embedded_text
 
 MOST_UNITS = 100_000
@@ -36,11 +38,8 @@ MOST_UNITS = 100_000
 _BYTES_OF_A_SET, _BYTES_OF_A_UNIT = 8_192, 1_100
 _MOST_OF_THE_LIMIT = 0.5
 """Maximum share of all bytes for one set."""
-_MOST_WAITED_FOR = 2_500
-"""Larger sets are filled in the background, while the index serves: the embedded one gives a thousand units in a
-quarter of a second."""
 _MOST_OF_THE_PAST = 20_000
-"""Units of a set of what was remembered at a moment."""
+"""Episodes of a set of what was remembered at a moment."""
 _LOADS = 2
 _MANY = 500
 """Changed units from which on the index is asked for their terms."""
@@ -51,7 +50,7 @@ _AGAIN_S = 5.0
 _TRIES = 3
 _UNUSED_S = 1800.0
 _LOOK_AGAIN_S = 600.0
-_FOLLOWED_S, _BEHIND_S = 0.5, 1.5
+_FOLLOWED_S = 0.5
 _LOOKED_AT = 50
 """Number of oldest sets examined at once to make room."""
 
@@ -59,15 +58,6 @@ Owned = tuple[UUID, UUID, UUID | None]
 """A user, an expert and a space: the set of a space also holds shared memory, but nothing of another space."""
 
 log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True)
-class _State:
-    """The state of a user's memory in a snapshot."""
-
-    generation: int
-    removed_at: int
-    snapshot: str
 
 
 @dataclass(frozen=True)
@@ -86,14 +76,16 @@ class _Entry:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     units: WorkingSet | None = None
     """None = not filled, or the user has too much memory for a set."""
-    state: _State | None = None
+    state: MemoryState | None = None
     used_at: float = 0.0
     looked_at: float = 0.0
     """When the index was last asked for missing data."""
     tries: int = 0
     given_up: bool = False
-    filling: bool = False
-    """Whether it is being filled in the background, while the index serves the user."""
+    beginning: bool = False
+    """Whether it begins to be filled in the background, while the index serves the user."""
+    filling: SetFilling | None = None
+    """What fills it while it is in use already."""
     following: bool = False
     """Whether an update is scheduled."""
     changed_at: float = 0.0
@@ -115,7 +107,9 @@ class Loaded:
     milliseconds: float
     """Seconds that the turn waited for it to be filled or updated."""
     degraded: Sequence[str] = ()
-    """`milvus`: the index could not be read."""
+    """`milvus`: the index could not be read, or the oldest memories are still being read."""
+    is_bare: bool = False
+    """Whether most embeddings may be missing, until the index answers."""
 
 
 class WorkingSets:
@@ -129,7 +123,7 @@ class WorkingSets:
         dimension: int,
         limit_bytes: int,
         most_units: int = MOST_UNITS,
-        most_waited_for: int = _MOST_WAITED_FOR,
+        episodes_at_once: int = EPISODES_AT_ONCE,
         embed_soon: Callable[[Sequence[str]], Awaitable[Sequence[Embedding] | None]] | None = None,
         lost: Callable[[UUID, UUID], Coroutine[Any, Any, bool]],
     ) -> None:
@@ -140,7 +134,7 @@ class WorkingSets:
             index: source of terms and embeddings.
             limit_bytes: for all sets together; 0 = no sets.
             most_units: maximum per user; with more there is no set.
-            most_waited_for: maximum units of a set that a turn waits for; larger ones are filled behind it.
+            episodes_at_once: newest episodes that a turn waits for; the others are read behind it.
             embed_soon: returns embeddings in some milliseconds, or None if it takes longer; without, what is not
                 indexed yet is found by its words alone.
             lost: called with a tenant and a user whose part of the index is missing; returns whether so.
@@ -150,10 +144,11 @@ class WorkingSets:
         self._indexed = IndexedUnits(index, lost)
         self._dimension = dimension
         self._limit_bytes = limit_bytes
-        self._most_waited_for = most_waited_for
+        self._episodes_at_once = episodes_at_once
         self._most_units = min(most_units, int(_MOST_OF_THE_LIMIT * limit_bytes / _BYTES_OF_A_UNIT))
         self._entries: OrderedDict[Owned, _Entry] = OrderedDict()
         self._loads = asyncio.Semaphore(_LOADS)
+        self._rests = asyncio.Semaphore(1)
         self._behind: set[asyncio.Task[None]] = set()
         self._bytes = 0
         self._past = PastSets(limit_bytes)
@@ -176,7 +171,7 @@ class WorkingSets:
         key = _key(scope)
         entry = self._entries.setdefault(key, _Entry())
         self._entries.move_to_end(key)
-        if entry.filling or entry.too_large_until > monotonic():
+        if entry.beginning or entry.too_large_until > monotonic():
             return None
         if generation is None or entry.state is None or entry.state.generation != generation:
             async with entry.lock:
@@ -187,8 +182,10 @@ class WorkingSets:
         if entry.units is None:
             return None
         self._complete_behind(entry, scope)
-        degraded = ["milvus"] if entry.away and entry.units.without_vector() else []
-        return Loaded(entry.units, round((perf_counter() - begun) * 1000, 1), degraded)
+        is_bare = entry.away and bool(entry.units.without_vector())
+        degraded = ["milvus"] if is_bare or entry.filling is not None else []
+        milliseconds = round((perf_counter() - begun) * 1000, 1)
+        return Loaded(entry.units, milliseconds, degraded, is_bare=is_bare)
 
     def embeddings_of(self, owner: Owner, unit_ids: Collection[UUID]) -> Mapping[UUID, Embedding]:
         """Return the embeddings of those of some units that the owner's set has, if it is filled."""
@@ -202,10 +199,10 @@ class WorkingSets:
         the same moment, until the user's memory changes.
         """
         begun = perf_counter()
-        values = {**vars(scope), "most": _MOST_OF_THE_PAST}
+        values = {**vars(scope), "most": _MOST_OF_THE_PAST, "before": None}
         async with self._loads:
             # Read first: what changes while the set is made is not in a set of this generation.
-            states = await self._database.fetch(scope.tenant_id, sql.GENERATION, values, class_row(_State))
+            states = await self._database.fetch(scope.tenant_id, sql.GENERATION, values, class_row(MemoryState))
             generation = states[0].generation if states else 0
             kept = self._past.get(scope, generation)
             if kept is not None:  # one that holds nothing counts as well
@@ -230,9 +227,10 @@ class WorkingSets:
 
     async def learn(self, rows: Sequence[IndexedUnit]) -> None:
         """Store the embeddings of units that this process has just indexed; others run between parts of it."""
-        owned: dict[Owned, dict[UUID, Sequence[float]]] = {}
+        owned: dict[Owned, dict[PassageId, Sequence[float]]] = {}
         for row in rows:
-            owned.setdefault((row.user_id, row.expert_id, row.space_id), {})[row.unit_id] = row.embedding
+            passage = row.unit_id, row.passage
+            owned.setdefault((row.user_id, row.expert_id, row.space_id), {})[passage] = row.embedding
         for (user_id, expert_id, space_id), entry in [*self._entries.items()]:
             known = {**owned.get((user_id, expert_id, None), {}), **owned.get((user_id, expert_id, space_id), {})}
             vectors = [*known.items()]
@@ -275,11 +273,13 @@ class WorkingSets:
                 Query(sql.GENERATION_AND_CHANGED, {**values, "snapshot": before.snapshot}, class_row(_ChangedRow)),
             )
             if found and found[0].removed_at <= before.generation:
-                state = _State(found[0].generation, found[0].removed_at, found[0].snapshot)
+                state = MemoryState(found[0].generation, found[0].removed_at, found[0].snapshot)
                 rows: list[UnitRow] = [row for row in found if row.unit_id]
+                if entry.filling is not None:
+                    entry.filling.changed.update(row.episode_id for row in rows)
                 found.clear()
                 # As after an import: terms that are indexed by now need not be computed from the texts.
-                known: dict[UUID, Found] = {}
+                known: dict[PassageId, Found] = {}
                 if len(rows) > _MANY:
                     known, _ = await self._indexed.read(scope, rows, all_of_them=False)
                 await take_in(entry.units, rows, known | await self._waiting(rows))
@@ -287,74 +287,77 @@ class WorkingSets:
                 entry.tries, entry.looked_at = 0, 0.0
                 self._weigh(entry)
                 return
-        entry.units, entry.state = None, None
-        most = min(self._most_waited_for, self._most_units)
-        filling = asyncio.create_task(self._fill(entry, scope, most=most), name="working set")
+        entry.units, entry.state, entry.filling = None, None, None
+        filling = SetFilling(
+            self._database,
+            self._indexed,
+            scope,
+            dimension=self._dimension,
+            most_units=self._most_units,
+            episodes_at_once=self._episodes_at_once,
+            embed_waiting=self._waiting,
+        )
+        beginning = asyncio.create_task(self._begin(entry, filling), name="working set")
         try:
-            fits = await asyncio.shield(filling)
+            fits = await asyncio.shield(beginning)
         except asyncio.CancelledError:
             # The turn waits no longer. The work is not lost: the next turn would have to begin with it.
-            self._finish_behind(entry, filling)
+            entry.beginning = True
+            self._start(self._finish(entry, beginning))
             raise
-        if not fits and self._most_units > most:
-            self._finish_behind(entry, self._fill_later(entry, scope))
-        elif not fits:
+        if not fits:
             entry.too_large_until = monotonic() + _LOOK_AGAIN_S
 
-    def _finish_behind(self, entry: _Entry, filling: Awaitable[bool]) -> None:
-        """Let a set be filled in the background; until then the index serves the user."""
-        entry.filling = True
-        self._start(self._finish(entry, filling))
-
-    async def _finish(self, entry: _Entry, filling: Awaitable[bool]) -> None:
+    async def _finish(self, entry: _Entry, beginning: Awaitable[bool]) -> None:
+        """Let a set begin to be filled in the background; until then the index serves the user."""
         try:
-            if not await filling:
+            if not await beginning:
                 entry.too_large_until = monotonic() + _LOOK_AGAIN_S
         finally:
-            entry.filling = False
+            entry.beginning = False
 
-    async def _fill_later(self, entry: _Entry, scope: Scope) -> bool:
-        """Fill a large set once the turn that wanted it has searched the index, which does one thing at a time."""
-        await asyncio.sleep(_BEHIND_S)
-        return await self._fill(entry, scope, most=self._most_units)
-
-    async def _fill(self, entry: _Entry, scope: Scope, *, most: int) -> bool:
-        """Read everything remembered; return whether it was at most `most` units."""
-        values = vars(scope)
-        # To read what will not do takes a tenth of a second.
-        if most < self._most_units:
-            query = Query(sql.HAS_MORE, {**values, "most": most}, tuple_row)
-            [(has_more,)] = await self._database.read(scope.tenant_id, query)
-            if has_more:
-                return False
+    async def _begin(self, entry: _Entry, filling: SetFilling) -> bool:
+        """Fill a set with the newest memories, the rest behind it; return whether there are few enough."""
         async with self._loads:
-            states, rows = await self._database.fetch_each(
-                scope.tenant_id,
-                Query(sql.GENERATION, values, class_row(_State)),
-                Query(sql.KEPT, {**values, "most": most + 1}, class_row(UnitRow)),
-            )
-            if len(rows) > most:
-                return False
-            units = WorkingSet(self._dimension)
-            known, entry.away = await self._indexed.read(scope, rows, all_of_them=True)
-            await take_in(units, rows, known | await self._waiting(rows), shared=False)
-            entry.units, entry.state = units, states[0] if states else None
-            entry.tries, entry.looked_at = 0, monotonic()
-            WORKING_SETS_LOADED.inc()
-            self._weigh(entry)
+            fits, state = await filling.begin()
+        if not fits:
+            return False
+        entry.units, entry.state = filling.units, state
+        entry.filling = None if filling.is_whole else filling
+        entry.away, entry.tries, entry.looked_at = filling.away, 0, monotonic()
+        WORKING_SETS_LOADED.inc()
+        self._weigh(entry)
+        if not filling.is_whole:
+            self._start(self._go_on(entry, filling))
         return True
 
-    async def _waiting(self, rows: Sequence[UnitRow]) -> dict[UUID, Found]:
+    async def _go_on(self, entry: _Entry, filling: SetFilling) -> None:
+        def is_wanted() -> bool:
+            if entry.filling is filling:
+                self._weigh(entry)
+            return entry.filling is filling and not entry.given_up
+
+        try:
+            async with self._rests:
+                if not await filling.go_on(is_wanted) and is_wanted():
+                    entry.units, entry.state = None, None
+                    entry.too_large_until = monotonic() + _LOOK_AGAIN_S
+        finally:
+            await filling.close()
+            if is_wanted():
+                entry.away, entry.filling = filling.away, None
+
+    async def _waiting(self, rows: Sequence[UnitRow]) -> dict[PassageId, Found]:
         """Embed what users said last and is not indexed yet: most of it was sought a moment ago.
 
-        Answers are found by their words until they are indexed, together and so at less cost.
+        Answers, and later passages, are found by their words until they are indexed, together and so at less cost.
         """
         if self._embed_soon is None:
             return {}
         said = [row for row in rows if row.text and row.role == "user" and not row.indexed][-_EMBEDDED_AT_ONCE:]
-        texts = [embedded_text(row.role, row.speaker, row.text or "") for row in said]
+        texts = [embedded_text(row.role, row.speaker, _first_passage(row.text or "")) for row in said]
         vectors = await self._embed_soon(texts) if texts else None
-        return {row.unit_id: ("", vector) for row, vector in zip(said, vectors or [], strict=False)}
+        return {(row.unit_id, 0): ("", vector) for row, vector in zip(said, vectors or [], strict=False)}
 
     async def _follow(self, entry: _Entry, scope: Scope) -> None:
         # A short delay is harmless, and turns that end together are read together.
@@ -374,7 +377,9 @@ class WorkingSets:
         if entry.units is not None and (missing := entry.units.without_vector()):
             self._start(self._complete(entry, entry.units, scope, missing))
 
-    async def _complete(self, entry: _Entry, units: WorkingSet, scope: Scope, missing: Sequence[UUID]) -> None:
+    async def _complete(
+        self, entry: _Entry, units: WorkingSet, scope: Scope, missing: Sequence[PassageId]
+    ) -> None:
         await self._indexed.embed(units, scope, missing)
         entry.tries += 1
         entry.away = False
@@ -411,6 +416,11 @@ class WorkingSets:
         entry = self._entries.pop(key)
         entry.given_up = True
         self._bytes -= entry.nbytes
+
+
+def _first_passage(text: str) -> str:
+    first = passages_of(text)[0]
+    return text[first.start : first.end]
 
 
 def _key(owner: Owner) -> Owned:

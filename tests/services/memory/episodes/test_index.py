@@ -161,7 +161,7 @@ async def test_an_index_of_another_model_is_searched_by_words_alone_and_not_writ
         words, meaning = await other.search(user, [terms("tea")], [[1.0] * dimension], 5)
         assert [[hit.unit_id for hit in hits] for hits in words] == [[kept.unit_id]]
         assert meaning == [[]]
-        assert (await other.rows(user, [kept.unit_id], within_s=60.0))[kept.unit_id][1] is None
+        assert (await other.rows(user, [(kept.unit_id, 0)], within_s=60.0))[kept.unit_id, 0][1] is None
         with pytest.raises(Unavailable, match=f"being rebuilt for the embedding model {model}"):
             await other.upsert([row(user, "tea")])
         assert not other.vectors.outdated

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from functools import partial
 from uuid import UUID
 
+import numpy as np
 import pytest
 
 from services.bootstrap import Services, open_services
@@ -147,23 +148,32 @@ async def _indexed(services: Services) -> bool:
 
 
 @pytest.mark.indexed
-async def test_no_turn_waits_for_a_large_set(services: Services) -> None:
-    turn = await exchange(services.turns, SAID[0], "Noted.")
+async def test_of_a_large_set_the_newest_is_there_at_once_and_the_rest_follows(
+    services: Services,
+) -> None:
+    for said in SAID:
+        turn = await exchange(services.turns, said, "Noted.")
     await services.memory.indexing.index_waiting()
     sets = WorkingSets(
         services.database,
         services.memory.index,
         dimension=services.embedder.dimension,
         limit_bytes=2**20,
-        most_waited_for=1,
+        episodes_at_once=2,
         lost=services.memory.episodes.index_again,
     )
     scope = Scope(DEFAULT_TENANT, turn.user_id, turn.expert_id)
-    assert await sets.of(scope, None) is None, "the index serves"
+    first = await sets.of(scope, None)
+    assert first is not None
+    assert (len(first.units), first.degraded) == (4, ["milvus"])
+    await exchange(services.turns, "My dog is called Bella now.", "I see.")
+    assert await sets.of(scope, None) is not None
     await sets.settled()
     loaded = await sets.of(scope, None)
     assert loaded is not None
-    assert len(loaded.units) == 2
+    assert loaded.units is first.units
+    assert (len(loaded.units), loaded.degraded) == (2 * len(SAID) + 2, [])
+    assert (np.diff(loaded.units.said_at) >= 0).all()
     await sets.close()
 
 

@@ -1,0 +1,158 @@
+"""Filling a working set: from PostgreSQL, the newest memories first, with what the index has once it answers.
+
+A turn waits for a part of a second. What is there by then is used, made from the texts where the index is slow or
+away, and the rest follows behind it.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from time import monotonic
+from uuid import UUID
+
+from psycopg.rows import class_row, tuple_row
+
+from services.memory.episodes import statements as sql
+from services.memory.episodes.episode import PassageId, Scope
+from services.memory.recall.unit_loading import Found, IndexedUnits, UnitRow, take_in
+from services.memory.recall.working_set import WorkingSet
+from services.platform.postgres import Database
+from services.platform.shared_reads import Query
+
+EPISODES_AT_ONCE = 1_250
+"""Episodes that are read at once: some 2,500 messages."""
+_INDEX_S, _TEXTS_S = 0.25, 0.3
+"""Seconds that a turn waits for the index, and then for terms made from texts."""
+_ROWS_AT_ONCE = 200
+"""Units whose terms are made from their texts in one step."""
+_LEARNT_AT_ONCE = 100
+
+
+@dataclass(frozen=True)
+class MemoryState:
+    """The state of a user's memory in a snapshot."""
+
+    generation: int
+    removed_at: int
+    snapshot: str
+
+
+class SetFilling:
+    """One working set while it is being filled."""
+
+    def __init__(
+        self,
+        database: Database,
+        indexed: IndexedUnits,
+        scope: Scope,
+        *,
+        dimension: int,
+        most_units: int,
+        episodes_at_once: int = EPISODES_AT_ONCE,
+        embed_waiting: Callable[[Sequence[UnitRow]], Awaitable[dict[PassageId, Found]]],
+    ) -> None:
+        """Take whose set it is, and how many units it may have; `embed_waiting` embeds what is not indexed yet."""
+        self._database = database
+        self._indexed = indexed
+        self._scope = scope
+        self._most_units = most_units
+        self._episodes_at_once = episodes_at_once
+        self._embed_waiting = embed_waiting
+        self._rows: list[UnitRow] = []
+        self._reading: asyncio.Task[tuple[dict[PassageId, Found], bool]] | None = None
+        self._oldest: UUID | None = None
+        """The oldest episode that was read; None = there are none before it."""
+        self.units = WorkingSet(dimension)
+        self.changed: set[UUID] = set()
+        """Episodes that somebody else has read anew meanwhile: what is read here may be older."""
+        self.is_whole = False
+        """Whether everything that was remembered is in the set, with what the index has of it."""
+        self.away = False
+        """Whether the index did not answer the last request."""
+
+    async def begin(self) -> tuple[bool, MemoryState | None]:
+        """Read the newest memories; return whether there are few enough for a set, and of which state they are."""
+        values = {**vars(self._scope), "most": self._episodes_at_once, "before": None}
+        states, self._rows = await self._database.fetch_each(
+            self._scope.tenant_id,
+            Query(sql.GENERATION, values, class_row(MemoryState)),
+            Query(sql.KEPT, values, class_row(UnitRow)),
+        )
+        self._note_oldest(self._rows)
+        if self._oldest is not None and await self._has_too_many():
+            return False, None
+        waiting = await self._embed_waiting(self._rows)
+        self._reading = asyncio.create_task(
+            self._indexed.read(self._scope, [*self._rows], all_of_them=True), name="working set from the index"
+        )
+        await asyncio.wait([self._reading], timeout=_INDEX_S)
+        if self._reading.done():
+            known, self.away = self._reading.result()
+            await take_in(self.units, self._rows, known | waiting, shared=False)
+            self.is_whole = self._oldest is None
+            return True, states[0] if states else None
+        self.away = True
+        until = monotonic() + _TEXTS_S
+        while self._rows and (not len(self.units) or monotonic() < until):
+            await take_in(self.units, self._some_rows(), waiting.copy(), shared=False)
+        return True, states[0] if states else None
+
+    async def go_on(self, is_wanted: Callable[[], bool]) -> bool:
+        """Read the rest, as long as it `is_wanted`; return whether there are few enough for a set."""
+        while self._rows and is_wanted():
+            await self._take_in(self._some_rows(), {})
+        if self._reading is not None and self.away and is_wanted():
+            known, self.away = await self._reading
+            await self._learn(known)
+        while self._oldest is not None and is_wanted():
+            values = {**vars(self._scope), "most": self._episodes_at_once, "before": self._oldest}
+            rows = await self._database.fetch(self._scope.tenant_id, sql.KEPT, values, class_row(UnitRow))
+            self._note_oldest(rows)
+            known = {}
+            if not self.away:
+                known, self.away = await self._indexed.read(self._scope, rows, all_of_them=True)
+            self._rows = rows
+            while self._rows and is_wanted():
+                part = self._some_rows()
+                units = {row.unit_id for row in part}
+                await self._take_in(part, {each: found for each, found in known.items() if each[0] in units})
+            if len(self.units) > self._most_units:
+                return False
+        if is_wanted():
+            async with self.units.in_use:
+                self.units.order_by_time()
+            self.is_whole = True
+        return True
+
+    async def close(self) -> None:
+        """Stop asking the index."""
+        if self._reading is not None:
+            self._reading.cancel()
+
+    def _note_oldest(self, rows: Sequence[UnitRow]) -> None:
+        is_full = len({row.episode_id for row in rows}) >= self._episodes_at_once
+        self._oldest = rows[-1].episode_id if is_full else None
+
+    async def _has_too_many(self) -> bool:
+        query = Query(sql.HAS_MORE, {**vars(self._scope), "most": self._most_units}, tuple_row)
+        [(has_more,)] = await self._database.read(self._scope.tenant_id, query)
+        return bool(has_more)
+
+    def _some_rows(self) -> list[UnitRow]:
+        """Take the newest of the rows that are left, whole episodes of them."""
+        end = _ROWS_AT_ONCE
+        while end < len(self._rows) and self._rows[end].episode_id == self._rows[end - 1].episode_id:
+            end += 1
+        part = self._rows[:end]
+        del self._rows[:end]
+        return part
+
+    async def _take_in(self, rows: list[UnitRow], known: dict[PassageId, Found]) -> None:
+        await take_in(self.units, [row for row in rows if row.episode_id not in self.changed], known)
+
+    async def _learn(self, known: dict[PassageId, Found]) -> None:
+        vectors = iter([(passage, vector) for passage, (_, vector) in known.items() if vector is not None])
+        while some := dict(islice(vectors, _LEARNT_AT_ONCE)):
+            self.units.embed(some)
+            await asyncio.sleep(0)

@@ -1,0 +1,108 @@
+"""Passages of a text: cut at its paragraphs and lines first, then at sentences, clauses and words.
+
+A passage is the unit of meaning of a long text: it is indexed, embedded and shown by itself.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+
+from langchain_text_splitters import RecursiveCharacterTextSplitter
+
+from services.text.caches import text_cache
+from services.text.language import Span
+
+_SEPARATORS = [
+    "\n\n", "\n", "。", "！", "？", ". ", "! ", "? ", "；", "; ", "，", "、", ", ", " ", "",
+]  # fmt: skip
+_BLOCK_CHARACTERS = 50_000
+
+_LEAST, _USUAL, _LONGEST = 150, 600, 800
+"""Sizes: the least and the usual one of a passage, and that up to which a text is one. In characters, of which a
+Chinese one counts three times: some hundred English words or two hundred Chinese characters, as many as an encoder
+looks at."""
+_OF_CHINESE = 3
+_CHINESE = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]")
+_ENDS_IN_HEADING = re.compile(r"\n[ \t]*(?:#{1,6} [^\n]+|\*\*[^\n*]+\*\*:?)\s*\Z")
+MOST_PASSAGES = 999
+"""Passages of a text; more than any message has."""
+
+
+def cut(text: str, *, most: int, overlap: int, length: Callable[[str], int]) -> Iterator[str]:
+    """Yield the pieces of a text in order, without the white space around them.
+
+    Args:
+        text: that is cut.
+        most: length of a piece at the most.
+        overlap: length of the end of a piece that is repeated at the beginning of the next.
+        length: measures a text.
+    """
+    splitter = RecursiveCharacterTextSplitter(
+        separators=_SEPARATORS,
+        keep_separator="end",
+        chunk_size=most,
+        chunk_overlap=overlap,
+        length_function=length,
+    )
+    for block in _blocks(text):
+        yield from splitter.split_text(block)
+
+
+def passages_of(text: str) -> tuple[Span, ...]:
+    """Return the passages of a text, in order: one where it is short.
+
+    They leave out nothing but white space between them.
+    """
+    if len(text) * _OF_CHINESE <= _LONGEST or _size(text) <= _LONGEST:
+        return (Span(0, len(text)),)
+    return _remembered_passages(text)
+
+
+def passage(text: str, number: int) -> str:
+    """Return the passage of a text with a number from 0, marked where the text goes on before or after it.
+
+    A number that the text does not have, since it was changed, stands for its last passage.
+    """
+    every = passages_of(text)
+    if len(every) == 1:
+        return text
+    number = min(number, len(every) - 1)
+    found = every[number]
+    return f"{'…' * (number > 0)}{text[found.start : found.end]}{'…' * (number + 1 < len(every))}"
+
+
+def _cut_into_passages(text: str) -> tuple[Span, ...]:
+    begins: list[int] = []
+    at = 0
+    for piece in cut(text, most=_USUAL, overlap=0, length=_size):
+        at = text.index(piece, at)
+        is_short = _size(piece) < _LEAST  # it belongs to what precedes it
+        if not begins or not is_short or _size(text[begins[-1] : at + len(piece)]) > _LONGEST:
+            begins.append(at)
+        at += len(piece)
+    for place, (begin, end) in enumerate(pairwise(begins), start=1):
+        # A heading belongs to what stands under it.
+        if heading := _ENDS_IN_HEADING.search(text, begin, end):
+            begins[place] = heading.start() + 1
+    begins = begins[:MOST_PASSAGES]
+    ends = [begin + len(text[begin:end].rstrip()) for begin, end in pairwise([*begins, len(text)])]
+    return tuple(map(Span, begins, ends))
+
+
+_remembered_passages = text_cache(64)(_cut_into_passages)
+
+
+def _size(text: str) -> int:
+    return len(text) + (_OF_CHINESE - 1) * len(_CHINESE.findall(text))
+
+
+def _blocks(text: str) -> Iterator[str]:
+    """Cut a very long text: the splitter holds its text many times over."""
+    at = 0
+    while len(text) - at > _BLOCK_CHARACTERS:
+        half, whole = at + _BLOCK_CHARACTERS // 2, at + _BLOCK_CHARACTERS
+        ends = (text.rfind(mark, half, whole) + len(mark) for mark in _SEPARATORS[:-1] if mark in text[half:whole])
+        end = next(ends, whole)
+        yield text[at:end]
+        at = end
+    yield text[at:]
