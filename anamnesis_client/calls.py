@@ -73,8 +73,7 @@ def document(base: str, source: str, data: bytes) -> Call[Mapping[str, Any]]:
 
 def chat_body(message: str, user: str, session: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """The body of a message; `options` are fields of the API, of which None are left out."""
-    given = {name: value for name, value in options.items() if value is not None}
-    return {"user_id": user, "session_id": session, "message": message, **given}
+    return {"user_id": user, "session_id": session, "message": message, **_given(options)}
 
 
 def chat(body: Mapping[str, Any], key: str | None) -> Call[Answer]:
@@ -83,9 +82,11 @@ def chat(body: Mapping[str, Any], key: str | None) -> Call[Answer]:
     return Call("POST", "/api/v1/chat", Answer.of, json=body, headers=headers)
 
 
-def recall(user: str, query: str, limit: int, as_of: datetime | None) -> Call[list[FoundMemory]]:
-    """A search of episodes, now or as of a moment."""
-    body = {"query": query, "top_k": limit, **_moment(as_of)}
+def recall(
+    user: str, query: str, limit: int, as_of: datetime | None, options: Mapping[str, Any]
+) -> Call[list[FoundMemory]]:
+    """A search of episodes, now or as of a moment; `options` are fields of the API, of which None are left out."""
+    body = {"query": query, "top_k": limit, **_moment(as_of), **_given(options)}
     return Call("POST", f"{_of(user)}/episodes/search", lambda found: _items(found, FoundMemory.of), json=body)
 
 
@@ -168,6 +169,10 @@ def error_of(response: httpx.Response) -> ServiceError:
 
 def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _given(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def _moment(as_of: datetime | None) -> dict[str, str]:

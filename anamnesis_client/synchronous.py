@@ -124,10 +124,19 @@ class Anamnesis:
         yield from self._events(TurnStream(None, turn_id=turn_id, last=after))
 
     def recall(
-        self, query: str, *, limit: int = 10, user: str | None = None, as_of: datetime | None = None
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        user: str | None = None,
+        as_of: datetime | None = None,
+        **options: Any,
     ) -> list[FoundMemory]:
-        """Search all that was said and written down, best first; with `as_of`, what was known then."""
-        return self._send(calls.recall(user or self._user, query, limit, as_of))
+        """Search all that was said and written down, best first; with `as_of`, what was known then.
+
+        `options` are other fields of the API, such as `expert` and `space`.
+        """
+        return self._send(calls.recall(user or self._user, query, limit, as_of, options))
 
     def remember(self, text: str, *, kind: MemoryKind = "preference", user: str | None = None) -> WrittenMemory:
         """Write a memory down; the user must have said something before."""

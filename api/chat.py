@@ -201,6 +201,7 @@ async def _start(
         idempotency_key=key,
         on_conflict=on_conflict or request.on_conflict,
         stored=not request.temporary,
+        external_id=request.external_id,
     )
     if request.replaces is not None:
         return caller, await starter.runner.start_instead(turn, request.replaces)

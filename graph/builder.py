@@ -14,6 +14,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command, RetryPolicy
 
 from nodes.generate import generate
+from nodes.heard import heard
 from nodes.history import history
 from nodes.no_record import no_record
 from nodes.persist import persist
@@ -68,7 +69,8 @@ def build_graph(services: Services) -> TurnGraph:
     """START → route → history → (retrieve) → (quick) → generate ⇄ tools → persist → END, not compiled.
 
     `generate_kb` and `generate_rag` are the same function: the first with the prompt strategy that the routed
-    knowledge base names. A question about days on which nothing was said goes history → no_record → persist.
+    knowledge base names. A question about days on which nothing was said goes history → no_record → persist, and
+    an exchange that another agent has answered history → heard → persist.
     """
     settings = services.settings
     answer = partial(generate, models=services.models, tools=services.tools, estimators=services.estimators)
@@ -85,6 +87,7 @@ def build_graph(services: Services) -> TurnGraph:
             changes=services.memory.changes,
         ),
         "no_record": no_record,
+        "heard": heard,
         "retrieve": partial(retrieve, knowledge=services.knowledge.search),
         "quick": partial(
             quick,
@@ -126,6 +129,7 @@ def build_graph(services: Services) -> TurnGraph:
     graph.add_edge(START, "route")
     graph.add_edge("route", "history")
     graph.add_edge("no_record", "persist")
+    graph.add_edge("heard", "persist")
     graph.add_edge("persist", END)
     return graph
 
@@ -162,8 +166,13 @@ def _measured(name: str, node: Node, choice: Choice | None) -> MeasuredNode:
 
 def after_history(
     state: ConversationState,
-) -> Literal["no_record", "retrieve", "quick", "generate_kb", "generate_rag"]:
-    """Ask no model about days on which nothing was said; search knowledge bases only where it may help."""
+) -> Literal["heard", "no_record", "retrieve", "quick", "generate_kb", "generate_rag"]:
+    """Ask no model where there is an answer, nor about days on which nothing was said.
+
+    Knowledge bases are searched only where it may help.
+    """
+    if "answer" in state:
+        return "heard"
     if state.get("told_without_model"):
         return "no_record"
     return "retrieve" if state.get("use_retrieval") else after_retrieve(state)
