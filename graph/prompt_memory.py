@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from nodes.history import gather, planned_forms
 from services.bootstrap import Services
@@ -120,7 +121,7 @@ async def _draft(services: Services, turn: OpenTurn, in_prompt: Collection[str])
     planned = await planned_forms([] if turn.speaker else plain_forms(message), turn, changes)
     tokens = services.estimators.of(turn.model or "")
     draft = PromptDraft(turn, tokens, on, reference=reference, memory_plan=planned)
-    sources: Sequence[Source[object]] = [*services.sources, _InPrompt(in_prompt)]
+    sources: Sequence[Source[Any]] = [*services.sources, _InPrompt(in_prompt)]
     await gather(sources, draft, conversation=services.conversation, topics=services.topics)
     return draft
 

@@ -1,7 +1,7 @@
 """Clients of the service for programs with and without an event loop, and whose memory they ask for."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -25,7 +25,7 @@ class Whose:
     expert: Named | None = None
     """Who remembers; None = the default one."""
 
-    def names(self, runtime: Any = None) -> tuple[str, Mapping[str, str]]:
+    def names(self, runtime: Any = None) -> tuple[str, dict[str, Any]]:
         """Return the user, and the space and the expert as the API takes them.
 
         Without a runtime, that of the graph that runs tells them.

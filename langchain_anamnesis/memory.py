@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from hashlib import sha256
-from typing import Annotated, Any, NotRequired
+from typing import Annotated, Any
 
 from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
 from langchain.agents.middleware.types import PrivateStateAttr
@@ -42,7 +42,7 @@ class Shown(TypedDict):
 class RememberingState(AgentState[Any]):
     """The agent's state with what its prompts show of memory."""
 
-    shown_memory: NotRequired[Annotated[list[Shown], PrivateStateAttr]]
+    shown_memory: Annotated[list[Shown], PrivateStateAttr]
 
 
 class AnamnesisMemory(AgentMiddleware[RememberingState, Any, Any]):

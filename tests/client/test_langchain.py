@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -21,7 +21,7 @@ async def test_tools_and_retriever_in_an_event_loop(url: str) -> None:
     remember, forget, search_memory = memory_tools(url, user="tools")
     assert "cello" in await remember.ainvoke({"text": "Plays the cello."})
     assert "cello" in await search_memory.ainvoke({"query": "cello"})
-    retriever = AnamnesisRetriever(url=url, user=lambda runtime: str(runtime.context))
+    retriever = AnamnesisRetriever(url=url, user=lambda runtime: str(runtime.context["user"]))
 
     async def find(_: MessagesState) -> dict[str, Any]:
         return {"messages": [each.page_content for each in await retriever.ainvoke("boat")]}
@@ -29,8 +29,8 @@ async def test_tools_and_retriever_in_an_event_loop(url: str) -> None:
     body = {"user_id": "tools", "session_id": "s", "message": "My boat is called Ida."}
     async with httpx.AsyncClient(base_url=url) as client:
         await client.post("/api/v1/chat", json=body)
-    graph = StateGraph(MessagesState, context_schema=str).add_node(find).add_edge(START, "find").compile()
-    messages = (await graph.ainvoke({"messages": []}, context="tools"))["messages"]
+    graph = StateGraph(MessagesState).add_node(find).add_edge(START, "find").compile()
+    messages = (await graph.ainvoke({"messages": []}, context=cast(Any, {"user": "tools"})))["messages"]
     assert any("Ida" in each.text for each in messages)
     instead = await remember.ainvoke({"text": "Plays the viola.", "replaces": "Plays the cello."})
     assert "viola" in instead

@@ -111,18 +111,19 @@ async def test_the_prompts_of_a_thread_go_on_sharing_their_beginning(url: str, c
         "My boat is called Ida.",
         "What is my boat called?",
     ]
-    system = [{"type": "text", "text": "Be kind.", "cache_control": {"type": "ephemeral"}}]
-    picture = [{"type": "text", "text": "What is my cat called, again?", "cache_control": {"type": "ephemeral"}}]
+    cached = {"type": "text", "cache_control": {"type": "ephemeral"}}
+    system: list[str | dict[Any, Any]] = [{**cached, "text": "Be kind."}]
+    blocks: list[str | dict[Any, Any]] = [{**cached, "text": "What is my cat called, again?"}]
     await agent.ainvoke({"messages": [SystemMessage(system), HumanMessage(asked[0])]}, thread)
-    for each in [*asked[1:], picture]:
-        await agent.ainvoke({"messages": [HumanMessage(each)]}, thread)
+    for each in (*map(HumanMessage, asked[1:]), HumanMessage(blocks)):
+        await agent.ainvoke({"messages": [each]}, thread)
     prompts = [_prompt(each) for each in model.asked]
     assert all(after.startswith(before) for before, after in pairwise(prompts))
     assert prompts[-1].count("is called Tom") == 1
     assert prompts[-1].count("Bruno") == 1  # it stands in the thread
     assert prompts[-1].count("Greta") == 1
     assert model.asked[-1][0].content == system
-    assert model.asked[-1][-1].content[-1] == picture[0]
+    assert model.asked[-1][-1].content[-1] == blocks[0]
 
     await client.post("/api/v1/users/ada/memory/forget", json={"what": "my cat is called Tom"})
     await agent.ainvoke(ask("Where do I work, again?"), thread)
