@@ -289,7 +289,7 @@ class AsyncAnamnesis:
                     await response.aread()
                     return call.read(calls.content_of(response))
             except (ServiceError, Unreachable) as error:
-                if isinstance(error, Unreachable) and not call.repeatable:
+                if not call.may_follow(error):
                     raise
                 await _pause(tries, error)
 
@@ -310,7 +310,9 @@ class AsyncAnamnesis:
                     raise calls.error_of(response)
                 yield response
         except httpx.TransportError as error:
-            raise Unreachable(f"{call.path}: {str(error) or type(error).__name__}") from error
+            unreachable = Unreachable(f"{call.path}: {str(error) or type(error).__name__}")
+            unreachable.timed_out = isinstance(error, httpx.ReadTimeout)
+            raise unreachable from error
 
 
 async def _pause(tries: Tries, failure: ClientError) -> None:

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import httpx
 
-from anamnesis_client.errors import ServiceError
+from anamnesis_client.errors import ClientError, ServiceError, Unreachable
 from anamnesis_client.models import (
     Answer,
     FoundMemory,
@@ -56,6 +56,14 @@ class Call(Generic[Result]):
     headers: Mapping[str, str] = field(default_factory=dict)
     repeatable: bool = True
     """Whether it may be sent once more when the connection breaks."""
+    outlasts: bool = True
+    """Whether it may be sent once more when the answer is late: what was begun goes on, and is not begun again."""
+
+    def may_follow(self, failure: ClientError) -> bool:
+        """Return whether it may be sent once more after a failure."""
+        if not isinstance(failure, Unreachable):
+            return True
+        return self.repeatable and (self.outlasts or not failure.timed_out)
 
 
 def endpoint(method: str, path: Sequence[object], json: Any, params: Mapping[str, Any] | None) -> Call[Any]:
@@ -129,7 +137,11 @@ def store(user: str, operations: Sequence[Mapping[str, Any]], space: str | None)
     """Operations on the items of a user."""
     body = {"user_id": user, "space": space, "operations": list(operations)}
     writes = any(each["op"] == "put" for each in operations)
-    return Call("POST", "/api/v1/store/batch", lambda found: found["results"], json=body, repeatable=not writes)
+
+    def results(found: Any) -> list[Any]:
+        return list(found["results"])
+
+    return Call("POST", "/api/v1/store/batch", results, json=body, repeatable=not writes, outlasts=False)
 
 
 def export(user: str, space: str | None) -> Call[Any]:

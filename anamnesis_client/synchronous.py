@@ -279,7 +279,7 @@ class Anamnesis:
                     response.read()
                     return call.read(calls.content_of(response))
             except (ServiceError, Unreachable) as error:
-                if isinstance(error, Unreachable) and not call.repeatable:
+                if not call.may_follow(error):
                     raise
                 _pause(tries, error)
 
@@ -300,7 +300,9 @@ class Anamnesis:
                     raise calls.error_of(response)
                 yield response
         except httpx.TransportError as error:
-            raise Unreachable(f"{call.path}: {str(error) or type(error).__name__}") from error
+            unreachable = Unreachable(f"{call.path}: {str(error) or type(error).__name__}")
+            unreachable.timed_out = isinstance(error, httpx.ReadTimeout)
+            raise unreachable from error
 
 
 def _pause(tries: Tries, failure: ClientError) -> None:
