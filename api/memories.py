@@ -19,7 +19,7 @@ from services.errors import InvalidInput, NotFound
 from services.memory.known import Statement
 from services.memory.lineage.tracing import Direction, Trace
 from services.memory.model import ChangeRequest, Memory
-from services.memory.planning.planner import LONGEST_ITEM
+from services.memory.planning.planner import LONGEST_ITEM, LONGEST_WRITTEN
 from services.text.language import language_of
 from state.memory import MemoryChange
 
@@ -66,7 +66,7 @@ class RememberRequest(Whose):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"text": "I am allergic to penicillin."}]})
 
-    text: str = Field(min_length=1, max_length=LONGEST_ITEM)
+    text: str = Field(min_length=1, max_length=LONGEST_WRITTEN)
     replaces: str = Field("", max_length=1_000, description="The id or words of what it holds in place of.")
 
 

@@ -13,10 +13,11 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from api.access import known_caller
-from api.end_user import end_user_of
+from api.end_user import end_user_of, header_text
 from api.problems import invalid_fields, response_of
 from api.request_bodies import Replayed, parsed
 from services.bootstrap import Services
+from services.conversations.values import space_name
 from services.errors import AnamnesisError, InvalidInput, NotFound
 from services.identity.caller import Scope as Permission
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 
 MCP_PATH = "/mcp"
+SPACE_HEADER = "X-Anamnesis-Space"
 _PREFIX = re.compile(r"(?:/[A-Za-z0-9._~-]{1,64}){1,8}")
 METADATA_PATH = f"/.well-known/oauth-protected-resource{MCP_PATH}"
 _SCOPES: list[Permission] = ["memory:read", "memory:write"]
@@ -63,10 +65,11 @@ class McpOverHttp:
         try:
             caller = await known_caller(connection)
             end_user = end_user_of(caller, connection.headers, self._services.settings)
+            space = _space_of(connection)
         except AnamnesisError as error:
             await response_of(error, path=MCP_PATH)(scope, receive, send)
             return
-        scope["state"]["acting"] = (caller, end_user.user_id)
+        scope["state"]["acting"] = (caller, end_user.user_id, space)
         if connection.headers.get("content-type", "").startswith("application/json"):
             message = await receive()  # all of the body: `api/request_bodies.py` has waited for it
             receive, body = Replayed(receive, message), message.get("body", b"")
@@ -102,6 +105,20 @@ class McpOverHttp:
             if started.done():
                 raise
             started.set_exception(error)
+
+
+def _space_of(connection: HTTPConnection) -> str | None:
+    """Return the space of the user that the connection is for, such as a project's; None = none.
+
+    Raises:
+        InvalidInput: it is no name of a space.
+    """
+    if not (named := header_text(connection.headers, SPACE_HEADER)):
+        return None
+    try:
+        return space_name(named)
+    except ValueError as error:
+        raise InvalidInput(SPACE_HEADER, str(error)) from error
 
 
 def _make_manager(services: Services) -> "StreamableHTTPSessionManager":

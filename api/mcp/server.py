@@ -14,11 +14,13 @@ from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 from mcp.server.request_state import RequestStateSecurity
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
-from pydantic import Field
+from mcp.types import CallToolResult, InputRequiredResult
+from pydantic import Field, ValidationError
 
 from api.mcp.acting import Acting
 from api.mcp.http import MOST_BYTES
 from api.mcp.tools import ActingOf, MemoryTools, happened, profile_of
+from api.problems import invalid_fields
 from services.bootstrap import Services
 from services.errors import AnamnesisError
 from services.identity.caller import NOBODY_IN_PARTICULAR
@@ -35,13 +37,36 @@ _A_DAY_MS = 24 * 60 * 60 * 1000
 _STATIC = CacheHint(ttl_ms=_A_DAY_MS, scope="public")
 
 
+class _Server(MCPServer[Any]):
+    """The server, which says in words what it refuses."""
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        """Call a tool.
+
+        Raises:
+            ToolError: it refused, or its arguments are wrong; with the fields, and without what was given.
+        """
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as error:
+            cause = error.__cause__
+            if isinstance(cause, ValidationError):
+                wrong = [{**each, "loc": ("body", *each["loc"])} for each in cause.errors()]
+                raise ToolError(f"{invalid_fields(wrong, {}).detail}. Nothing was changed.") from cause
+            if isinstance(cause, ToolError):
+                raise ToolError(str(cause)) from cause
+            raise
+
+
 def make_server(settings: Settings, acting_of: ActingOf) -> MCPServer[Any]:
     """The server with all it offers; it holds nothing of a connection.
 
     Args:
         acting_of: from a request to the user it acts for.
     """
-    server: MCPServer[Any] = MCPServer(
+    server = _Server(
         NAME,
         title="Anamnesis",
         instructions=INSTRUCTIONS,
