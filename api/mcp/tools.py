@@ -64,6 +64,9 @@ class Confirmation(BaseModel):
 
 async def confirmed(ctx: Context, id: Id = None, query: Described = None) -> Confirmation | Elicit[Confirmation]:
     """Ask the user where the client can; elsewhere the client asks by itself, as the tool is destructive."""
+    request: Any = ctx.request_context.request
+    if request is not None and getattr(request.state, "asks_elsewhere", False):
+        raise ToolError("The user must be asked first, and this session has ended here. Connect again.")
     capabilities = ctx.client_capabilities
     asks = capabilities.elicitation if capabilities else None
     if asks is None or (asks.form is None and asks.url is not None):

@@ -23,7 +23,7 @@ async def test_tools_and_retriever_in_an_event_loop(url: str) -> None:
     assert "cello" in await search_memory.ainvoke({"query": "cello"})
     retriever = AnamnesisRetriever(url=url, user=lambda runtime: str(runtime.context["user"]))
 
-    async def find(_: MessagesState) -> dict[str, Any]:
+    async def find(state: MessagesState) -> dict[str, Any]:
         return {"messages": [each.page_content for each in await retriever.ainvoke("boat")]}
 
     body = {"user_id": "tools", "session_id": "s", "message": "My boat is called Ida."}

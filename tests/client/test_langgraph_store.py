@@ -374,7 +374,7 @@ async def test_a_store_serves_several_loops(url: str) -> None:
 async def test_the_runtime_names_the_user(url: str) -> None:
     async with AnamnesisStore(url, user=lambda runtime: str(runtime.context["user"])) as store:
 
-        async def note(_: MessagesState, runtime: Runtime[dict[str, str]]) -> dict[str, Any]:
+        async def note(state: MessagesState, runtime: Runtime[Any]) -> dict[str, Any]:
             await store.aput(("n",), "k", {"of": runtime.context["user"]})
             return {"messages": [str((await store.asearch(("n",)))[0].value)]}
 

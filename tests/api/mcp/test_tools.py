@@ -125,7 +125,10 @@ async def test_a_correction_replaces_at_once_and_says_what_it_replaced(
     assert [each.field for each in commands] == ["correct"]
 
 
-async def test_a_client_that_can_ask_its_user_asks_before_something_is_forgotten(connect: Connect) -> None:
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+async def test_a_client_that_can_ask_its_user_asks_before_something_is_forgotten(
+    connect: Connect, mode: str
+) -> None:
     asked: list[str] = []
     answers = [ElicitResult(action="accept", content={"forget": False}), ElicitResult(action="decline")]
     answers.append(ElicitResult(action="accept", content={"forget": True}))
@@ -134,7 +137,7 @@ async def test_a_client_that_can_ask_its_user_asks_before_something_is_forgotten
         asked.append(params.message)
         return answers.pop(0)
 
-    async with connect({"X-User-Id": "u-1"}, mode="auto", elicitation_callback=ask) as assistant:
+    async with connect({"X-User-Id": "u-1"}, mode=mode, elicitation_callback=ask) as assistant:
         await told(assistant, "remember", text=DOG)
         for _ in range(2):
             told_no = await refused(assistant, "forget", query="my dog's name Bruno")
@@ -143,6 +146,9 @@ async def test_a_client_that_can_ask_its_user_asks_before_something_is_forgotten
         assert (await told(assistant, "forget", query="my dog's name Bruno"))["changed"]
         assert "Bruno" not in str(await told(assistant, "profile"))
     assert asked == ["Forget my dog's name Bruno?"] * 3
+    async with connect({"X-User-Id": "u-1", "mcp-session-id": "of another process"}, mode="legacy") as assistant:
+        await told(assistant, "remember", text=DOG)
+        assert "Connect again" in await refused(assistant, "forget", query="my dog's name Bruno")
 
 
 @either_protocol
