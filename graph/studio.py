@@ -249,7 +249,7 @@ async def _services() -> Services:
 
 async def _opened_services(stack: AsyncExitStack, settings: Settings | None) -> Services:
     prepare_proxies()
-    known = settings or await asyncio.to_thread(_load_settings)
+    known = await asyncio.to_thread(_load_settings) if settings is None else settings
     engines = await stack.enter_async_context(open_engines(known))
     await migrate_if_owner(engines)
     services = await stack.enter_async_context(open_services(known, engines))

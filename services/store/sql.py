@@ -96,6 +96,8 @@ SELECT id, namespace, key, value, created_at, updated_at, ttl_minutes FROM store
 WHERE tenant_id = %(tenant_id)s AND id = ANY(%(ids)s)
 """
 
+VALUES: LiteralString = "SELECT id, value FROM store_items WHERE tenant_id = %(tenant_id)s AND id = ANY(%(ids)s)"
+
 NAMESPACES: LiteralString = f"""
 WITH owner AS ({_OWNER})
 SELECT DISTINCT i.namespace FROM owner JOIN store_items i ON {_LIVES}

@@ -4,40 +4,31 @@ A batch reads first and then writes, as LangGraph's own stores do; of several wr
 Every write is logged with what undoes it.
 """
 
-import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
 from time import monotonic
-from typing import Any
 from uuid import UUID
 
 import structlog
-from psycopg.rows import args_row, class_row, tuple_row
+from psycopg.rows import class_row, tuple_row
 from psycopg.types.json import Jsonb
 from uuid_utils.compat import uuid7
 
 from services.encryption.marks import Words
-from services.errors import InvalidInput, Unavailable
+from services.errors import InvalidInput
 from services.jobs.queue import JobQueue
 from services.llm.embeddings import Embedder
-from services.platform.patience import beside_the_loop
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
 from services.store import sql
 from services.store.indexing import VectorIndexing
 from services.store.matching import (
-    Candidate,
-    Held,
-    HeldVectors,
     InSql,
     check_filter,
     checked_paths,
     fits,
-    shared_terms,
-    texts_of,
 )
 from services.store.model import (
     LONGEST_TTL,
@@ -55,21 +46,11 @@ from services.store.model import (
     joined,
     parted,
 )
+from services.store.search import ItemSearch, Page
 
-MOST_SEARCHED = 20_000
-"""Items that a search with a query or a filter looks at: the newest."""
 MOST_BYTES = 32 * 2**20
-"""Of their values, where these are looked at: for a filter, and to embed what was never searched."""
+"""Of the values that a search looks at."""
 _SWEEP, _EVERY = "sweep_store", "*/10 * * * *"
-_LONG = 1_000
-"""Candidates from which they are ranked in a thread."""
-_LONG_HELD = 10_000
-"""Candidates whose vectors are held from which they are ranked in a thread."""
-_LOOKS = 5
-"""Times that a search looks at items which others go on writing."""
-_LONG_TEXT = 100_000
-"""Characters of values from which a thread reads them."""
-
 _NOTHING = InSql.of({})
 
 log = structlog.get_logger(__name__)
@@ -109,14 +90,13 @@ class Store:
         most_bytes: int = MOST_BYTES,
     ) -> None:
         """Take the time zone and locale of users who are new, and the bytes of values that a search reads."""
-        self._most_bytes = most_bytes
         self._database = database
         self._embedder = embedder
-        self._held = HeldVectors()
         self._served_at = 0.0
         self._indexing = VectorIndexing(
             database, embedder, lambda: monotonic() if jobs.turns_run() else self._served_at
         )
+        self._search_of = ItemSearch(database, embedder, self._indexing, most_bytes=most_bytes)
         self._new_user = {"timezone": default_timezone, "locale": default_locale}
         jobs.periodic(_SWEEP, _EVERY)(self.sweep)
 
@@ -178,126 +158,17 @@ class Store:
             if all(fits(json.loads(row.value), wanted.filter or {}) for row in newest):
                 await self._refresh(owner, newest if wanted.refresh_ttl else [])
                 return [row.item for row in newest]
-        if wanted.filter:
-            found = await self._filtered(owner, wanted, values)
-            if not query or not found:
-                shown = found[wanted.offset : wanted.offset + wanted.limit]
-                return await self._shown(owner, wanted, [(each.id, None) for each in shown])
-            if any(_lacks_vector(each) for each in found) and await self._indexed(owner):
-                found = await self._filtered(owner, wanted, values)
-            make = partial(Held.of, uuid7(), found, self._embedder.dimension)
-            held = await beside_the_loop(make, characters=len(found), most=_LONG)
-        else:
-            found, held = None, await self._current(owner, values)
-            if held is None and not await self._stamp(owner, values):
-                return []
-        ranked = await self._nearest(held, query, wanted) if held is not None else None
-        if ranked is None:
-            found = await self._candidates(owner, values) if found is None else found
-            ranked = await self._by_words(owner, found, query, wanted)
-        return await self._shown(owner, wanted, ranked)
+        return await self._shown(owner, wanted, await self._search_of.ranked(owner, wanted, query, values))
 
-    async def _current(self, owner: StoreOwner, values: Mapping[str, Any]) -> Held | None:
-        """Return the vectors of all items below a prefix, as they are now; None = no items, or no encoder."""
-        key = (owner, values["prefix"], self._embedder.model)
-        for _ in range(_LOOKS):
-            stamps = await self._stamp(owner, values)
-            if not stamps or self._embedder.by_words_alone:
-                return None
-            user_id, *stamp, lacks = stamps[0]
-            if lacks:
-                if not await self._indexed(owner):
-                    return None
-                continue
-            held = self._held.get(key)
-            if held is not None and held.stamp != tuple(stamp):
-                newer = await self._candidates(owner, values, since=held.newest)
-                held = held.changed_by(Held.of(user_id, newer, self._embedder.dimension)) if newer else None
-            if held is not None and held.stamp == tuple(stamp):
-                self._held.put(key, held)
-                return held
-            found = await self._candidates(owner, values)
-            if not found:
-                return None
-            make = partial(Held.of, user_id, found, self._embedder.dimension)
-            held = await beside_the_loop(make, characters=len(found), most=_LONG)
-            self._held.put(key, held)
-            if held.stamp == tuple(stamp) or len(found) >= MOST_SEARCHED:
-                return held
-        return self._held.get(key)  # others go on writing
-
-    async def _stamp(self, owner: StoreOwner, values: Mapping[str, Any]) -> Sequence[Any]:
-        asked = {**values, "embedded_by": self._embedder.model}
-        return await self._database.read(owner.tenant_id, Query(sql.STAMP, asked, tuple_row))
-
-    async def _candidates(
-        self,
-        owner: StoreOwner,
-        values: Mapping[str, Any],
-        *,
-        filtered: bool = False,
-        plain: bool = False,
-        since: datetime | None = None,
-    ) -> list[Candidate]:
-        asked = {
-            **values,
-            "embedded_by": self._embedder.model,
-            "filtered": filtered,
-            "plain": plain,
-            "since": since,
-        }
-        asked |= {"most": MOST_SEARCHED, "most_bytes": self._most_bytes}
-        return await self._database.fetch(owner.tenant_id, sql.CANDIDATES, asked, args_row(Candidate))
-
-    async def _filtered(self, owner: StoreOwner, wanted: Search, values: Mapping[str, Any]) -> list[Candidate]:
-        found = await self._candidates(owner, values, filtered=True, plain=not wanted.query)
-        filtered = partial(_filtered, found, wanted.filter or {})
-        size = sum(len(each.value or "") for each in found)
-        return await beside_the_loop(filtered, characters=size, most=_LONG_TEXT)
-
-    async def _indexed(self, owner: StoreOwner) -> bool:
-        """Wait until the owner's items have their vectors; False = no encoder answers.
-
-        Who gives up does not stop what others wait for as well.
-        """
-        if self._embedder.by_words_alone:
-            return False
-        return await asyncio.shield(self._indexing.begin(owner))
-
-    async def _shown(
-        self, owner: StoreOwner, wanted: Search, page: Sequence[tuple[UUID, float | None]]
-    ) -> list[Item]:
+    async def _shown(self, owner: StoreOwner, wanted: Search, page: Page) -> list[Item]:
         rows = await self._rows(owner, [each for each, _ in page])
         await self._refresh(owner, list(rows.values()) if wanted.refresh_ttl else [])
         # What is not there was removed at this moment.
         return [replace(rows[each].item, score=score) for each, score in page if each in rows]
 
-    async def _nearest(self, held: Held, query: str, wanted: Search) -> list[tuple[UUID, float | None]] | None:
-        """Return a page of ids, the nearest first; None = no encoder answers."""
-        try:
-            sought = await self._embedder.embed_query(query)
-        except Unavailable as error:
-            log.warning("the store is searched by words", reason=type(error).__name__)
-            return None
-        rank = partial(held.ranked, sought, wanted.offset, wanted.limit)
-        return await beside_the_loop(rank, characters=len(held.ids), most=_LONG_HELD)
-
     def forget(self, user_id: UUID) -> None:
         """Drop what this process holds of a user."""
-        self._held.forget(user_id)
-
-    async def _by_words(
-        self, owner: StoreOwner, found: Sequence[Candidate], query: str, wanted: Search
-    ) -> list[tuple[UUID, float | None]]:
-        """Return a page of ids by the words that are shared with a query."""
-        rows = await self._rows(owner, [each.id for each in found if each.value is None])
-        ranked: list[tuple[UUID, float | None]] = []
-        for each in found:
-            value = each.value or (rows[each.id].value if each.id in rows else "{}")
-            texts = texts_of(json.loads(value), each.index_paths)
-            ranked.append((each.id, shared_terms(" ".join(texts), query) if texts else None))
-        ranked.sort(key=lambda each: -2.0 if each[1] is None else each[1], reverse=True)
-        return ranked[wanted.offset : wanted.offset + wanted.limit]
+        self._search_of.forget(user_id)
 
     async def _rows(self, owner: StoreOwner, ids: Sequence[UUID]) -> dict[UUID, _Row]:
         if not ids:
@@ -353,11 +224,3 @@ def _minutes(ttl: float | None) -> float | None:
     if ttl is not None and not 0 < ttl <= LONGEST_TTL:
         raise InvalidInput("ttl", "is a number of minutes, more than 0 and at most ten years")
     return ttl
-
-
-def _lacks_vector(candidate: Candidate) -> bool:
-    return candidate.vector is None and candidate.index_paths != []
-
-
-def _filtered(found: Sequence[Candidate], wanted: Mapping[str, Any]) -> list[Candidate]:
-    return [each for each in found if fits(json.loads(each.value or "{}"), wanted)]

@@ -95,7 +95,9 @@ async def test_a_thread_runs_the_graph_and_shows_every_nodes_update(studio: str)
         assert values["usage"]["model_calls"] == 1
 
         # As chat front ends send it.
-        given = {"messages": [{"type": "human", "content": "What is my dog called, again?", "id": "m-1"}]}
+        given: dict[str, Any] = {
+            "messages": [{"type": "human", "content": "What is my dog called, again?", "id": "m-1"}]
+        }
         parts = client.runs.stream(
             thread["thread_id"], "anamnesis", input=given, stream_mode=["values", "messages-tuple"]
         )
