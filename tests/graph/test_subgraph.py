@@ -1,7 +1,9 @@
 """The graph as a node of another one."""
 
 import asyncio
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,8 +12,16 @@ from langgraph.graph import START, MessagesState, StateGraph
 
 from graph.studio import open_graph
 from services.platform.settings import Settings
+from tests.support.folders import new_folder
 
 pytestmark = [pytest.mark.anyio, pytest.mark.settings(llm_model=None, llm_base_url=None, llm_api_key=None)]
+
+
+@pytest.fixture
+def data_folder() -> Iterator[Path]:
+    """A folder for engines of its own."""
+    with new_folder() as folder:
+        yield Path(folder)
 
 
 @dataclass
@@ -22,8 +32,9 @@ class Context:
     session_id: str
 
 
-async def test_it_takes_and_gives_messages_with_and_without_a_loop(settings: Settings) -> None:
-    async with open_graph(settings) as graph:
+async def test_it_takes_and_gives_messages_with_and_without_a_loop(settings: Settings, data_folder: Path) -> None:
+    own = settings.model_copy(update={"data_dir": data_folder})
+    async with open_graph(own) as graph:
         outer = StateGraph(MessagesState, context_schema=Context).add_node("anamnesis", graph)
         chat = outer.add_edge(START, "anamnesis").compile()
 
