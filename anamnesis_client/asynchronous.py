@@ -126,10 +126,19 @@ class AsyncAnamnesis:
             yield event
 
     async def recall(
-        self, query: str, *, limit: int = 10, user: str | None = None, as_of: datetime | None = None
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        user: str | None = None,
+        as_of: datetime | None = None,
+        **options: Any,
     ) -> list[FoundMemory]:
-        """Search all that was said and written down, best first; with `as_of`, what was known then."""
-        return await self._send(calls.recall(user or self._user, query, limit, as_of))
+        """Search all that was said and written down, best first; with `as_of`, what was known then.
+
+        `options` are other fields of the API, such as `expert` and `space`.
+        """
+        return await self._send(calls.recall(user or self._user, query, limit, as_of, options))
 
     async def remember(
         self, text: str, *, kind: MemoryKind = "preference", user: str | None = None
@@ -280,7 +289,7 @@ class AsyncAnamnesis:
                     await response.aread()
                     return call.read(calls.content_of(response))
             except (ServiceError, Unreachable) as error:
-                if isinstance(error, Unreachable) and not call.repeatable:
+                if not call.may_follow(error):
                     raise
                 await _pause(tries, error)
 
@@ -301,7 +310,9 @@ class AsyncAnamnesis:
                     raise calls.error_of(response)
                 yield response
         except httpx.TransportError as error:
-            raise Unreachable(f"{call.path}: {str(error) or type(error).__name__}") from error
+            unreachable = Unreachable(f"{call.path}: {str(error) or type(error).__name__}")
+            unreachable.timed_out = isinstance(error, httpx.ReadTimeout)
+            raise unreachable from error
 
 
 async def _pause(tries: Tries, failure: ClientError) -> None:

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import httpx
 
-from anamnesis_client.errors import ServiceError
+from anamnesis_client.errors import ClientError, ServiceError, Unreachable
 from anamnesis_client.models import (
     Answer,
     FoundMemory,
@@ -56,6 +56,14 @@ class Call(Generic[Result]):
     headers: Mapping[str, str] = field(default_factory=dict)
     repeatable: bool = True
     """Whether it may be sent once more when the connection breaks."""
+    outlasts: bool = True
+    """Whether it may be sent once more when the answer is late: what was begun goes on, and is not begun again."""
+
+    def may_follow(self, failure: ClientError) -> bool:
+        """Return whether it may be sent once more after a failure."""
+        if not isinstance(failure, Unreachable):
+            return True
+        return self.repeatable and (self.outlasts or not failure.timed_out)
 
 
 def endpoint(method: str, path: Sequence[object], json: Any, params: Mapping[str, Any] | None) -> Call[Any]:
@@ -73,8 +81,7 @@ def document(base: str, source: str, data: bytes) -> Call[Mapping[str, Any]]:
 
 def chat_body(message: str, user: str, session: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """The body of a message; `options` are fields of the API, of which None are left out."""
-    given = {name: value for name, value in options.items() if value is not None}
-    return {"user_id": user, "session_id": session, "message": message, **given}
+    return {"user_id": user, "session_id": session, "message": message, **_given(options)}
 
 
 def chat(body: Mapping[str, Any], key: str | None) -> Call[Answer]:
@@ -83,9 +90,11 @@ def chat(body: Mapping[str, Any], key: str | None) -> Call[Answer]:
     return Call("POST", "/api/v1/chat", Answer.of, json=body, headers=headers)
 
 
-def recall(user: str, query: str, limit: int, as_of: datetime | None) -> Call[list[FoundMemory]]:
-    """A search of episodes, now or as of a moment."""
-    body = {"query": query, "top_k": limit, **_moment(as_of)}
+def recall(
+    user: str, query: str, limit: int, as_of: datetime | None, options: Mapping[str, Any]
+) -> Call[list[FoundMemory]]:
+    """A search of episodes, now or as of a moment; `options` are fields of the API, of which None are left out."""
+    body = {"query": query, "top_k": limit, **_moment(as_of), **_given(options)}
     return Call("POST", f"{_of(user)}/episodes/search", lambda found: _items(found, FoundMemory.of), json=body)
 
 
@@ -128,7 +137,11 @@ def store(user: str, operations: Sequence[Mapping[str, Any]], space: str | None)
     """Operations on the items of a user."""
     body = {"user_id": user, "space": space, "operations": list(operations)}
     writes = any(each["op"] == "put" for each in operations)
-    return Call("POST", "/api/v1/store/batch", lambda found: found["results"], json=body, repeatable=not writes)
+
+    def results(found: Any) -> list[Any]:
+        return list(found["results"])
+
+    return Call("POST", "/api/v1/store/batch", results, json=body, repeatable=not writes, outlasts=False)
 
 
 def export(user: str, space: str | None) -> Call[Any]:
@@ -168,6 +181,10 @@ def error_of(response: httpx.Response) -> ServiceError:
 
 def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _given(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def _moment(as_of: datetime | None) -> dict[str, str]:

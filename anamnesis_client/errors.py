@@ -17,6 +17,9 @@ class ClientError(Exception):
 class Unreachable(ClientError):
     """The service does not answer."""
 
+    timed_out = False
+    """Whether it took the request, and was silent for too long."""
+
 
 class ServiceError(ClientError):
     """The service refused a request."""

@@ -124,10 +124,19 @@ class Anamnesis:
         yield from self._events(TurnStream(None, turn_id=turn_id, last=after))
 
     def recall(
-        self, query: str, *, limit: int = 10, user: str | None = None, as_of: datetime | None = None
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        user: str | None = None,
+        as_of: datetime | None = None,
+        **options: Any,
     ) -> list[FoundMemory]:
-        """Search all that was said and written down, best first; with `as_of`, what was known then."""
-        return self._send(calls.recall(user or self._user, query, limit, as_of))
+        """Search all that was said and written down, best first; with `as_of`, what was known then.
+
+        `options` are other fields of the API, such as `expert` and `space`.
+        """
+        return self._send(calls.recall(user or self._user, query, limit, as_of, options))
 
     def remember(self, text: str, *, kind: MemoryKind = "preference", user: str | None = None) -> WrittenMemory:
         """Write a memory down; the user must have said something before."""
@@ -270,7 +279,7 @@ class Anamnesis:
                     response.read()
                     return call.read(calls.content_of(response))
             except (ServiceError, Unreachable) as error:
-                if isinstance(error, Unreachable) and not call.repeatable:
+                if not call.may_follow(error):
                     raise
                 _pause(tries, error)
 
@@ -291,7 +300,9 @@ class Anamnesis:
                     raise calls.error_of(response)
                 yield response
         except httpx.TransportError as error:
-            raise Unreachable(f"{call.path}: {str(error) or type(error).__name__}") from error
+            unreachable = Unreachable(f"{call.path}: {str(error) or type(error).__name__}")
+            unreachable.timed_out = isinstance(error, httpx.ReadTimeout)
+            raise unreachable from error
 
 
 def _pause(tries: Tries, failure: ClientError) -> None:

@@ -25,6 +25,7 @@ from api import (
     memory,
     model,
     pages,
+    prompt_memory,
     service,
     store,
     tool_accounts,
@@ -61,6 +62,7 @@ _MODULES = (
     *(
         memory,
         memories,
+        prompt_memory,
         erasures,
         episodes,
         upkeep,

@@ -18,7 +18,7 @@ from api.chat_schemas import ChatAnswer, ChatRequest, IdempotencyKey, OnConflict
 from api.problems import Problem, documented, invalid_fields, problem_of, response_of_failed
 from api.request_bodies import JsonRoute, parsed
 from api.schemas import TicketView
-from api.streams import EventStream, last_event, sse_events, ws_frame
+from api.streams import EventStream, disconnected, last_event, sse_events, ws_frame
 from services.conversations.speakers import names_of_user, other_speaker
 from services.conversations.turn import TurnRequest
 from services.errors import AnamnesisError, InvalidInput
@@ -87,7 +87,7 @@ async def chat(
     waiting: set[asyncio.Task[Any]] = {answering}
     try:
         if (on_disconnect or request.on_disconnect) == "cancel":
-            waiting.add(asyncio.create_task(_disconnected(connection)))
+            waiting.add(asyncio.create_task(disconnected(connection)))
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
             if not answering.done():
                 await runner.abandon(caller.tenant_id, turn_id)
@@ -201,6 +201,7 @@ async def _start(
         idempotency_key=key,
         on_conflict=on_conflict or request.on_conflict,
         stored=not request.temporary,
+        external_id=request.external_id,
     )
     if request.replaces is not None:
         return caller, await starter.runner.start_instead(turn, request.replaces)
@@ -217,8 +218,3 @@ def _answer_of(last: TurnEvent) -> JSONResponse:
 def _refusal(problem: Problem, *, retryable: bool, request_id: str | None = None) -> str:
     content = {"code": problem.code, "message": problem.detail, "retryable": retryable, "turn_id": None}
     return ws_frame(TurnEvent(1, "error", content), None, request_id)
-
-
-async def _disconnected(connection: Request) -> None:
-    while (await connection.receive())["type"] != "http.disconnect":
-        pass

@@ -3,21 +3,25 @@
 from typing import Annotated, Any, Literal, Self, cast
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
 from api.schemas import StrictModel
 from services.conversations import values
 from services.conversations.speakers import MOST_CHARACTERS
+from services.validation import no_nul
 from state.budget import LONGEST_S, MOST_CALLS, MOST_TOKENS, BudgetReport, RequestBudget
 from state.memory import MemoryChange
 from state.prompt import Finish, Source
 from state.turn import AgentType, Compose, EarlierMessage, TurnInput
 
 MAX_EARLIER = 200
+MAX_ANSWER_CHARACTERS = 1_000_000
 
 IdempotencyKey = Annotated[str, StringConstraints(pattern=r"^[\x21-\x7e]{1,255}$")]
 """1 to 255 visible ASCII characters."""
+ExternalId = Annotated[str, StringConstraints(min_length=1, max_length=255), AfterValidator(no_nul)]
+"""A program's own id for a message."""
 OnConflict = Literal["queue", "reject", "interrupt"]
 OnDisconnect = Literal["continue", "cancel"]
 
@@ -125,6 +129,25 @@ class ChatRequest(StrictModel):
         description="A turn of the conversation that the message replaces: it and what follows it become a "
         "branch. The same message regenerates the answer.",
     )
+    answer: str | None = Field(
+        None,
+        max_length=MAX_ANSWER_CHARACTERS,
+        description="What another agent has answered: the exchange is taken in as any turn is, and no model is "
+        "asked. Empty = it said nothing. Null = the service answers.",
+    )
+    external_id: ExternalId | None = Field(None, description="The caller's own id for the message.")
+    answer_external_id: ExternalId | None = Field(None, description="The caller's own id for the answer.")
+    answer_from: Literal["document", "tool"] | None = Field(
+        None,
+        description="Words of others that this agent read before it answered: its answer counts as theirs. "
+        "Null = none.",
+    )
+    operations: list[UUID] = Field(
+        default_factory=list,
+        max_length=50,
+        description="Ids of the operations by which this agent has changed memory for the message: plain forms "
+        "of it are not carried out once more.",
+    )
     without: list[UUID] = Field(
         default_factory=list,
         max_length=50,
@@ -142,12 +165,22 @@ class ChatRequest(StrictModel):
             raise PydanticCustomError(
                 "temporary", "earlier: only for a temporary conversation; others are stored and read from there"
             )
+        if self.answer is not None and self.temporary:
+            raise PydanticCustomError("temporary", "answer: nothing of a temporary conversation is kept")
+        if self.answer is None and (self.answer_from or self.operations):
+            raise PydanticCustomError("answer", "answer_from and operations say something about an answer")
         return self
 
     def as_input(self) -> TurnInput:
         """The graph's input."""
         shown = cast("TurnInput", {name: getattr(self, name) for name in _INPUT})
         shown["requested_kb_prefix"] = self.kb_prefix
+        if self.answer is not None:
+            shown["answer"] = self.answer
+            shown["answer_from"] = self.answer_from
+            shown["operations"] = [str(each) for each in self.operations]
+        if self.answer_external_id is not None:
+            shown["answer_external_id"] = self.answer_external_id
         if self.budget is not None and (limits := self.budget.as_limits()):
             shown["budget"] = limits
         if self.earlier:
@@ -160,7 +193,9 @@ class ChatRequest(StrictModel):
         return shown
 
 
-_OTHERWISE = frozenset({"budget", "earlier", "without"})
+_OTHERWISE = frozenset(
+    {"answer", "answer_external_id", "answer_from", "budget", "earlier", "operations", "without"}
+)
 _INPUT = tuple(each for each in ChatRequest.model_fields if each in {*TurnInput.__annotations__} - _OTHERWISE)
 """Fields that the graph takes as they are."""
 

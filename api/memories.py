@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import Path, Query
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from api.access import ExpertQuery, ReadUser, SpaceQuery, UserOfPath, WrittenUser
 from api.paging import NO_CONTENT, After, Limit, cursor_of, json_router, next_of
@@ -15,11 +15,11 @@ from api.schemas import Page, StrictModel, Validity, answered, validity_fields
 from services.context.sources.core_memory import CONCERNS, NAMES, STYLES, first_of, last_talk, memory_text
 from services.context.sources.time import user_activity
 from services.conversations.values import SpaceName
-from services.errors import NotFound
+from services.errors import InvalidInput, NotFound
 from services.memory.known import Statement
 from services.memory.lineage.tracing import Direction, Trace
 from services.memory.model import ChangeRequest, Memory
-from services.memory.planning.planner import LONGEST_ITEM
+from services.memory.planning.planner import LONGEST_ITEM, LONGEST_WRITTEN
 from services.text.language import language_of
 from state.memory import MemoryChange
 
@@ -59,6 +59,30 @@ class PinRequest(Whose):
     """Whether nothing in the background takes a memory away."""
 
     pinned: bool = True
+
+
+class RememberRequest(Whose):
+    """A statement about the user."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"text": "I am allergic to penicillin."}]})
+
+    text: str = Field(min_length=1, max_length=LONGEST_WRITTEN)
+    replaces: str = Field("", max_length=1_000, description="The id or words of what it holds in place of.")
+
+
+@router.post("/memory/remember", response_model=MemoryChange)
+async def remember(user: WrittenUser, body: RememberRequest) -> Any:
+    """Keep a statement; a user who is not there yet is made.
+
+    Without `operation_id` in the answer nothing was changed: `summary` says why.
+    """
+    text = body.text.replace("\x00", "").strip()
+    if not text:
+        raise InvalidInput("text", "is empty")
+    await user.services.users.make(*user.named)
+    owner = await user.owner(body.expert, body.space, make_space=body.space is not None)
+    request = ChangeRequest.outside_of_turns(owner, user.trigger)
+    return await user.services.memory.changes.remember(request, text, replaces=body.replaces.strip())
 
 
 @router.post("/memories/{memory_id}/correct", response_model=MemoryChange)

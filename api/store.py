@@ -5,16 +5,19 @@ from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import Response
+from fastapi import Request, Response
 from pydantic import Field
 
 from api.access import KnownCaller
 from api.paging import json_router
 from api.schemas import Answer, StrictModel
+from api.streams import while_connected
 from services.conversations.values import Id, SpaceName
 from services.store import model
 
 MOST_OPERATIONS = 1_000
+
+_CLIENT_GONE = 499
 
 router = json_router("/api/v1/store", "store", HTTPStatus.NOT_FOUND)
 
@@ -36,7 +39,7 @@ class BatchResponse(Answer):
 
 
 @router.post("/batch", response_model=BatchResponse)
-async def batch(body: BatchRequest, caller: KnownCaller) -> Any:
+async def batch(body: BatchRequest, caller: KnownCaller, connection: Request) -> Any:
     """Read, write, search and list items in one round trip.
 
     Reads see what was there before the writes of the same batch; of several writes to a key the last one counts.
@@ -48,7 +51,12 @@ async def batch(body: BatchRequest, caller: KnownCaller) -> Any:
         caller.require("memory:write" if is_write else "memory:read")
     caller.act_for(body.user_id)
     owner = model.StoreOwner(caller.tenant_id, body.user_id, body.space)
-    results = await caller.services.store.batch(owner, body.operations)
+    work = caller.services.store.batch(owner, body.operations)
+    searches = any(isinstance(each, model.Search) for each in body.operations)
+    # Nobody waits for what was sought once the client has gone; a write goes on.
+    results = await (while_connected(connection, work) if searches and True not in writes else work)
+    if results is None:
+        return Response(status_code=_CLIENT_GONE)
     # By the standard library, which keeps every number as it is.
     content = json.dumps({"results": [_shown(each) for each in results]}, separators=(",", ":"), default=_moment)
     return Response(content, media_type="application/json")

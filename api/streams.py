@@ -1,19 +1,22 @@
 """A turn's events as the protocols send them: frames, a stream of server-sent events, and the one last event."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 from uuid import UUID
 
 import orjson
 from fastapi import Depends, Header
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from services.errors import InvalidInput
 from state.events import TurnEvent
+
+Done = TypeVar("Done")
 
 _HEARTBEAT_S = 15.0
 _HEADERS = {"Cache-Control": "no-cache", "Connection": "keep-alive", "X-Accel-Buffering": "no"}
@@ -143,3 +146,22 @@ async def sse_events(events: TurnEvents) -> AsyncGenerator[bytes, None]:
     async with aclosing(events):
         async for batch in events:
             yield sse_frames(batch)
+
+
+async def disconnected(connection: Request) -> None:
+    """Return when the client has gone; its request's body must have been read."""
+    while (await connection.receive())["type"] != "http.disconnect":
+        pass
+
+
+async def while_connected(connection: Request, work: Coroutine[Any, Any, Done]) -> Done | None:
+    """Return what some work comes to; None = the client has gone, and it was cancelled."""
+    working = asyncio.create_task(work)
+    gone = asyncio.create_task(disconnected(connection))
+    try:
+        await asyncio.wait({working, gone}, return_when=asyncio.FIRST_COMPLETED)
+        return await working if working.done() else None
+    finally:
+        gone.cancel()
+        working.cancel()
+        await asyncio.wait({working, gone})

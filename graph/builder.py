@@ -4,7 +4,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
 from functools import partial
-from typing import Any, Literal, Protocol, get_args, get_type_hints
+from typing import Any, Literal, Protocol, cast, get_args, get_type_hints
 
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import Runnable, RunnableConfig
@@ -14,6 +14,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command, RetryPolicy
 
 from nodes.generate import generate
+from nodes.heard import heard
 from nodes.history import history
 from nodes.no_record import no_record
 from nodes.persist import persist
@@ -64,11 +65,13 @@ _THROUGH_A_RESTART = RetryPolicy(
 )
 
 
-def build_graph(services: Services) -> TurnGraph:
+def build_graph(services: Services, schema: type[GraphState] = GraphState) -> TurnGraph:
     """START → route → history → (retrieve) → (quick) → generate ⇄ tools → persist → END, not compiled.
 
     `generate_kb` and `generate_rag` are the same function: the first with the prompt strategy that the routed
-    knowledge base names. A question about days on which nothing was said goes history → no_record → persist.
+    knowledge base names. A question about days on which nothing was said goes history → no_record → persist, and
+    an exchange that another agent has answered history → heard → persist. Under a `schema` with `messages`, the
+    answer becomes one of them.
     """
     settings = services.settings
     answer = partial(generate, models=services.models, tools=services.tools, estimators=services.estimators)
@@ -85,6 +88,7 @@ def build_graph(services: Services) -> TurnGraph:
             changes=services.memory.changes,
         ),
         "no_record": no_record,
+        "heard": heard,
         "retrieve": partial(retrieve, knowledge=services.knowledge.search),
         "quick": partial(
             quick,
@@ -114,18 +118,20 @@ def build_graph(services: Services) -> TurnGraph:
         "generate_kb": after_generate,
         "tools": generation,
     }
-    graph = TurnGraph(GraphState, context_schema=OpenTurn)
+    graph = TurnGraph(schema, context_schema=OpenTurn)
     for name, node in nodes.items():
         choice = choices.get(name)
         graph.add_node(
             name,
             _measured(name, node, choice),
+            input_schema=schema,
             retry_policy=_THROUGH_A_RESTART if name in {"history", "persist"} else None,
             destinations=get_args(get_type_hints(choice)["return"]) if choice else None,
         )
     graph.add_edge(START, "route")
     graph.add_edge("route", "history")
     graph.add_edge("no_record", "persist")
+    graph.add_edge("heard", "persist")
     graph.add_edge("persist", END)
     return graph
 
@@ -153,6 +159,10 @@ def _measured(name: str, node: Node, choice: Choice | None) -> MeasuredNode:
             entry = {"node": name, "duration_ms": milliseconds, "wrote": sorted(update)}
             runtime.stream_writer({"status": "execution_log", "content": entry})
             update["execution_logs"] = [entry]
+        if name == "persist" and "messages" in state:
+            turn = runtime.context
+            said = [AIMessage(before["answer"], id=str(turn.answer_message_id))] if before["answer"] else []
+            return cast("GraphState", {"turn": update, "messages": said})
         if choice is None:
             return {"turn": update}
         return Command(update={"turn": update}, goto=choice(with_update(before, update)))
@@ -162,8 +172,13 @@ def _measured(name: str, node: Node, choice: Choice | None) -> MeasuredNode:
 
 def after_history(
     state: ConversationState,
-) -> Literal["no_record", "retrieve", "quick", "generate_kb", "generate_rag"]:
-    """Ask no model about days on which nothing was said; search knowledge bases only where it may help."""
+) -> Literal["heard", "no_record", "retrieve", "quick", "generate_kb", "generate_rag"]:
+    """Ask no model where there is an answer, nor about days on which nothing was said.
+
+    Knowledge bases are searched only where it may help.
+    """
+    if "answer" in state:
+        return "heard"
     if state.get("told_without_model"):
         return "no_record"
     return "retrieve" if state.get("use_retrieval") else after_retrieve(state)

@@ -1,7 +1,7 @@
-"""The graph for LangGraph Studio: `langgraph dev` serves what `studio_graph` yields.
+"""The graph for LangGraph Studio and for other graphs: `langgraph dev` serves what `studio_graph` yields.
 
-In the API a turn is opened before the graph runs. Studio only has an input to send, so here the graph
-opens its turn itself, and is otherwise the same.
+In the API a turn is opened before the graph runs. Studio only has an input to send, and a graph of which this one
+is a node its messages, so here the graph opens its turn itself, and is otherwise the same.
 """
 
 import asyncio
@@ -9,10 +9,13 @@ import contextlib
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
-from typing import Any, cast
+from typing import Annotated, Any, cast
 from uuid import UUID
 
+from langchain_core.messages import AnyMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
+from langgraph.graph.message import add_messages
+from langgraph.runtime import get_runtime
 from langgraph.types import Command, Overwrite
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
@@ -36,6 +39,13 @@ from state.turn import OpenTurn, TurnInput
 
 STUDIO_USER = "studio"
 _EXAMPLE = 'an input is an object such as {"message": "Hello"}'
+_OF_CONTEXT = ("user_id", "session_id", "expert", "space")
+
+
+class ChatState(GraphState):
+    """The state with the messages of a thread, as chat front ends and other graphs have them."""
+
+    messages: Annotated[list[AnyMessage], add_messages]
 
 
 class StudioContext(TypedDict, total=False):
@@ -43,17 +53,46 @@ class StudioContext(TypedDict, total=False):
 
     tenant_id: str
     """UUID of the tenant; none = the default one."""
+    user_id: str
+    session_id: str
+    """None = the thread."""
+    expert: str
+    space: str
 
 
 _INPUT, _CONTEXT = TypeAdapter(TurnInput), TypeAdapter(StudioContext)
 
 
 class StudioGraph(CompiledTurnGraph):
-    """The compiled graph, which opens a turn for every input without one."""
+    """The compiled graph, which opens a turn for every input without one.
+
+    As a node of another graph it takes the last of its `messages`, and adds the answer; the other graph's context
+    may name `user_id`, `session_id`, `expert` and `space`.
+    """
 
     def __init__(self, *, turns: Turns, **attributes: Any) -> None:
         super().__init__(**attributes)
         self.turns = turns
+        self._loop = asyncio.get_running_loop()
+
+    def invoke(
+        self,
+        input: Any,
+        config: RunnableConfig | None = None,
+        *,
+        context: Any = None,
+        **options: Any,
+    ) -> Any:
+        """Run it from a thread beside the event loop in which it was opened.
+
+        Raises:
+            RuntimeError: this thread is that of the event loop, which would wait for itself.
+        """
+        with contextlib.suppress(RuntimeError):
+            if asyncio.get_running_loop() is self._loop:
+                raise TypeError("In an event loop call ainvoke.")
+        running = self.ainvoke(input, config, context=context, **options)
+        return asyncio.run_coroutine_threadsafe(running, self._loop).result()
 
     def get_input_jsonschema(self, config: RunnableConfig | None = None) -> dict[str, Any]:
         """The form that Studio shows: what a caller sends, not the whole state."""
@@ -68,7 +107,7 @@ class StudioGraph(CompiledTurnGraph):
         input: GraphState | TurnInput | Command[Any] | None,
         config: RunnableConfig | None = None,
         *,
-        context: OpenTurn | StudioContext | None = None,
+        context: Any = None,
         **options: Any,
     ) -> AsyncIterator[Any]:
         """Store the message, open the turn, and stream the graph; a resumed run is passed on."""
@@ -78,9 +117,11 @@ class StudioGraph(CompiledTurnGraph):
                 yield part
             return
         thread = (config or {}).get("configurable", {}).get("thread_id") or "studio"
-        turn = await self._opened(input, cast("StudioContext", context or {}), thread)
+        given, messages = _last_message(input)
+        turn = await self._opened(given, _named(context), thread)
+        messages = messages or [HumanMessage(turn.message, id=str(turn.user_message_id))]
         # A Studio thread keeps its state from run to run; a turn starts from a fresh one.
-        state: Any = {"turn": Overwrite(ConversationState())}
+        state: Any = {"turn": Overwrite(ConversationState()), "messages": messages}
         try:
             async for part in super().astream(state, config, context=turn, **options):
                 yield part
@@ -92,7 +133,8 @@ class StudioGraph(CompiledTurnGraph):
             raise
 
     async def _opened(self, given: object, context: StudioContext, thread: str) -> OpenTurn:
-        asked = TurnInput(user_id=STUDIO_USER, session_id=thread)
+        of_run = {name: context[name] for name in _OF_CONTEXT if context.get(name)}  # type: ignore[literal-required]
+        asked = cast("TurnInput", {"user_id": STUDIO_USER, "session_id": thread, **of_run})
         asked.update(_checked(given))
         asked["approvals"] = False  # nobody is asked here
         tenant_id = UUID(context["tenant_id"]) if context.get("tenant_id") else DEFAULT_TENANT
@@ -104,6 +146,34 @@ class StudioGraph(CompiledTurnGraph):
         error = {"code": "failed_in_studio", "message": "The run failed in Studio.", "retryable": True}
         with contextlib.suppress(Conflict, DatabaseUnavailable):
             await self.turns.end(turn, TurnOutcome(status="failed", error=error))
+
+
+def _last_message(given: Any) -> tuple[Any, list[AnyMessage]]:
+    """Return an input with its `message`, and the messages that it came in; none = it names the message itself.
+
+    Raises:
+        ValueError: the last of the messages is not the user's.
+    """
+    if not isinstance(given, dict) or "messages" not in given:
+        return given, []
+    messages = cast("list[AnyMessage]", add_messages([], given["messages"]))
+    last = messages[-1] if messages else None
+    if not isinstance(last, HumanMessage):
+        raise ValueError("the last of messages must be the user's")
+    blocks = last.content if isinstance(last.content, list) else []
+    images = [each["image_url"]["url"] for each in blocks if isinstance(each, dict) and "image_url" in each]
+    asked = {name: value for name, value in given.items() if name not in {"messages", "turn"}}
+    return {**asked, "message": last.text, **({"images": images} if images else {})}, messages
+
+
+def _named(context: Any) -> StudioContext:
+    """Return what the context of a run names, which another graph may have in a class of its own."""
+    if context is None:
+        with contextlib.suppress(RuntimeError):
+            context = get_runtime().context
+    names = ("tenant_id", *_OF_CONTEXT)
+    found = context if isinstance(context, dict) else {name: getattr(context, name, None) for name in names}
+    return cast("StudioContext", {name: found[name] for name in names if found.get(name)})
 
 
 def _checked(given: object) -> TurnInput:
@@ -150,20 +220,39 @@ async def studio_graph() -> AsyncIterator[StudioGraph]:
 
     `langgraph dev` enters this for every run. The embedded engines end with the process.
     """
-    services = await _services()
-    compiled = build_graph(services).compile()
-    yield StudioGraph(turns=services.turns, **vars(compiled))
+    yield _graph(await _services())
+
+
+@asynccontextmanager
+async def open_graph(settings: Settings | None = None) -> AsyncIterator[StudioGraph]:
+    """Open the graph with its engines, for a program of one's own; at the end they are closed.
+
+    Args:
+        settings: None = those of the environment.
+    """
+    async with AsyncExitStack() as stack:
+        services = await _opened_services(stack, settings)
+        yield _graph(services)
+
+
+def _graph(services: Services) -> StudioGraph:
+    return StudioGraph(turns=services.turns, **vars(build_graph(services, ChatState).compile()))
 
 
 async def _services() -> Services:
     global _started  # noqa: PLW0603 — Studio offers no place to keep what outlives a run
     async with _starting:
         if _started is None:
-            prepare_proxies()
-            settings = await asyncio.to_thread(_load_settings)
-            engines = await _lifetime.enter_async_context(open_engines(settings))
-            await migrate_if_owner(engines)
-            _started = await _lifetime.enter_async_context(open_services(settings, engines))
-            await warm_up(settings, _started.embedder)
-            _started.mcp_servers.start()
+            _started = await _opened_services(_lifetime, None)
     return _started
+
+
+async def _opened_services(stack: AsyncExitStack, settings: Settings | None) -> Services:
+    prepare_proxies()
+    known = await asyncio.to_thread(_load_settings) if settings is None else settings
+    engines = await stack.enter_async_context(open_engines(known))
+    await migrate_if_owner(engines)
+    services = await stack.enter_async_context(open_services(known, engines))
+    await warm_up(known, services.embedder)
+    services.mcp_servers.start()
+    return services

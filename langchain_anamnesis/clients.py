@@ -1,12 +1,57 @@
-"""Clients of the service for programs with and without an event loop."""
+"""Clients of the service for programs with and without an event loop, and whose memory they ask for."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary, finalize
 
+from langgraph.runtime import Runtime, get_runtime
+
 from anamnesis_client import Anamnesis, AsyncAnamnesis
+
+Named = str | Callable[[Any], str]
+"""A name, or what tells it from the runtime of the graph: a `Runtime`, of a tool a `ToolRuntime`."""
+
+
+@dataclass(frozen=True)
+class Whose:
+    """Whose memory it is: each a name, or what tells it from the runtime."""
+
+    user: Named
+    space: Named | None = None
+    """Of the user's; None = none."""
+    expert: Named | None = None
+    """Who remembers; None = the default one."""
+
+    def names(self, runtime: Any = None) -> tuple[str, dict[str, Any]]:
+        """Return the user, and the space and the expert as the API takes them.
+
+        Without a runtime, that of the graph that runs tells them.
+
+        Raises:
+            ValueError: what tells the user names nobody.
+        """
+        here = running() if runtime is None else runtime
+        user = told(self.user, here)
+        if not user:
+            raise ValueError("user names nobody")
+        given = {"space": self.space, "expert": self.expert}
+        return user, {name: found for name, each in given.items() if each and (found := told(each, here))}
+
+
+def told(named: Named, runtime: Any) -> str:
+    """Return a name."""
+    return named if isinstance(named, str) else named(runtime)
+
+
+def running() -> Any:
+    """Return the runtime of the graph that runs; outside of any, one without context."""
+    try:
+        return get_runtime()
+    except RuntimeError:
+        return Runtime()
 
 
 @dataclass(eq=False)

@@ -23,6 +23,8 @@ MOST_AT_ONCE = 1_000
 """Operations in one request."""
 Whose = tuple[str, str | None]
 """User and space."""
+WhoseOf = Callable[[Sequence[str], bool], Whose]
+"""From a namespace, or a prefix of namespaces (True), to whose it is."""
 
 
 @dataclass
@@ -41,24 +43,25 @@ class Plan:
     _of: dict[Whose, dict[Any, Asked]] = field(default_factory=dict)
 
     @classmethod
-    def of(
-        cls, ops: Iterable[Op], whose: Callable[[Sequence[str]], Whose], fields: Sequence[str] | None
-    ) -> "Plan":
+    def of(cls, ops: Iterable[tuple[Op, WhoseOf]], fields: Sequence[str] | None) -> "Plan":
         """Plan operations of the users and spaces that their namespaces name.
 
         Args:
-            ops: of LangGraph.
-            whose: by the namespace.
+            ops: of LangGraph, each with what tells from its namespace, or its prefix, whose it is.
             fields: paths of what a search reads where a put names none.
+
+        Raises:
+            ValueError: an operation is unknown, or a prefix names no user.
         """
         plan = cls()
-        for at, op in enumerate(ops):
+        for at, (op, whose) in enumerate(ops):
             plan.results.append(None)
             asked, namespace = _asked(op)
             if asked is None:
                 plan.results[at] = []
                 continue
-            wanted = plan._of.setdefault(whose(namespace), {})
+            within = isinstance(op, SearchOp | ListNamespacesOp)
+            wanted = plan._of.setdefault(whose(namespace, within), {})
             if isinstance(op, PutOp):
                 if op.index is None:
                     asked["index"] = fields

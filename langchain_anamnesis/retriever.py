@@ -8,33 +8,47 @@ from langchain_core.retrievers import BaseRetriever
 from pydantic import PrivateAttr
 
 from anamnesis_client import FoundMemory
-from langchain_anamnesis.clients import Clients
+from langchain_anamnesis.clients import Clients, Named, Whose
 
 
 class AnamnesisRetriever(BaseRetriever):
-    """Finds messages and memories of a user, best first."""
+    """Finds messages and memories of a user, best first.
+
+    `user`, `space` and `expert` may be functions of the runtime of the graph in which it runs.
+    """
 
     url: str
-    user: str
+    user: Named
     key: str | None = None
     limit: int = 5
     """Documents at most."""
+    space: Named | None = None
+    """Of the user's, which is searched as well."""
+    expert: Named | None = None
+    """Who remembers; None = the default one."""
     _clients: Clients = PrivateAttr()
 
     def model_post_init(self, _: Any, /) -> None:
         """Make the clients."""
-        self._clients = Clients(self.url, self.user, self.key)
+        self._clients = Clients(self.url, "", self.key)
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun
     ) -> list[Document]:
-        return [_document(each) for each in self._clients.sync.recall(query, limit=self.limit)]
+        user, names = self._whose.names()
+        return [_document(each) for each in self._clients.sync.recall(query, limit=self.limit, user=user, **names)]
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun
     ) -> list[Document]:
+        user, names = self._whose.names()
         async with self._clients.one() as client:
-            return [_document(each) for each in await client.recall(query, limit=self.limit)]
+            found = await client.recall(query, limit=self.limit, user=user, **names)
+        return [_document(each) for each in found]
+
+    @property
+    def _whose(self) -> Whose:
+        return Whose(self.user, self.space, self.expert)
 
 
 def _document(found: FoundMemory) -> Document:

@@ -11,13 +11,13 @@ from weakref import WeakKeyDictionary
 from langgraph.store.base import BaseStore, Op, Result, TTLConfig
 
 from anamnesis_client import ServiceError
-from langchain_anamnesis.clients import Clients
-from langchain_anamnesis.operations import Plan, Whose
+from langchain_anamnesis.clients import Clients, Named, running, told
+from langchain_anamnesis.operations import Plan, Whose, WhoseOf
 
 
 @dataclass(frozen=True)
 class _Call:
-    ops: Sequence[Op]
+    ops: Sequence[tuple[Op, WhoseOf]]
     results: asyncio.Future[list[Result]]
 
 
@@ -34,10 +34,10 @@ class AnamnesisStore(BaseStore):
         self,
         url: str,
         *,
-        user: str,
+        user: Named,
         key: str | None = None,
         user_at: int | None = None,
-        space: str | None = None,
+        space: Named | None = None,
         space_at: int | None = None,
         fields: Sequence[str] | None = None,
         ttl: TTLConfig | None = None,
@@ -47,16 +47,17 @@ class AnamnesisStore(BaseStore):
 
         Args:
             url: such as `http://127.0.0.1:8000`.
-            user: whose items they are, unless the namespace says so.
+            user: whose items they are, unless the namespace says so; or what tells it from the runtime.
             key: an API key or a token.
-            user_at: place of the label that names the user, from 0; a shorter namespace is of `user`.
-            space: of the user's; None = items that belong to no space.
+            user_at: place of the label that names the user, from 0; a shorter namespace is of `user`. There is no
+                search over all users: a prefix that names none is refused.
+            space: of the user's, or what tells it; None = items that belong to no space.
             space_at: place of the label that names the space.
             fields: paths of what a search reads where a put names none; None = every text.
             ttl: `default_ttl` in minutes and `refresh_on_read`; the service itself removes what has expired.
             timeout_s: seconds to wait for the next bytes of an answer.
         """
-        self._clients = Clients(url, user, key, timeout_s)
+        self._clients = Clients(url, "", key, timeout_s)
         self._user, self._user_at = user, user_at
         self._space, self._space_at = space, space_at
         self._fields = list(fields) if fields is not None else None
@@ -87,7 +88,7 @@ class AnamnesisStore(BaseStore):
             ServiceError: the service refused.
             Unreachable: it does not answer.
         """
-        plan = self._plan(ops)
+        plan = Plan.of(self._told(ops), self._fields)
         for (user, space), asked in plan.requests():
             operations = [each.operation for each in asked]
             plan.fill(asked, self._clients.sync.store(operations, user=user, space=space))
@@ -96,7 +97,7 @@ class AnamnesisStore(BaseStore):
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Do the same in an event loop, together with what else is asked for at this moment, in its order."""
         loop = asyncio.get_running_loop()
-        call = _Call(list(ops), loop.create_future())
+        call = _Call(self._told(ops), loop.create_future())
         waiting = self._waiting.setdefault(loop, [])
         waiting.append(call)
         if len(waiting) == 1:
@@ -104,23 +105,28 @@ class AnamnesisStore(BaseStore):
         return await call.results
 
     def _send_waiting(self, loop: asyncio.AbstractEventLoop) -> None:
-        task = loop.create_task(self._answer(self._waiting.pop(loop)))
+        calls = self._waiting.pop(loop)
+        task = loop.create_task(self._answer(calls))
+
+        def give_up(_: object) -> None:
+            if all(each.results.cancelled() for each in calls):
+                task.cancel()
+
+        for each in calls:
+            each.results.add_done_callback(give_up)
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
 
     async def _answer(self, calls: Sequence["_Call"]) -> None:
         """Answer calls; one by one, if the service refuses what one of them asks for."""
-        plan = self._plan([op for call in calls for op in call.ops])
         try:
+            plan = Plan.of([op for call in calls for op in call.ops], self._fields)
             for (user, space), asked in plan.requests():
                 operations = [each.operation for each in asked]
                 plan.fill(asked, await self._clients.of_loop.store(operations, user=user, space=space))
         except Exception as error:  # each caller gets it
-            if (
-                isinstance(error, ServiceError)
-                and error.status < HTTPStatus.INTERNAL_SERVER_ERROR
-                and len(calls) > 1
-            ):
+            refused = isinstance(error, ServiceError) and error.status < HTTPStatus.INTERNAL_SERVER_ERROR
+            if len(calls) > 1 and (refused or isinstance(error, ValueError)):
                 for call in calls:
                     await self._answer([call])
                 return
@@ -134,11 +140,21 @@ class AnamnesisStore(BaseStore):
             if not call.results.done():
                 call.results.set_result(of_call)
 
-    def _plan(self, ops: Iterable[Op]) -> Plan:
-        return Plan.of(ops, self._whose, self._fields)
+    def _told(self, ops: Iterable[Op]) -> list[tuple[Op, WhoseOf]]:
+        """Return operations with what tells whose each is, as the runtime says at this moment."""
+        runtime = running()
+        user = told(self._user, runtime)
+        space = told(self._space, runtime) if self._space is not None else None
 
-    def _whose(self, namespace: Sequence[str]) -> Whose:
-        def label(at: int | None, usual: Any) -> Any:
-            return namespace[at] if at is not None and at < len(namespace) and namespace[at] != "*" else usual
+        def whose(namespace: Sequence[str], within: bool) -> Whose:
+            def label(at: int | None, usual: Any) -> Any:
+                return namespace[at] if at is not None and at < len(namespace) and namespace[at] != "*" else usual
 
-        return label(self._user_at, self._user), label(self._space_at, self._space)
+            if within and self._user_at is not None and label(self._user_at, None) is None:
+                place = f"the label {self._user_at} of the namespace (user_at={self._user_at})"
+                raise ValueError(
+                    f"{tuple(namespace)} names no user, who is {place}: a search is of one user's items"
+                )
+            return label(self._user_at, user), label(self._space_at, space)
+
+        return [(op, whose) for op in ops]

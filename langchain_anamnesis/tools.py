@@ -1,101 +1,139 @@
 """The three tools by which a model remembers, forgets and searches."""
 
-import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.tools import BaseTool, StructuredTool
+from langgraph.prebuilt import ToolRuntime
+from pydantic import BaseModel, Field
 
-from anamnesis_client import FoundMemory, ServiceError, WrittenMemory
-from langchain_anamnesis.clients import Clients
+from anamnesis_client import ClientError, ServiceError
+from langchain_anamnesis.clients import Clients, Named, Whose
 
-_MOST_FOUND = 10
-_NOT_FOUND = 404
+_RETRIES = 2
+_AWAY = "Memory does not answer at the moment: nothing was {done}. Tell the user, and try again later."
 
 
-def memory_tools(url: str, *, user: str, key: str | None = None) -> list[BaseTool]:
+class _Remembered(BaseModel):
+    text: str = Field(description="A short sentence, in the user's language, understandable alone.")
+    replaces: str = Field("", description="In words, what it holds in place of; empty = it is new.")
+
+
+class _Forgotten(BaseModel):
+    what: str = Field(description="What is to go, in words.")
+    keep: str = Field("", description="What is to stay of the sentence that also says something else.")
+    all: bool = Field(False, description="Whether such sentences go as a whole.")
+
+
+class _Sought(BaseModel):
+    query: str
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """One of the tools: what it asks the service, and what the model is told."""
+
+    name: str
+    description: str
+    arguments: type[BaseModel]
+    path: tuple[str, str]
+    done: str
+    body: Callable[[Mapping[str, Any]], dict[str, Any]]
+    told: Callable[[Mapping[str, Any]], str]
+
+
+_KINDS = (
+    _Kind(
+        "remember",
+        "Remember a statement or a wish of the user for all conversations.",
+        _Remembered,
+        ("memory", "remember"),
+        "remembered",
+        lambda given: {"text": given["text"], "replaces": given.get("replaces", "")},
+        lambda found: found["summary"],
+    ),
+    _Kind(
+        "forget",
+        "Forget what a description names, because the user asks for it. If it stands in one sentence with "
+        "something else, nothing is changed: call it again with `keep` or `all`.",
+        _Forgotten,
+        ("memory", "forget"),
+        "forgotten",
+        lambda given: {"what": given["what"], "all": given.get("all", False), "keep": given.get("keep") or None},
+        lambda found: "\n".join([found["summary"], *(found.get("also_said") or [])]),
+    ),
+    _Kind(
+        "search_memory",
+        "Search what the user said before and what is remembered of them.",
+        _Sought,
+        ("memory", "prompt"),
+        "found",
+        lambda given: {"message": given["query"]},
+        lambda found: found["text"] or "Nothing was found.",
+    ),
+)
+NAMES = frozenset(each.name for each in _KINDS)
+
+
+def memory_tools(
+    url: str, *, user: Named, key: str | None = None, space: Named | None = None, expert: Named | None = None
+) -> list[BaseTool]:
     """Return `remember`, `forget` and `search_memory` for a user; they work with and without an event loop.
+
+    Each name may also be a function of the `ToolRuntime`, so that one agent serves many users. A message's
+    artifact is the id of the operation that changed memory, if it did. While the service does not answer, the
+    model is told.
 
     Args:
         url: such as `http://127.0.0.1:8000`.
         user: whose memory it is.
         key: an API key or a token.
+        space: of the user's, in which is remembered and searched.
+        expert: who remembers.
     """
-    clients = Clients(url, user, key)
+    return tools_of(Clients(url, "", key, retries=_RETRIES), Whose(user, space, expert))
 
-    def remember(text: str) -> str:
-        """Remember a statement about the user, in the user's language, understandable alone."""
+
+def tools_of(clients: Clients, whose: Whose) -> list[BaseTool]:
+    """Return the tools over clients, for the user that `whose` tells."""
+    return [_tool(clients, whose, kind) for kind in _KINDS]
+
+
+def _tool(clients: Clients, whose: Whose, kind: _Kind) -> BaseTool:
+    def request(runtime: Any, given: Mapping[str, Any]) -> tuple[tuple[str, ...], dict[str, Any]]:
+        user, names = whose.names(runtime)
+        return ("users", user, *kind.path), {**kind.body(given), **names}
+
+    def call(runtime: ToolRuntime | None = None, **given: Any) -> tuple[str, str | None]:
+        path, body = request(runtime, given)
         try:
-            return _saved(clients.sync.remember(text))
-        except ServiceError as error:
-            if error.status != _NOT_FOUND:
-                return error.detail
-        clients.sync.import_lines([_user_line(user)])
-        return _saved(clients.sync.remember(text))
+            return _answer(kind, clients.sync.request("POST", *path, json=body))
+        except ClientError as error:
+            return _refusal(kind, error), None
 
-    async def aremember(text: str) -> str:
-        async with clients.one() as client:
-            try:
-                return _saved(await client.remember(text))
-            except ServiceError as error:
-                if error.status != _NOT_FOUND:
-                    return error.detail
-            await client.import_lines(_each([_user_line(user)]))
-            return _saved(await client.remember(text))
-
-    def forget(what: str, keep: str = "", all: bool = False) -> str:
-        """Forget what a description names, because the user asks for it.
-
-        If it stands in one sentence with something else, call it again with `keep`, what is to stay of the
-        sentence, or with `all`.
-        """
-        try:
-            return clients.sync.forget(what, keep=keep, all=all).summary
-        except ServiceError as error:
-            return error.detail
-
-    async def aforget(what: str, keep: str = "", all: bool = False) -> str:
+    async def acall(runtime: ToolRuntime | None = None, **given: Any) -> tuple[str, str | None]:
+        path, body = request(runtime, given)
         try:
             async with clients.one() as client:
-                return (await client.forget(what, keep=keep, all=all)).summary
-        except ServiceError as error:
-            return error.detail
+                return _answer(kind, await client.request("POST", *path, json=body))
+        except ClientError as error:
+            return _refusal(kind, error), None
 
-    def search_memory(query: str) -> str:
-        """Search what the user said before and what is remembered of them."""
-        try:
-            return _shown(clients.sync.recall(query, limit=_MOST_FOUND))
-        except ServiceError as error:
-            return error.detail
-
-    async def asearch_memory(query: str) -> str:
-        try:
-            async with clients.one() as client:
-                return _shown(await client.recall(query, limit=_MOST_FOUND))
-        except ServiceError as error:
-            return error.detail
-
-    made: list[tuple[Callable[..., Any], Callable[..., Awaitable[Any]]]] = [
-        (remember, aremember),
-        (forget, aforget),
-        (search_memory, asearch_memory),
-    ]
-    return [StructuredTool.from_function(each, coroutine) for each, coroutine in made]
+    return StructuredTool.from_function(
+        call,
+        acall,
+        name=kind.name,
+        description=kind.description,
+        args_schema=kind.arguments,
+        response_format="content_and_artifact",
+    )
 
 
-def _saved(written: WrittenMemory) -> str:
-    return f"Saved: {written.text}"
+def _answer(kind: _Kind, found: Mapping[str, Any]) -> tuple[str, str | None]:
+    return kind.told(found), found.get("operation_id")
 
 
-def _shown(found: list[FoundMemory]) -> str:
-    return "\n".join(f"[{each.created_at:%Y-%m-%d}] {each.text}" for each in found) or "Nothing was found."
-
-
-async def _each(lines: Sequence[str]) -> AsyncIterator[str]:
-    for line in lines:
-        yield line
-
-
-def _user_line(user: str) -> str:
-    """A user of whom nothing is known yet, as an import takes it."""
-    return json.dumps({"kind": "user", "user_id": user, "timezone": "UTC"})
+def _refusal(kind: _Kind, error: ClientError) -> str:
+    """Return what the model is told instead of a result."""
+    return error.detail if isinstance(error, ServiceError) else _AWAY.format(done=kind.done)

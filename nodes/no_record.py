@@ -21,9 +21,13 @@ async def no_record(state: ConversationState, runtime: Runtime[OpenTurn]) -> Con
     answer = told(reference, asked, today, language_of([turn.message]))
     first_token_ms = round((perf_counter() - turn.begun) * 1000, 1)
     runtime.stream_writer({"status": "token", "content": answer})
+    return {**unasked(state, answer), "timings": {"first_token_ms": first_token_ms}}
+
+
+def unasked(state: ConversationState, answer: str) -> ConversationState:
+    """Return what a turn has written whose answer comes from no model."""
     return {
         "answer": answer,
         "usage": TokenUsage(input_tokens=0, output_tokens=0, total_tokens=0, cached_tokens=0, model_calls=0),
         "context_report": empty_report(state["context_budget"], state["epoch"], state["features"]),
-        "timings": {"first_token_ms": first_token_ms},
     }

@@ -74,7 +74,8 @@ async def persist(
         working_sets.follow(Scope.of(Owner.of_turn(turn)))
     return {
         "memory_changes": [*made, *(each.change for each in planned if each.is_told)],
-        "answer_origin": origin,
+        # Of an answer that was heard nobody knows what it repeats: all of it counts as foreign.
+        "answer_origin": None if turn.is_heard else origin,
         "timings": {"total_ms": total_ms},
     }
 
@@ -113,22 +114,27 @@ async def changes_of_turn(
 
     `answer` is what there is of it.
     """
-    found = await changes.made(change_request(turn)) if _called(state) & MEMORY_TOOLS else []
+    operations = turn.input.get("operations", [])
+    found = (
+        await changes.made(change_request(turn), operations) if operations or _called(state) & MEMORY_TOOLS else []
+    )
     planned = list(state.get("memory_plan", []))
     if not planned:
-        planned = await planned_forms(_forms_left(state), turn, changes)
+        planned = await planned_forms(_forms_left(state, acted=bool(found)), turn, changes)
     history, language = state.get("history", []), state.get("prompt_language", "en")
     said = [each["content"] for each in history if each["role"] == "user" and each.get("off_record")]
     return [change for change, _ in found], of_own_turn(turn, answer, planned, found, said, language)
 
 
-def _forms_left(state: ConversationState) -> list[PlainForm]:
+def _forms_left(state: ConversationState, *, acted: bool) -> list[PlainForm]:
     """Return the plain forms that the model has left to the service: without a memory tool, all of them.
+
+    Another agent has `acted` if it has changed memory.
 
     To leave a message out is cheap and shown: unless the model did it, such a form is always carried out.
     """
     forms, called = state.get("plain_forms", []), _called(state)
-    if called.isdisjoint(MEMORY_TOOLS):
+    if called.isdisjoint(MEMORY_TOOLS) and not acted:
         return forms
     return [each for each in forms if each.kind in {"leave_out", "off_record"} and "leave_out" not in called]
 

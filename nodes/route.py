@@ -34,6 +34,8 @@ async def route(
     turn = runtime.context
     message, timezone, now = turn.message, turn.timezone, turn.now
     on = [feature for feature in features if feature not in turn.parts_off]
+    if turn.is_heard:  # no prompt is made
+        on = [feature for feature in on if feature == "memory_filing"]
     reference = (
         await beside_the_loop(partial(detect, message, timezone, now), characters=len(message), most=_LONG)
         if "days" in on
@@ -52,7 +54,7 @@ async def route(
     is_open = (
         "knowledge" in on and not calls and not (reference and reference["plain"]) and not is_small_talk(message)
     )
-    searches = requested is not None or (is_open and turn.has_knowledge is not False)
+    searches = (requested is not None and not turn.is_heard) or (is_open and turn.has_knowledge is not False)
     decision = explicit(requested) if requested is not None else general("no knowledge base is asked")
     if not searches:  # otherwise `retrieve` tells it
         runtime.stream_writer({"status": "route_decision", "content": decision})
@@ -65,6 +67,8 @@ async def route(
         "time_reference": reference,
         "quick_tools": calls,
     }
+    if turn.is_heard:
+        update["answer"] = turn.input["answer"]
     if turn.stored:
         update["plain_forms"] = [] if turn.speaker else plain_forms(message)
     return update

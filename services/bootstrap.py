@@ -273,4 +273,5 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
         stack.push_async_callback(tools.servers.close)
         services = Services(connected, memory, tools, engines.standby)
         stack.push_async_callback(services.knowledge.search.close)
+        stack.push_async_callback(services.store.close)
         yield services

@@ -94,6 +94,12 @@ class TurnInput(TypedDict, total=False):
     """Characters of the whole, by the names of those of `instructions` and `attached` that were cut."""
     answer_external_id: str | None
     """The client's id for the answer."""
+    answer: str
+    """What another agent has answered, so that no model is asked; absent = the service answers."""
+    answer_from: Literal["document", "tool"] | None
+    """Words of others that this agent read; None = none."""
+    operations: list[str]
+    """Ids of the logged operations by which this agent has changed memory for the message."""
     earlier: list[EarlierMessage]
     """Earlier messages; only for an unstored turn."""
     without: list[str]
@@ -192,6 +198,11 @@ class OpenTurn:
     def speaker(self) -> str:
         """Another participant who says the message, whose words are not the user's; empty = the user says it."""
         return self.input.get("speaker") or ""
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether another agent has answered: the exchange is only taken in."""
+        return "answer" in self.input
 
     @property
     def images(self) -> Sequence[str]:

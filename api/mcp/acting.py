@@ -1,7 +1,7 @@
 """For whom a request of an assistant acts, and what it may do."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from mcp.server.mcpserver.exceptions import ToolError
@@ -29,6 +29,8 @@ class Acting:
     services: Services
     caller: Caller
     user_id: str | None
+    space: str | None = None
+    """Space of what names none itself."""
 
     def user(self, scope: Scope) -> str:
         """The user's name, if the caller may do what is asked.
@@ -55,7 +57,11 @@ class Acting:
             await self.services.users.get(self.caller.tenant_id, user)
         except NotFound:
             return None
-        return await self.services.memory.core.owner(self.caller.tenant_id, user, expert, space)
+        core, named = self.services.memory.core, (self.caller.tenant_id, user, expert)
+        if space is None and self.space is not None:
+            with suppress(NotFound):  # nothing was kept in it yet
+                return await core.owner(*named, self.space)
+        return await core.owner(*named, space)
 
     async def changes(self, expert: str, space: str | None = None) -> tuple[Changes, ChangeRequest]:
         """What changes memory, and whose; a user who is not there yet is made.
@@ -63,7 +69,7 @@ class Acting:
         Raises:
             Forbidden, NotFound, ToolError: as `reads`, and where memory is switched off.
         """
-        user = self.user("memory:write")
+        user, space = self.user("memory:write"), space or self.space
         settings, tenant_id = self.services.settings, self.caller.tenant_id
         if not (settings.memory_core or settings.memory_episodes):
             raise ToolError(_OFF)

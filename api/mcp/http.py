@@ -1,7 +1,12 @@
-"""`/mcp`: the MCP server over HTTP, without sessions; made with the first request."""
+"""`/mcp`: the MCP server over HTTP; made with the first request.
+
+Only a client of the older protocol that can ask its user has a session, in this process.
+"""
 
 import asyncio
 import re
+from collections.abc import Hashable
+from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -10,13 +15,14 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from starlette.datastructures import URL, Headers
 from starlette.responses import JSONResponse
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from api.access import known_caller
-from api.end_user import end_user_of
+from api.end_user import end_user_of, header_text
 from api.problems import invalid_fields, response_of
 from api.request_bodies import Replayed, parsed
 from services.bootstrap import Services
+from services.conversations.values import space_name
 from services.errors import AnamnesisError, InvalidInput, NotFound
 from services.identity.caller import Scope as Permission
 
@@ -25,6 +31,7 @@ if TYPE_CHECKING:
 
 
 MCP_PATH = "/mcp"
+SPACE_HEADER = "X-Anamnesis-Space"
 _PREFIX = re.compile(r"(?:/[A-Za-z0-9._~-]{1,64}){1,8}")
 METADATA_PATH = f"/.well-known/oauth-protected-resource{MCP_PATH}"
 _SCOPES: list[Permission] = ["memory:read", "memory:write"]
@@ -54,6 +61,11 @@ class McpOverHttp:
         self._services = services
         self._opening = asyncio.Lock()
         self._manager: StreamableHTTPSessionManager | None = None
+        self._asking: StreamableHTTPSessionManager | None = None
+        """For clients of the older protocol that can ask their user: the answer comes in a request of its own, and
+        finds the question by its session."""
+        self._owners: dict[str, Hashable] = {}
+        """Of sessions: nobody else may answer in them."""
         self._running: asyncio.Task[None] | None = None
         self._stop = asyncio.Event()
 
@@ -63,18 +75,38 @@ class McpOverHttp:
         try:
             caller = await known_caller(connection)
             end_user = end_user_of(caller, connection.headers, self._services.settings)
+            space = _space_of(connection)
         except AnamnesisError as error:
             await response_of(error, path=MCP_PATH)(scope, receive, send)
             return
-        scope["state"]["acting"] = (caller, end_user.user_id)
+        scope["state"]["acting"] = (caller, end_user.user_id, space)
+        body = b""
         if connection.headers.get("content-type", "").startswith("application/json"):
             message = await receive()  # all of the body: `api/request_bodies.py` has waited for it
             receive, body = Replayed(receive, message), message.get("body", b"")
             if len(body) <= MOST_BYTES and (refused := await refusal(body)) is not None:
                 await refused(scope, receive, send)
                 return
-        manager = await self._opened()
-        await manager.handle_request(scope, receive, send)
+        manager, asking = await self._opened()
+        owner = (caller.tenant_id, end_user.user_id)
+        session = connection.headers.get(_SESSION, "")
+        if session in self._owners and self._owners[session] == owner:
+            await asking.handle_request(scope, receive, send)
+        elif not session and len(body) <= MOST_BYTES and await can_ask(body):
+            await asking.handle_request(scope, receive, partial(self._note, owner, send))
+        else:
+            scope["state"]["asks_elsewhere"] = bool(session)
+            await manager.handle_request(scope, receive, send)
+
+    async def _note(self, owner: Hashable, send: Send, message: Message) -> None:
+        """Pass on the beginning of a session, and note whose it is."""
+        if message["type"] == "http.response.start":
+            session = Headers(raw=message["headers"]).get(_SESSION)
+            if session is not None:
+                while len(self._owners) >= MOST_SESSIONS:
+                    del self._owners[next(iter(self._owners))]
+                self._owners[session] = owner
+        await send(message)
 
     async def close(self) -> None:
         """Let go of the server, if one was made."""
@@ -82,20 +114,25 @@ class McpOverHttp:
         if self._running is not None:
             await self._running
 
-    async def _opened(self) -> "StreamableHTTPSessionManager":
+    async def _opened(self) -> "tuple[StreamableHTTPSessionManager, StreamableHTTPSessionManager]":
         async with self._opening:
-            if self._manager is None:
-                manager = await asyncio.to_thread(_make_manager, self._services)
+            if self._manager is None or self._asking is None:
+                manager, asking = await asyncio.to_thread(_make_managers, self._services)
                 started = asyncio.get_running_loop().create_future()
-                # The task that opens it must also close it, so no request's task may be the one.
-                self._running = asyncio.create_task(self._run(manager, started))
+                # The task that opens them must also close them, so no request's task may be the one.
+                self._running = asyncio.create_task(self._run(manager, asking, started))
                 await started
-                self._manager = manager
-            return self._manager
+                self._manager, self._asking = manager, asking
+            return self._manager, self._asking
 
-    async def _run(self, manager: "StreamableHTTPSessionManager", started: "asyncio.Future[None]") -> None:
+    async def _run(
+        self,
+        manager: "StreamableHTTPSessionManager",
+        asking: "StreamableHTTPSessionManager",
+        started: "asyncio.Future[None]",
+    ) -> None:
         try:
-            async with manager.run():
+            async with manager.run(), asking.run():
                 started.set_result(None)
                 await self._stop.wait()
         except Exception as error:
@@ -104,10 +141,24 @@ class McpOverHttp:
             started.set_exception(error)
 
 
-def _make_manager(services: Services) -> "StreamableHTTPSessionManager":
+def _space_of(connection: HTTPConnection) -> str | None:
+    """Return the space of the user that the connection is for, such as a project's; None = none.
+
+    Raises:
+        InvalidInput: it is no name of a space.
+    """
+    if not (named := header_text(connection.headers, SPACE_HEADER)):
+        return None
+    try:
+        return space_name(named)
+    except ValueError as error:
+        raise InvalidInput(SPACE_HEADER, str(error)) from error
+
+
+def _make_managers(services: Services) -> "tuple[StreamableHTTPSessionManager, StreamableHTTPSessionManager]":
     from api.mcp.server import make_manager  # noqa: PLC0415 — a third of a second and 15 MB, for those who use it
 
-    return make_manager(services)
+    return make_manager(services), make_manager(services, asks=True)
 
 
 class _Endpoint:
@@ -140,6 +191,9 @@ routes = (Route(MCP_PATH, _Endpoint(), methods=["POST"]), Route(METADATA_PATH, _
 
 MOST_BYTES = 1024 * 1024
 """Bytes of a request at most; a tool's arguments are a few sentences."""
+_SESSION = "mcp-session-id"
+MOST_SESSIONS = 1_000
+"""Sessions of clients that can ask their user; of one that is older, nobody is asked any more."""
 _PARSE_ERROR = -32700
 _INVALID_REQUEST = -32600
 
@@ -178,3 +232,13 @@ async def refusal(body: bytes) -> JSONResponse | None:
         return None
     document = {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": reason}}
     return JSONResponse(document, HTTPStatus.BAD_REQUEST)
+
+
+async def can_ask(body: bytes) -> bool:
+    """Return whether a message, which was checked, begins a session of a client that can ask its user."""
+    found = await parsed(body) if body else {}
+    if found.get("method") != "initialize":
+        return False
+    params = found.get("params")
+    capabilities = params.get("capabilities") if isinstance(params, dict) else None
+    return isinstance(capabilities, dict) and capabilities.get("elicitation") is not None

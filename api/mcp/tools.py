@@ -5,6 +5,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Annotated, Any, Literal
 from uuid import UUID, uuid4
 
+from mcp.server.elicitation import AcceptedElicitation, ElicitationResult
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.resolve import Elicit, Resolve
@@ -16,7 +17,7 @@ from api.mcp.views import ChangedView, DayView, HappenedView, MemoryView, Profil
 from services.conversations.values import Id as Name
 from services.conversations.values import SpaceName
 from services.memory.episodes.episode import Scope
-from services.memory.planning.planner import LONGEST_ITEM, Kept
+from services.memory.planning.planner import LONGEST_ITEM, LONGEST_WRITTEN, Kept
 from services.summaries.past_days import DaysQuery, ToldDay
 from services.time_reference.local_days import bounds
 from state.memory import MemoryChange
@@ -33,10 +34,16 @@ _MOST_CHARACTERS = 1_000
 """Of a question, and of words that name a memory."""
 
 Expert = Annotated[Name, Field(description="Name of the expert who remembers.")]
-Space = Annotated[SpaceName | None, Field(description="Name of a space of the user; unset = what all share.")]
+Space = Annotated[
+    SpaceName | None,
+    Field(description="Name of a space of the user; unset = the connection's, or what all share."),
+]
 Query = Annotated[str, Field(min_length=1, max_length=_MOST_CHARACTERS, description="A question, or words of it.")]
 Statement = Annotated[
     str, Field(min_length=1, max_length=LONGEST_ITEM, description="One short sentence, in the user's words.")
+]
+Remembered = Annotated[
+    str, Field(min_length=1, max_length=LONGEST_WRITTEN, description="Short sentences, in the user's words.")
 ]
 Id = Annotated[UUID | None, Field(description="Id of a memory, as `recall` shows it.")]
 Described = Annotated[
@@ -57,6 +64,9 @@ class Confirmation(BaseModel):
 
 async def confirmed(ctx: Context, id: Id = None, query: Described = None) -> Confirmation | Elicit[Confirmation]:
     """Ask the user where the client can; elsewhere the client asks by itself, as the tool is destructive."""
+    request: Any = ctx.request_context.request
+    if request is not None and getattr(request.state, "asks_elsewhere", False):
+        raise ToolError("The user must be asked first, and this session has ended here. Connect again.")
     capabilities = ctx.client_capabilities
     asks = capabilities.elicitation if capabilities else None
     if asks is None or (asks.form is None and asks.url is not None):
@@ -122,7 +132,7 @@ class MemoryTools:
     async def remember(
         self,
         ctx: Context,
-        text: Statement,
+        text: Remembered,
         kind: Annotated[
             Literal["fact", "wish"],
             Field(description="`wish` only if the user asked for it: it guides all answers from now on."),
@@ -133,6 +143,8 @@ class MemoryTools:
         """Keep a lasting fact, preference or wish that the user states, for all conversations."""
         stated = _stated(text)
         kept: Kept = "standing" if kind == "wish" else "remember"
+        if kept == "standing" and len(stated) > LONGEST_ITEM:
+            raise ToolError(f"A wish has at most {LONGEST_ITEM} characters; nothing was changed.")
         with as_tool_errors():
             changes, request = await self._acting_of(ctx).changes(expert, space)
             change = await changes.remember(request, stated, kind=kept)
@@ -160,7 +172,7 @@ class MemoryTools:
     async def forget(
         self,
         ctx: Context,
-        confirmation: Annotated[Confirmation, Resolve(confirmed)],
+        confirmation: Annotated[ElicitationResult[Confirmation], Resolve(confirmed)],
         id: Id = None,
         query: Described = None,
         keep: Annotated[str, Field(description="What is to stay of a sentence in `also_said`.")] = "",
@@ -173,8 +185,8 @@ class MemoryTools:
         If `also_said` is not empty and nothing was changed, call it again with `keep` or `all`.
         """
         named = _named(id, query)
-        if not confirmation.forget:
-            raise ToolError("The user did not confirm; nothing was changed.")
+        if not (isinstance(confirmation, AcceptedElicitation) and confirmation.data.forget):
+            raise ToolError("The user said no; nothing was changed.")
         with as_tool_errors():
             changes, request = await self._acting_of(ctx).changes(expert, space)
             change = await changes.forget(request, named, takes_all=all, keep=keep)

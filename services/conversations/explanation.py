@@ -67,7 +67,18 @@ _SECTIONS = (
     *("memory_changes", "speaker", "time"),
 )
 """Usual order of sections, for prompts whose text is not kept."""
-_NODES = ("memory_loading", "route", "history", "quick", "retrieve", "generate", "tools", "no_record", "persist")
+_NODES = (
+    "memory_loading",
+    "route",
+    "history",
+    "quick",
+    "retrieve",
+    "generate",
+    "tools",
+    "no_record",
+    "heard",
+    "persist",
+)
 """In the order in which they begin."""
 
 

@@ -193,7 +193,7 @@ WITH ended AS (
         usage = %(usage)s, timings = %(timings)s, degraded = %(degraded)s, context_report = %(context_report)s,
         prompt = %(prompt)s, error = %(error)s, memory_changes = %(memory_changes)s,
         to_file = %(to_file)s, finished_at = clock_timestamp(), lease_expires_at = NULL,
-        request = request - ARRAY['instructions', 'attached', 'sampling']
+        request = request - ARRAY['answer', 'instructions', 'attached', 'sampling']
     WHERE id = %(turn_id)s AND tenant_id = %(tenant_id)s AND status = 'running'
       AND (NOT %(abandoned)s OR {EXPIRED})
       AND NOT (%(alone)s AND EXISTS (

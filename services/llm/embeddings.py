@@ -174,6 +174,11 @@ class Embedder:
         """Why there are no embeddings at all; None if there are."""
         return missing() if self.model == NONE else None
 
+    @property
+    def computes_here(self) -> bool:
+        """Whether its work holds up the event loop of this process."""
+        return self._builtin is not None
+
     async def close(self) -> None:
         """Close the connections to the endpoint."""
         if self._centre is not None:

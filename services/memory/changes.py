@@ -34,8 +34,8 @@ _SPOKEN = {"用户": "我"}
 
 _MADE = """
 SELECT id, field, query, results FROM memory_operations
-WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND turn_id = %(turn_id)s AND type = %(type)s
-  AND undone_at IS NULL
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type = %(type)s AND undone_at IS NULL
+  AND (turn_id = %(turn_id)s OR id = ANY(%(operations)s::uuid[]))
 ORDER BY at, id
 """
 
@@ -163,14 +163,18 @@ class Changes:
         rows: list[tuple[str, list[UUID]]] = [row[:2] for row in found]
         return [each for each in rows if folded(quote) in folded(each[0])]
 
-    async def made(self, request: ChangeRequest) -> list[tuple[MemoryChange, str]]:
+    async def made(self, request: ChangeRequest, operations: Sequence[str] = ()) -> list[tuple[MemoryChange, str]]:
         """Return what the turn of a request has changed so far, by tools that the model called.
+
+        Args:
+            request: of the turn.
+            operations: ids of what another agent has changed for it.
 
         Returns:
             Each change with the words that named what it changed; empty = ids did.
         """
         owner = request.owner
-        values = {**vars(owner), "turn_id": request.trigger.turn_id, "type": COMMAND}
+        values = {**vars(owner), "turn_id": request.trigger.turn_id, "type": COMMAND, "operations": [*operations]}
         rows = await self._database.fetch(owner.tenant_id, _MADE, values, tuple_row)
         language = language_for(request)
         return [

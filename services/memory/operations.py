@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, Literal, LiteralString
 from uuid import UUID
 
-from psycopg.rows import class_row
+from psycopg.rows import class_row, tuple_row
 from uuid_utils.compat import uuid7
 
 from services.encryption.marks import WordsInJson, WordsJson, words, words_in_json, words_json
@@ -39,6 +39,16 @@ LAST_CHANGE: LiteralString = """
 SELECT id FROM memory_operations
 WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type <> 'memory_proposal'
   AND right(type, 7) <> '_search'
+ORDER BY at DESC, id DESC LIMIT 1
+"""
+
+# What only adds takes nothing away of what a prompt has shown, and neither does what programs keep.
+_LAST_LOSS: LiteralString = """
+SELECT id FROM memory_operations
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s
+  AND NOT (type = 'memory_command' AND field IN ('remember', 'standing'))
+  AND type NOT IN ('memory_proposal', 'memory_filing', 'episode_insert', 'store_put', 'store_delete')
+  AND type !~ '_(search|pin|unpin)$'
 ORDER BY at DESC, id DESC LIMIT 1
 """
 
@@ -151,6 +161,12 @@ class OperationLog:
         self._database = database
         self.secrets = secrets or Secrets()
         """Which memory, with its log, does not keep."""
+
+    async def last_loss(self, tenant_id: UUID, user_id: UUID) -> UUID | None:
+        """Return the newest operation by which memory may have lost or replaced something; None = none."""
+        values = {"tenant_id": tenant_id, "user_id": user_id}
+        found = await self._database.fetch(tenant_id, _LAST_LOSS, values, tuple_row)
+        return found[0][0] if found else None
 
     async def append(
         self,

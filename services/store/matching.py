@@ -4,16 +4,19 @@ A filter wants equal values, or `$eq`, `$ne`, `$gt`, `$gte`, `$lt`, `$lte`.
 """
 
 import base64
+import json
 import operator
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 import numpy as np
 from langgraph.store.base import get_text_at_path, tokenize_path
 from numpy.typing import ArrayLike, NDArray
+from psycopg.types.json import Jsonb
 
 from services.errors import InvalidInput
 from services.text.tokenizer import terms
@@ -42,6 +45,69 @@ def check_filter(wanted: Any) -> None:
             check_filter(each)
 
 
+_SAFE_NUMBER = 10**15
+"""Below it, a whole number begins with the same digits however it is written."""
+
+
+@dataclass(frozen=True)
+class InSql:
+    """What PostgreSQL compares of a filter: equal values and bounds, of plain values."""
+
+    equal: Mapping[str, Any]
+    fragment: str | None
+    """A text that is in every value which has one of the equal ones."""
+    path: str | None
+    bounds: Mapping[str, Any]
+    is_all: bool
+    """Whether nothing of the filter is left."""
+
+    @classmethod
+    def of(cls, wanted: Mapping[str, Any]) -> "InSql":
+        """Take what a filter, which was checked, wants."""
+        equal: dict[str, Any] = {}
+        bounds: dict[str, Any] = {}
+        conditions, left = [], False
+        for key, each in wanted.items():
+            compared = each if isinstance(each, Mapping) else {"$eq": each}
+            for name, value in compared.items():
+                if "\x00" in key or not _is_plain(value) or name not in _IN_PATH:
+                    left = True
+                elif name == "$eq":
+                    left = left or equal.get(key, value) != value
+                    equal[key] = value
+                elif isinstance(value, bool):
+                    left = True
+                else:
+                    conditions.append(f"@.{json.dumps(key)} {_IN_PATH[name]} $b{len(bounds)}")
+                    bounds[f"b{len(bounds)}"] = value
+        written = [f"{_written(key)}:{_written(value)}" for key, value in equal.items()]
+        path = f"strict $ ? ({' && '.join(conditions)})" if conditions else None
+        return cls(equal, max(written, key=len, default=None), path, bounds, not left)
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The values of a statement."""
+        return {
+            "equal": Jsonb(self.equal) if self.equal else None,
+            "fragment": self.fragment,
+            "path": self.path,
+            "bounds": Jsonb(self.bounds),
+        }
+
+
+_IN_PATH = {"$eq": "==", "$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, str):
+        return "\x00" not in value
+    return isinstance(value, int) and abs(value) < _SAFE_NUMBER
+
+
+def _written(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
 def fits(value: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
     """Return whether a value has what a filter, which was checked, wants of each of its keys."""
     return all(_fits(value.get(key), each) for key, each in wanted.items())
@@ -62,6 +128,8 @@ def _compares(value: Any, name: str, other: Any) -> bool:
         return _equal(value, other)
     if name == "$ne":
         return not _equal(value, other)
+    if isinstance(value, bool) or isinstance(other, bool):
+        return False
     for kind in (int | float, str):
         if isinstance(value, kind) and isinstance(other, kind):
             return _ORDERS[name](value, other)
@@ -110,13 +178,13 @@ def packed(vectors: Sequence[ArrayLike]) -> str:
 
 
 def unpacked(packed_vectors: Sequence[str], dimension: int) -> tuple[NDArray[np.float32], NDArray[np.intp]]:
-    """Return the vectors of items, one a row, and the row at which those of each item begin."""
+    """Return the vectors of items, one a row, and how many each item has."""
     contents = [base64.b64decode(each) for each in packed_vectors]
     rows = np.frombuffer(b"".join(contents), _STORED).reshape(-1, dimension).astype(np.float32)
     # Halves are rounded: without this a text would be nearer to itself than 1.
     rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), np.finfo(np.float32).tiny)
     row_bytes = dimension * np.dtype(_STORED).itemsize
-    return rows, np.cumsum([0, *(len(each) // row_bytes for each in contents[:-1])], dtype=np.intp)
+    return rows, np.asarray([len(each) // row_bytes for each in contents], dtype=np.intp)
 
 
 def shared_terms(text: str, query: str) -> float:
@@ -139,39 +207,65 @@ def _texts(value: Any) -> Iterator[str]:
 _MOST_BYTES = 64 * 2**20
 
 
+@dataclass(slots=True)
+class Candidate:
+    """An item that may be found, in the order of the statement's columns."""
+
+    id: UUID
+    index_paths: list[str] | None
+    updated_at: datetime
+    digest: int
+    """Of the operation that wrote it."""
+    vector: str | None
+    """As it is stored; empty = it has no text; None = it was not made."""
+    value: str | None
+
+
 @dataclass(frozen=True)
 class Held:
     """The items of one search: their ids, newest first, and the vectors of those that are indexed."""
 
-    stamp: tuple[int, int]
-    """Of the items as they were."""
     user_id: UUID
     ids: Sequence[UUID]
-    indexed: NDArray[np.intp]
-    """Places of those that have vectors."""
+    digests: NDArray[np.int64]
+    newest: datetime
+    """When the newest was written."""
+    sizes: NDArray[np.intp]
+    """Vectors of each item."""
     rows: NDArray[np.float32]
-    starts: NDArray[np.intp]
-    """Where the vectors of each begin."""
 
     @classmethod
-    def of(
-        cls,
-        stamp: tuple[int, int],
-        user_id: UUID,
-        ids: Sequence[UUID],
-        vectors: Sequence[str | None],
-        dimension: int,
-    ) -> "Held":
-        """Hold the vectors of items, each as it is stored; None = it is not indexed."""
-        indexed = np.asarray([at for at, each in enumerate(vectors) if each], np.intp)
-        rows, starts = unpacked([each for each in vectors if each], dimension)
-        return cls(stamp, user_id, ids, indexed, rows, starts)
+    def of(cls, user_id: UUID, found: Sequence[Candidate], dimension: int) -> "Held":
+        """Hold the vectors of items; there is one item at least."""
+        rows, sizes = unpacked([each.vector or "" for each in found], dimension)
+        digests = np.fromiter((each.digest for each in found), np.int64, len(found))
+        return cls(user_id, [each.id for each in found], digests, found[0].updated_at, sizes, rows)
+
+    @property
+    def stamp(self) -> tuple[int, int]:
+        """The number of items, and what changes with every write to one of them."""
+        return len(self.ids), int(np.bitwise_xor.reduce(self.digests)) if len(self.ids) else 0
+
+    def changed_by(self, newer: "Held") -> "Held":
+        """Return the same with items that were written since, each in the place of what it was."""
+        written = set(newer.ids)
+        stays = np.fromiter((each not in written for each in self.ids), np.bool_, len(self.ids))
+        return Held(
+            self.user_id,
+            [*newer.ids, *(each for each in self.ids if each not in written)],
+            np.concatenate([newer.digests, self.digests[stays]]),
+            newer.newest,
+            np.concatenate([newer.sizes, self.sizes[stays]]),
+            np.concatenate([newer.rows, self.rows[np.repeat(stays, self.sizes)]]),
+        )
 
     def ranked(self, sought: Sequence[float], offset: int, limit: int) -> list[tuple[UUID, float | None]]:
         """Return a page of ids by nearness; those that are not indexed come last, without one."""
         scores = np.full(len(self.ids), -2.0, np.float32)
-        if len(self.indexed):
-            scores[self.indexed] = np.maximum.reduceat(self.rows @ np.asarray(sought, np.float32), self.starts)
+        if len(self.rows):
+            indexed = np.flatnonzero(self.sizes)
+            starts = np.cumsum([0, *self.sizes[indexed][:-1]], dtype=np.intp)
+            scores[indexed] = np.maximum.reduceat(self.rows @ np.asarray(sought, np.float32), starts)
         order = np.argsort(-scores, kind="stable")[offset : offset + limit]
         return [(self.ids[at], float(scores[at]) if scores[at] > -2.0 else None) for at in order]  # noqa: PLR2004
 
@@ -182,12 +276,11 @@ class HeldVectors:
     def __init__(self) -> None:
         self._held: OrderedDict[Hashable, Held] = OrderedDict()
 
-    def get(self, key: Hashable, stamp: tuple[int, int]) -> Held | None:
-        """Return what is held, if the items are still as they were."""
+    def get(self, key: Hashable) -> Held | None:
+        """Return what is held; the items may have changed since."""
         held = self._held.get(key)
-        if held is None or held.stamp != stamp:
-            return None
-        self._held.move_to_end(key)
+        if held is not None:
+            self._held.move_to_end(key)
         return held
 
     def put(self, key: Hashable, held: Held) -> None:

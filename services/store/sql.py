@@ -35,45 +35,68 @@ SELECT asked.place::integer, i.id, i.namespace, i.key, i.value, i.created_at, i.
 {_FOUND} WHERE i.expires_at IS NULL OR i.expires_at > now()
 """  # noqa: S608
 
+# Whether a value fits what PostgreSQL compares of a filter (`matching.InSql`). It is never stricter than
+# `matching.fits`: what its JSON does not hold is taken.
+_FITS: LiteralString = r"""
+    CASE WHEN %(equal)s::jsonb IS NULL AND %(path)s::text IS NULL THEN true
+         WHEN strpos(i.value, coalesce(%(fragment)s, '')) = 0 THEN false
+         WHEN strpos(i.value, '\u0000') > 0 OR strpos(i.value, 'NaN') > 0 OR strpos(i.value, 'Infinity') > 0
+              THEN true
+         ELSE i.value::jsonb @> coalesce(%(equal)s::jsonb, '{}') AND (%(path)s::text IS NULL
+              OR jsonb_path_exists(i.value::jsonb, %(path)s::text::jsonpath, %(bounds)s::jsonb, true)) END
+"""
+
 # Newest first, as LangGraph's own stores answer.
 PAGE: LiteralString = f"""
 WITH owner AS ({_OWNER})
 SELECT i.id, i.namespace, i.key, i.value, i.created_at, i.updated_at, i.ttl_minutes
 FROM owner JOIN store_items i ON {_LIVES}
-WHERE {_BELOW}
+WHERE {_BELOW} AND {_FITS}
 ORDER BY i.updated_at DESC, i.id DESC LIMIT %(limit)s OFFSET %(offset)s
 """  # noqa: S608
 
 # As few columns as ranking needs, and values only where they are looked at, up to a number of bytes; what is shown
-# is read by its ids.
+# is read by its ids. With `since`, only what was written from then on.
 CANDIDATES: LiteralString = f"""
 WITH owner AS ({_OWNER}), newest AS (
-    SELECT i.id, i.operation_id, i.index_paths, i.updated_at,
-           CASE WHEN i.embedded_by = %(embedded_by)s THEN i.vector END AS vector,
+    SELECT i.id, i.index_paths, i.updated_at, hashtextextended(i.operation_id::text, 0) AS digest,
+           CASE WHEN i.embedded_by = %(embedded_by)s AND NOT %(plain)s THEN i.vector END AS vector,
            CASE WHEN %(filtered)s OR i.embedded_by IS DISTINCT FROM %(embedded_by)s THEN i.value END AS value
     FROM owner JOIN store_items i ON {_LIVES}
-    WHERE {_BELOW}
+    WHERE {_BELOW} AND {_FITS} AND (%(since)s::timestamptz IS NULL OR i.updated_at >= %(since)s)
     ORDER BY i.updated_at DESC, i.id DESC LIMIT %(most)s
 ), weighed AS (
     SELECT *, sum(octet_length(value)) OVER (ORDER BY updated_at DESC, id DESC) AS bytes FROM newest
 )
-SELECT id, operation_id, index_paths, vector, value FROM weighed
+SELECT id, index_paths, updated_at, digest, vector, value FROM weighed
 WHERE coalesce(bytes, 0) <= %(most_bytes)s ORDER BY updated_at DESC, id DESC
 """  # noqa: S608
 
-# What changes with every write to the items below a prefix, and when one of them expires.
+_LACKS: LiteralString = "i.embedded_by IS DISTINCT FROM %(embedded_by)s AND i.index_paths IS DISTINCT FROM '[]'"
+
+# What changes with every write to the items below a prefix, and when one of them expires; and whether any of them
+# lacks its vector.
 STAMP: LiteralString = f"""
 WITH owner AS ({_OWNER})
-SELECT i.user_id, count(*), bit_xor(hashtextextended(i.operation_id::text, 0))
+SELECT i.user_id, count(*), bit_xor(hashtextextended(i.operation_id::text, 0)), bool_or({_LACKS})
 FROM owner JOIN store_items i ON {_LIVES}
 WHERE {_BELOW}
 GROUP BY i.user_id
+"""  # noqa: S608
+
+MISSING: LiteralString = f"""
+WITH owner AS ({_OWNER})
+SELECT i.id, i.operation_id, i.index_paths, i.value FROM owner JOIN store_items i ON {_LIVES}
+WHERE {_LACKS}
+ORDER BY i.updated_at DESC, i.id DESC LIMIT %(limit)s
 """  # noqa: S608
 
 ITEMS: LiteralString = """
 SELECT id, namespace, key, value, created_at, updated_at, ttl_minutes FROM store_items
 WHERE tenant_id = %(tenant_id)s AND id = ANY(%(ids)s)
 """
+
+VALUES: LiteralString = "SELECT id, value FROM store_items WHERE tenant_id = %(tenant_id)s AND id = ANY(%(ids)s)"
 
 NAMESPACES: LiteralString = f"""
 WITH owner AS ({_OWNER})

@@ -8,32 +8,27 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
-from typing import Any
+from time import monotonic
 from uuid import UUID
 
 import structlog
-from psycopg.rows import args_row, class_row, tuple_row
+from psycopg.rows import class_row, tuple_row
 from psycopg.types.json import Jsonb
 from uuid_utils.compat import uuid7
 
 from services.encryption.marks import Words
-from services.errors import InvalidInput, Unavailable
+from services.errors import InvalidInput
 from services.jobs.queue import JobQueue
 from services.llm.embeddings import Embedder
-from services.platform.patience import beside_the_loop
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
 from services.store import sql
+from services.store.indexing import VectorIndexing
 from services.store.matching import (
-    Held,
-    HeldVectors,
+    InSql,
     check_filter,
     checked_paths,
     fits,
-    packed,
-    shared_terms,
-    texts_of,
 )
 from services.store.model import (
     LONGEST_TTL,
@@ -51,18 +46,12 @@ from services.store.model import (
     joined,
     parted,
 )
+from services.store.search import ItemSearch, Page
 
-MOST_SEARCHED = 20_000
-"""Items that a search with a query or a filter looks at: the newest."""
 MOST_BYTES = 32 * 2**20
-"""Of their values, where these are looked at: for a filter, and to embed what was never searched."""
+"""Of the values that a search looks at."""
 _SWEEP, _EVERY = "sweep_store", "*/10 * * * *"
-_LONG = 1_000
-"""Candidates from which they are ranked in a thread."""
-_LONG_HELD = 10_000
-"""Candidates whose vectors are held from which they are ranked in a thread."""
-_LONG_TEXT = 100_000
-"""Characters of values from which a thread reads them."""
+_NOTHING = InSql.of({})
 
 log = structlog.get_logger(__name__)
 
@@ -87,18 +76,6 @@ class _Found(_Row):
     place: int
 
 
-@dataclass(slots=True)
-class _Candidate:
-    """In the order of the statement's columns."""
-
-    id: UUID
-    operation_id: UUID
-    index_paths: list[str] | None
-    vector: str | None
-    value: str | None
-    texts: Sequence[str] = ()
-
-
 class Store:
     """Reads and writes items. Every process with a worker has one: it registers the sweep of those that expire."""
 
@@ -113,10 +90,13 @@ class Store:
         most_bytes: int = MOST_BYTES,
     ) -> None:
         """Take the time zone and locale of users who are new, and the bytes of values that a search reads."""
-        self._most_bytes = most_bytes
         self._database = database
         self._embedder = embedder
-        self._held = HeldVectors()
+        self._served_at = 0.0
+        self._indexing = VectorIndexing(
+            database, embedder, lambda: monotonic() if jobs.turns_run() else self._served_at
+        )
+        self._search_of = ItemSearch(database, embedder, self._indexing, most_bytes=most_bytes)
         self._new_user = {"timezone": default_timezone, "locale": default_locale}
         jobs.periodic(_SWEEP, _EVERY)(self.sweep)
 
@@ -132,6 +112,7 @@ class Store:
             (joined(each.namespace), checked_key(each.key)): each for each in operations if isinstance(each, Put)
         }
         contents = [None if each.value is None else content_of(each.value) for each in writes.values()]
+        self._served_at = monotonic()
         for each in operations:
             if isinstance(each, Search):
                 check_filter(each.filter)
@@ -147,7 +128,13 @@ class Store:
                 results[at] = await self._namespaces(owner, each)
         if writes:
             await self._write(owner, writes, contents)
+            if not self._embedder.by_words_alone and any(each.value is not None for each in writes.values()):
+                self._indexing.begin(owner)
         return results
+
+    async def close(self) -> None:
+        """Stop what runs in the background."""
+        await self._indexing.close()
 
     async def _get(self, owner: StoreOwner, gets: Sequence[Get]) -> list[Item | None]:
         values = {
@@ -161,109 +148,27 @@ class Store:
         return [found[at].item if at in found else None for at in range(len(gets))]
 
     async def _search(self, owner: StoreOwner, wanted: Search) -> list[Item]:
-        prefix = joined(wanted.namespace_prefix, may_be_empty=True)
-        values = {**vars(owner), "prefix": prefix}
-        query, model = (wanted.query or "").strip(), self._embedder.model
-        if not query and not wanted.filter:
+        prefix, query = joined(wanted.namespace_prefix, may_be_empty=True), (wanted.query or "").strip()
+        # Sealed values are compared here.
+        in_sql = InSql.of(wanted.filter or {}) if self._database.vault is None else replace(_NOTHING, is_all=False)
+        values = {**vars(owner), "prefix": prefix, **in_sql.values}
+        if not query and (in_sql.is_all or not wanted.filter):
             page = {**values, "limit": wanted.limit, "offset": wanted.offset}
             newest = await self._database.fetch(owner.tenant_id, sql.PAGE, page, class_row(_Row))
-            await self._refresh(owner, newest if wanted.refresh_ttl else [])
-            return [row.item for row in newest]
-        looked = {**values, "embedded_by": model, "filtered": bool(wanted.filter), "most": MOST_SEARCHED}
-        looked["most_bytes"] = self._most_bytes
-        candidates = Query(sql.CANDIDATES, looked, args_row(_Candidate))
-        stamp = Query(sql.STAMP, values, tuple_row)
-        held, found, key = None, None, (owner, prefix, model)
-        if not wanted.filter:
-            stamps = await self._database.read(owner.tenant_id, stamp)
-            if not stamps:
-                return []
-            held = self._held.get(key, stamps[0][1:])
-        if held is None:
-            stamps, found = await self._database.fetch_each(owner.tenant_id, stamp, candidates)
-            if wanted.filter:
-                filtered = partial(_filtered, found, wanted.filter)
-                size = sum(len(each.value or "") for each in found)
-                found = await beside_the_loop(filtered, characters=size, most=_LONG_TEXT)
-            if not query or not found:
-                shown = found[wanted.offset : wanted.offset + wanted.limit]
-                return await self._shown(owner, wanted, [(each.id, None) for each in shown])
-            held = await self._hold(owner, stamps[0], found)
-            if held is not None and len(found) == min(held.stamp[0], MOST_SEARCHED):  # none is filtered out
-                self._held.put(key, held)
-        ranked = await self._nearest(held, query, wanted) if held is not None else None
-        if ranked is None:
-            if found is None:
-                _, found = await self._database.fetch_each(owner.tenant_id, stamp, candidates)
-            ranked = await self._by_words(owner, found, query, wanted)
-        return await self._shown(owner, wanted, ranked)
+            if all(fits(json.loads(row.value), wanted.filter or {}) for row in newest):
+                await self._refresh(owner, newest if wanted.refresh_ttl else [])
+                return [row.item for row in newest]
+        return await self._shown(owner, wanted, await self._search_of.ranked(owner, wanted, query, values))
 
-    async def _shown(
-        self, owner: StoreOwner, wanted: Search, page: Sequence[tuple[UUID, float | None]]
-    ) -> list[Item]:
+    async def _shown(self, owner: StoreOwner, wanted: Search, page: Page) -> list[Item]:
         rows = await self._rows(owner, [each for each, _ in page])
         await self._refresh(owner, list(rows.values()) if wanted.refresh_ttl else [])
         # What is not there was removed at this moment.
         return [replace(rows[each].item, score=score) for each, score in page if each in rows]
 
-    async def _hold(self, owner: StoreOwner, stamp: Sequence[Any], found: Sequence[_Candidate]) -> Held | None:
-        """Return the vectors of what is indexed; missing ones are made and kept. None = no encoder answers."""
-        if self._embedder.by_words_alone:
-            return None
-        new = [each for each in found if each.vector is None and each.value and each.index_paths != []]
-        size = sum(len(each.value or "") for each in new)
-        await beside_the_loop(partial(_read_texts, new), characters=size, most=_LONG_TEXT)
-        if new := [each for each in new if each.texts]:
-            try:
-                made = iter(await self._embedder.embed_documents([text for each in new for text in each.texts]))
-            except Unavailable as error:
-                log.warning("the store is searched by words", reason=type(error).__name__)
-                return None
-            for each in new:
-                each.vector = packed([next(made) for _ in each.texts])
-            await self._keep_vectors(owner, new)
-        ids, vectors = [each.id for each in found], [each.vector for each in found]
-        user_id, *of_items = stamp
-        make = partial(Held.of, tuple(of_items), user_id, ids, vectors, self._embedder.dimension)
-        return await beside_the_loop(make, characters=len(found), most=_LONG)
-
-    async def _nearest(self, held: Held, query: str, wanted: Search) -> list[tuple[UUID, float | None]] | None:
-        """Return a page of ids, the nearest first; None = no encoder answers."""
-        try:
-            sought = await self._embedder.embed_query(query)
-        except Unavailable as error:
-            log.warning("the store is searched by words", reason=type(error).__name__)
-            return None
-        rank = partial(held.ranked, sought, wanted.offset, wanted.limit)
-        return await beside_the_loop(rank, characters=len(held.ids), most=_LONG_HELD)
-
     def forget(self, user_id: UUID) -> None:
         """Drop what this process holds of a user."""
-        self._held.forget(user_id)
-
-    async def _by_words(
-        self, owner: StoreOwner, found: Sequence[_Candidate], query: str, wanted: Search
-    ) -> list[tuple[UUID, float | None]]:
-        """Return a page of ids by the words that are shared with a query."""
-        rows = await self._rows(owner, [each.id for each in found if each.value is None])
-        ranked: list[tuple[UUID, float | None]] = []
-        for each in found:
-            value = each.value or (rows[each.id].value if each.id in rows else "{}")
-            texts = texts_of(json.loads(value), each.index_paths)
-            ranked.append((each.id, shared_terms(" ".join(texts), query) if texts else None))
-        ranked.sort(key=lambda each: -2.0 if each[1] is None else each[1], reverse=True)
-        return ranked[wanted.offset : wanted.offset + wanted.limit]
-
-    async def _keep_vectors(self, owner: StoreOwner, new: Sequence[_Candidate]) -> None:
-        values = {
-            "tenant_id": owner.tenant_id,
-            "user": owner.user,
-            "embedded_by": self._embedder.model,
-            "ids": [each.id for each in new],
-            "operation_ids": [each.operation_id for each in new],
-            "vectors": [Words(each.vector or "") for each in new],
-        }
-        await self._database.fetch(owner.tenant_id, sql.KEEP_VECTORS, values, tuple_row)
+        self._search_of.forget(user_id)
 
     async def _rows(self, owner: StoreOwner, ids: Sequence[UUID]) -> dict[UUID, _Row]:
         if not ids:
@@ -319,12 +224,3 @@ def _minutes(ttl: float | None) -> float | None:
     if ttl is not None and not 0 < ttl <= LONGEST_TTL:
         raise InvalidInput("ttl", "is a number of minutes, more than 0 and at most ten years")
     return ttl
-
-
-def _filtered(found: Sequence[_Candidate], wanted: Mapping[str, Any]) -> list[_Candidate]:
-    return [each for each in found if fits(json.loads(each.value or "{}"), wanted)]
-
-
-def _read_texts(new: Sequence[_Candidate]) -> None:
-    for each in new:
-        each.texts = texts_of(json.loads(each.value or "{}"), each.index_paths)

@@ -186,6 +186,8 @@ def foreign_origin(turn: OpenTurn, state: ConversationState) -> ForeignOrigin | 
         or foreign_text(turn.message)
     ):
         return "document"
+    if (read := turn.input.get("answer_from")) is not None:
+        return read
     answers = state.get("messages", [])
     if any(isinstance(each, ToolMessage) and each.name not in _OF_SERVICE for each in answers):
         return "tool"

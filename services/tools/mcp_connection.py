@@ -204,8 +204,13 @@ def _text(content: Sequence[Any]) -> str:
             parts.append(each.text)
         elif isinstance(each, types.EmbeddedResource) and isinstance(each.resource, types.TextResourceContents):
             parts.append(each.resource.text)
+        elif isinstance(each, types.ResourceLink):
+            about = f": {each.description}" if each.description else ""
+            parts.append(f"[link {each.title or each.name} <{each.uri}>{about}]")
+        elif isinstance(each, types.EmbeddedResource):
+            parts.append(f"[file <{each.resource.uri}>, {each.resource.mime_type or 'of no kind'}, not shown]")
         else:
-            parts.append(f"[{each.type} that is not shown]")
+            parts.append(f"[{each.type}, {each.mime_type}, that is not shown]")
     text = "\n".join(parts)
     if len(text) <= LONGEST_RESULT:
         return text
@@ -214,6 +219,8 @@ def _text(content: Sequence[Any]) -> str:
 
 def failed_call(server: str, error: Exception) -> ToolException:
     """Return the text that tells the model why a call failed."""
+    if isinstance(error, MCPError) and error.code == types.REQUEST_TIMEOUT:
+        return ToolException(f"{server} did not answer in time; whether anything was done there is not known.")
     if isinstance(error, MCPError):
         return ToolException(f"{server} refused: {error}"[:LONGEST_RESULT])
     return ToolException(f"The server {server} broke off: {reason_of(error)}")

@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
+import httpx
 import pytest
+from langgraph.graph import START, MessagesState, StateGraph
 
 from langchain_anamnesis import AnamnesisRetriever, memory_tools
 from tests.client.test_documentation import examples
@@ -19,10 +21,21 @@ async def test_tools_and_retriever_in_an_event_loop(url: str) -> None:
     remember, forget, search_memory = memory_tools(url, user="tools")
     assert "cello" in await remember.ainvoke({"text": "Plays the cello."})
     assert "cello" in await search_memory.ainvoke({"query": "cello"})
-    found = await AnamnesisRetriever(url=url, user="tools").ainvoke("cello")
-    assert [each.page_content for each in found] == ["Plays the cello."]
-    assert found[0].metadata["kind"] == "preference"
-    await forget.ainvoke({"what": "Plays the cello."})
+    retriever = AnamnesisRetriever(url=url, user=lambda runtime: str(runtime.context["user"]))
+
+    async def find(state: MessagesState) -> dict[str, Any]:
+        return {"messages": [each.page_content for each in await retriever.ainvoke("boat")]}
+
+    body = {"user_id": "tools", "session_id": "s", "message": "My boat is called Ida."}
+    async with httpx.AsyncClient(base_url=url) as client:
+        await client.post("/api/v1/chat", json=body)
+    graph = StateGraph(MessagesState).add_node(find).add_edge(START, "find").compile()
+    messages = (await graph.ainvoke({"messages": []}, context=cast(Any, {"user": "tools"})))["messages"]
+    assert any("Ida" in each.text for each in messages)
+    instead = await remember.ainvoke({"text": "Plays the viola.", "replaces": "Plays the cello."})
+    assert "viola" in instead
+    assert "cello" not in await search_memory.ainvoke({"query": "cello"})
+    await forget.ainvoke({"what": "Plays the viola."})
     assert await search_memory.ainvoke({"query": "cello"}) == "Nothing was found."
 
 

@@ -3,9 +3,11 @@
 import asyncio
 import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.runtime import Runtime
 from langgraph.store.base import (
     BaseStore,
     GetOp,
@@ -348,7 +350,9 @@ async def test_a_namespace_names_the_user_and_the_space(url: str) -> None:
         ):
             assert [each.value for each in await of_ada.asearch(("m",))] == [{"who": "ada"}]
             assert [each.value for each in await at_work.asearch(("m",))] == [{"who": "ada at work"}]
-        assert await store.asearch(("m",)) == []  # of the user `other`
+        for seeking in (store.asearch(("m",), query="ada"), store.alist_namespaces(prefix=("m",))):
+            with pytest.raises(ValueError, match="names no user"):
+                await seeking
         values = [each.value for each in await store.asearch(("m", "bob"))]
         assert values == [{"who": "bob"}]
 
@@ -365,3 +369,46 @@ async def test_a_store_serves_several_loops(url: str) -> None:
 
     assert await asyncio.to_thread(asyncio.run, again()) == 1
     await store.__aexit__(None, None, None)
+
+
+async def test_the_runtime_names_the_user(url: str) -> None:
+    async with AnamnesisStore(url, user=lambda runtime: str(runtime.context["user"])) as store:
+
+        async def note(state: MessagesState, runtime: Runtime[Any]) -> dict[str, Any]:
+            await store.aput(("n",), "k", {"of": runtime.context["user"]})
+            return {"messages": [str((await store.asearch(("n",)))[0].value)]}
+
+        graph = StateGraph(MessagesState).add_node(note).add_edge(START, "note").compile()
+        runs = (graph.ainvoke({"messages": []}, context=cast(Any, {"user": name})) for name in ("ada", "bob"))
+        told = [found["messages"][-1].text for found in await asyncio.gather(*runs)]
+        assert told == ["{'of': 'ada'}", "{'of': 'bob'}"]
+
+
+async def test_items_are_indexed_as_they_are_written_and_a_search_ends_with_its_client(
+    url: str, services: Services
+) -> None:
+    lacking = "SELECT count(*) FROM store_items WHERE embedded_by IS NULL"
+
+    async def left() -> int:
+        return int((await services.database.fetch(DEFAULT_TENANT, lacking, {}, tuple_row))[0][0])
+
+    async with AnamnesisStore(url, user="ada") as store:
+        values = {str(n): {"text": f"Note {n} about ferries.", "n": n} for n in range(300)}
+        await store.abatch([PutOp(("n",), key, value) for key, value in values.items()])
+        seeking = asyncio.create_task(store.asearch(("n",), query="ferries"))
+        await asyncio.wait({seeking}, timeout=0.05)
+        seeking.cancel()
+        async with asyncio.timeout(60):
+            while await left():  # noqa: ASYNC110 — nobody waits for them
+                await asyncio.sleep(0.05)
+        assert len(await store.asearch(("n",), query="ferries", limit=400)) == 300
+        await store.aput(("n",), "7", {"text": "A note about bread.", "n": 7})
+        found = await store.asearch(("n",), query="bread", limit=2)
+        assert [each.key for each in found][:1] == ["7"]
+        await store.adelete(("n",), "7")
+        assert "7" not in [each.key for each in await store.asearch(("n",), query="bread", limit=400)]
+        wanted = {"n": {"$gt": 3, "$lte": 5}, "text": "Note 5 about ferries."}
+        assert [each.key for each in await store.asearch(("n",), filter=wanted)] == ["5"]
+        assert [each.key for each in await store.asearch(("n",), query="ferries", filter={"n": {"$lt": 1}})] == [
+            "0"
+        ]

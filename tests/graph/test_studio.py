@@ -74,7 +74,7 @@ async def test_a_thread_runs_the_graph_and_shows_every_nodes_update(studio: str)
         assert schemas["input_schema"]
         assert schemas["context_schema"]
         assert "message" in schemas["input_schema"]["properties"]
-        assert set(schemas["context_schema"]["properties"]) == {"tenant_id"}
+        assert set(schemas["context_schema"]["properties"]) >= {"tenant_id", "user_id"}
 
         thread = await client.threads.create()
         updates = await _run(client, thread["thread_id"], "My dog is called Bruno.")
@@ -94,6 +94,18 @@ async def test_a_thread_runs_the_graph_and_shows_every_nodes_update(studio: str)
         assert len(values["execution_logs"]) == 4
         assert values["usage"]["model_calls"] == 1
 
+        # As chat front ends send it.
+        given: dict[str, Any] = {
+            "messages": [{"type": "human", "content": "What is my dog called, again?", "id": "m-1"}]
+        }
+        parts = client.runs.stream(
+            thread["thread_id"], "anamnesis", input=given, stream_mode=["values", "messages-tuple"]
+        )
+        shown = [part.data["messages"] async for part in parts if part.event == "values"][-1]
+        assert [each["type"] for each in shown] == ["human", "ai"] * 3
+        assert shown[-2]["id"] == "m-1"
+        assert "Bruno" in shown[-1]["content"]
+
         other = await client.threads.create()
         assert (await _run(client, other["thread_id"], "What is my dog called?"))["history"]["history"] == []
 
@@ -104,6 +116,7 @@ async def test_a_thread_runs_the_graph_and_shows_every_nodes_update(studio: str)
         ({}, "message must be a text of 1 to 1000000 characters"),
         ({"text": "Hello"}, "text is not known here"),
         ({"message": "Hello", "user_id": ".."}, "user_id must be 1 to 128 printable characters"),
+        ({"messages": [{"type": "ai", "content": "Hello"}]}, "the last of messages must be the user's"),
         ("Hello", 'an input is an object such as {"message": "Hello"}'),
     ],
 )

@@ -29,7 +29,8 @@ _FIELDS: dict[str, str] = {"remember": "facts", "standing": "wishes"}
 _EVENTS = frozenset(["events"])
 """Fields of what matters only when its subject returns: it is written, and not shown in every prompt."""
 LONGEST_ITEM = 300
-"""Characters of a statement that is kept as one value."""
+"""Characters of a statement that is kept as one value; a longer one is written."""
+LONGEST_WRITTEN = 2_000
 _EDGES = " ,，.。;；!！"
 _EASTERNMOST = timedelta(hours=14)
 """Where a day begins first: a user's day of today is not one to come."""
@@ -91,7 +92,7 @@ class ChangePlanner:
         if _holds(known.get(SECTION, {}), text):
             return PlannedChange.nothing(known_already(kind, text, language), text)
         item = ItemChange("add", SECTION, field or _FIELDS[kind], text)
-        has_room = _has_room(known, item)
+        has_room = len(text) <= LONGEST_ITEM and _has_room(known, item)
         change = summary_of(kind, [text], language)
         return PlannedChange.keeping(change, items=[item] * has_room, written=[] if has_room else [text])
 

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -124,7 +125,10 @@ async def test_a_correction_replaces_at_once_and_says_what_it_replaced(
     assert [each.field for each in commands] == ["correct"]
 
 
-async def test_a_client_that_can_ask_its_user_asks_before_something_is_forgotten(connect: Connect) -> None:
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+async def test_a_client_that_can_ask_its_user_asks_before_something_is_forgotten(
+    connect: Connect, mode: str
+) -> None:
     asked: list[str] = []
     answers = [ElicitResult(action="accept", content={"forget": False}), ElicitResult(action="decline")]
     answers.append(ElicitResult(action="accept", content={"forget": True}))
@@ -133,20 +137,25 @@ async def test_a_client_that_can_ask_its_user_asks_before_something_is_forgotten
         asked.append(params.message)
         return answers.pop(0)
 
-    async with connect({"X-User-Id": "u-1"}, mode="auto", elicitation_callback=ask) as assistant:
+    async with connect({"X-User-Id": "u-1"}, mode=mode, elicitation_callback=ask) as assistant:
         await told(assistant, "remember", text=DOG)
         for _ in range(2):
-            await refused(assistant, "forget", query="my dog's name Bruno")
+            told_no = await refused(assistant, "forget", query="my dog's name Bruno")
+            assert told_no == "The user said no; nothing was changed."
             assert "Bruno" in str(await told(assistant, "profile"))
         assert (await told(assistant, "forget", query="my dog's name Bruno"))["changed"]
         assert "Bruno" not in str(await told(assistant, "profile"))
     assert asked == ["Forget my dog's name Bruno?"] * 3
+    async with connect({"X-User-Id": "u-1", "mcp-session-id": "of another process"}, mode="legacy") as assistant:
+        await told(assistant, "remember", text=DOG)
+        assert "Connect again" in await refused(assistant, "forget", query="my dog's name Bruno")
 
 
 @either_protocol
 async def test_wrong_arguments_are_named_and_change_nothing(assistant: Client, services: Services) -> None:
     wrong: list[tuple[str, dict[str, Any], str]] = [
         ("recall", {}, "query"),
+        ("recall", {"query": "secret " * 2_000}, "query: must have at most 1000 characters"),
         ("recall", {"query": "x", "since": "yesterday"}, "since"),
         ("remember", {"text": " \x00 "}, "text"),
         ("correct", {"text": "x", "query": "y", "id": "01a1fd62-e395-7407-b7b8-45bfb81ca93b"}, "id"),
@@ -155,11 +164,27 @@ async def test_wrong_arguments_are_named_and_change_nothing(assistant: Client, s
         ("no_such_tool", {}, "no_such_tool"),
     ]
     for tool, arguments, named in wrong:
-        assert named in await refused(assistant, tool, **arguments), (tool, arguments)
+        said = await refused(assistant, tool, **arguments)
+        assert named in said, (tool, arguments)
+        assert "pydantic" not in said
+        assert "secret" not in said
     assert await told(assistant, "profile") == {
         **await told(assistant, "profile"),
         "sections": {},
     }
+
+
+async def test_a_connection_is_for_a_space_and_long_statements_are_kept(connect: Connect) -> None:
+    long = "The release of the ferry project is on Friday. " * 30
+    async with connect({"X-User-Id": "u-1", "X-Anamnesis-Space": quote("项目")}) as assistant:
+        assert "Bruno" not in str(await told(assistant, "profile"))
+        await told(assistant, "remember", text=DOG)
+        assert (await told(assistant, "remember", text=long))["changed"]
+        assert "ferry" in str(await told(assistant, "recall", query="When is the release of the ferry project?"))
+        assert "Bruno" in str(await told(assistant, "profile"))
+    async with connect({"X-User-Id": "u-1"}) as assistant:
+        assert "Bruno" not in str(await told(assistant, "profile"))
+        assert "Bruno" in str(await told(assistant, "profile", space="项目"))
 
 
 @either_protocol
