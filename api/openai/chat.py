@@ -22,6 +22,7 @@ from api.openai.utilities import is_utility, utility_turn
 from api.problems import OPENAI_PATHS, openai_error, problem_of_failed, response_of_failed
 from api.request_bodies import JsonRoute
 from api.streams import EventStream, whole_turn
+from state.client_tools import ClientCall
 from state.events import TurnEvent
 
 ERRORS = documented_errors(
@@ -87,7 +88,8 @@ async def start_answer(
     headers, passed = starter.headers, passed_parameters(starter.services.settings)
     sampling = body.sampling(passed)
     check_lengths(messages, body.holds_messages)
-    if by := is_utility(messages, headers):
+    tools, ignored = body.client_tools, body.ignored(passed)
+    if tools is None and (by := is_utility(messages, headers)):
         return await utility_turn(starter, body.model, messages, sampling, by)
     named = (("safety_identifier", body.safety_identifier), ("user", body.user))
     speaker, ids = (
@@ -102,7 +104,9 @@ async def start_answer(
         ids=ids,
         speaker=speaker,
         keeps=body.store is not False,
-        headers=body.ignored(passed),
+        ignored=ignored,
+        tools=tools,
+        where=body.holds_messages,
         sampling=sampling,
         budget=budget_of(headers, body.metadata),
         echo=body.kept_echo,
@@ -117,8 +121,10 @@ _FIELDS = {"token": b"content", "reasoning": b"reasoning_content"}
 
 def completion(asked: StartedTurn, last: TurnEvent, reasoning: str = "") -> dict[str, Any]:
     """A whole answer, from the event `done`; with the model's reasoning, for clients that show it."""
-    content = last.content
+    content = part_of(last.content)
     message: dict[str, Any] = {"role": "assistant", "content": content["answer"], "refusal": None}
+    if "calls" in content:
+        message |= {"content": content["answer"] or None, "tool_calls": list(map(_call, content["calls"]))}
     if reasoning:
         message["reasoning_content"] = reasoning
     if annotations := _annotations(content):
@@ -162,13 +168,26 @@ def _end(head: bytes, last: TurnEvent, usage: bytes, *, with_usage: bool) -> lis
     if last.status == "error":
         return [b"data: " + orjson.dumps(openai_error(problem_of_failed(last))) + b"\n\n", _DONE]
     frames = []
-    if annotations := _annotations(last.content):
+    for place, call in enumerate(last.content.get("calls", ())):
+        frames.append(_chunk(head, {"tool_calls": [{"index": place, **_call(call)}]}, None, usage))
+    if annotations := _annotations(part_of(last.content)):
         frames.append(_chunk(head, {"annotations": annotations}, None, usage))
     frames.append(_chunk(head, {}, last.content.get("finish", "stop"), usage))
     if with_usage:
         shown = orjson.dumps(usage_view(last.content))
         frames.append(b"data: " + head + b',"choices":[],"usage":' + shown + b"}\n\n")
     return [*frames, _DONE]
+
+
+def part_of(content: dict[str, Any]) -> dict[str, Any]:
+    """Return the content of a part's last event with what is said in this part alone."""
+    begins_at = content.get("begins_at")
+    return {**content, "answer": content["answer"][begins_at:]} if begins_at else content
+
+
+def _call(call: ClientCall) -> dict[str, Any]:
+    arguments = orjson.dumps(call["arguments"]).decode()
+    return {"id": call["id"], "type": "function", "function": {"name": call["name"], "arguments": arguments}}
 
 
 def usage_view(content: Mapping[str, Any]) -> dict[str, Any]:
@@ -189,7 +208,7 @@ def created_at(turn_id: UUID) -> int:
 
 def _head(asked: StartedTurn, kind: str) -> dict[str, Any]:
     return {
-        "id": f"chatcmpl-{asked.turn_id}",
+        "id": f"chatcmpl-{asked.turn_id}{f'-{asked.part}' if asked.part else ''}",
         "object": kind,
         "created": created_at(asked.turn_id),
         "model": asked.model,

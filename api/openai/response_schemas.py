@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from api.openai.chat_schemas import ModelRequest, TokenCount, Word, answer_form, refuse_forced_tools, sampling_of
+from api.openai.chat_schemas import ModelRequest, TokenCount, Word, answer_form, sampling_of
 from api.openai.messages import ClientMessage
 from services.errors import InvalidInput
 from state.turn import Sampling
@@ -113,7 +113,6 @@ class ResponseRequest(ModelRequest):
             raise InvalidInput("store", "a response of a stored conversation is stored; leave store out")
         if self.store is False and self.background:
             raise InvalidInput("background", "what is not stored cannot be read later; leave store out")
-        refuse_forced_tools("tool_choice", self.tool_choice)
         if self.top_logprobs:
             raise InvalidInput("top_logprobs", "log probabilities are not supported")
         if self.prompt is not None:

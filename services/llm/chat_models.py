@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, get_args
@@ -20,6 +20,7 @@ from services.llm.request_form import (
     OnText,
     Option,
     Refusals,
+    Tool,
     limited,
     without_tool_messages,
 )
@@ -129,15 +130,17 @@ class ChatModels:
         *,
         on_text: OnText,
         model: str | None = None,
-        tools: Sequence[BaseTool] = (),
+        tools: Sequence[Tool] = (),
+        tool_options: Mapping[str, Any] | None = None,
         sampling: Sampling | None = None,
         most_tokens: int | None = None,
     ) -> AIMessage:
         """Stream one answer into `on_text` and return it whole.
 
-        It ends at `most_tokens`, or earlier if the settings say so. Before the first text arrives, temporary
-        failures are retried up to three times with exponential back-off, then the fallback models are asked. After
-        it nothing is retried. A model that refuses one of the caller's parameters (`sampling`) has failed.
+        `tool_options` say how the tools may be called, as Chat Completions has it. The answer ends at
+        `most_tokens`, or earlier if the settings say so. Before the first text arrives, temporary failures are
+        retried up to three times with exponential back-off, then the fallback models are asked. After it nothing
+        is retried. A model that refuses one of the caller's parameters (`sampling`) has failed.
 
         Raises:
             ModelFailed: no model answered, or the answer broke off.
@@ -147,7 +150,15 @@ class ChatModels:
             names = [OfflineChatModel.NAME]
         sampling = limited(limited(sampling or Sampling(), self._settings.llm_answer_tokens), most_tokens)
         options: dict[Option, Any] = {"tools": tools}
-        ask = partial(self._once, messages=messages, on_text=on_text, options=options, sampling=sampling)
+        given = dict(tool_options or {}) if tools else {}
+        ask = partial(
+            self._once,
+            messages=messages,
+            on_text=on_text,
+            options=options,
+            sampling=sampling,
+            tool_options=given,
+        )
         for name in names[:-1]:
             try:
                 return await self._unless_away(name, ask)
@@ -275,6 +286,7 @@ class ChatModels:
         on_text: OnText,
         options: dict[Option, Any],
         sampling: Sampling,
+        tool_options: Mapping[str, Any] | None = None,
     ) -> AIMessage:
         """Ask once; if the endpoint refuses an option, ask again at once without it.
 
@@ -298,6 +310,7 @@ class ChatModels:
                     sampling=sampling,
                     form=form,
                     without=left_out,
+                    tool_options=tool_options if "tools" in given else None,
                     **given,
                 )
             except ModelFailed as failure:

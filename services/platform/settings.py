@@ -218,6 +218,14 @@ class Settings(BaseSettings):
         1000, ge=0, le=100_000, description="tokens of clients' system messages in a prompt, 0 to 100000"
     )
     """Cut clients' system messages off beyond this length."""
+    client_tools_wait_s: int = Field(
+        3600, ge=10, le=604_800, description="seconds that a turn waits for a client's tools, 10 to 604800"
+    )
+    """End an answer as partial whose client brings no result of its tools for this long."""
+    client_tools_keep: Literal["size", "content"] = Field(
+        "size", description="size (names and sizes of their results stay with the turn) or content"
+    )
+    """Decide what stays of the results of a client's tools once their turn has ended."""
     openwebui_jwt_secret: SigningSecret | None = Field(
         None, description="Open WebUI's FORWARD_USER_INFO_HEADER_JWT_SECRET, 32 characters or more"
     )
