@@ -43,6 +43,9 @@ _TYPE = re.compile(r"str|int|float|bool|[a-z-]{1,40}\[.*\]")
 OPENAI_PATHS = "/v1/"
 """Requests below it are answered in the form of OpenAI's API."""
 
+ANTHROPIC_PATHS = "/v1/messages"
+"""Requests to it, and below it, are answered in the form of Anthropic's API."""
+
 _UNREADABLE = (
     "body: cannot be read as JSON; it must be in UTF-8, not compressed, and without endless digits or nesting."
 )
@@ -118,6 +121,8 @@ def problem_of(error: AnamnesisError) -> Problem:
 
 def problem_response(problem: Problem, headers: dict[str, str] | None = None, *, path: str = "") -> JSONResponse:
     """The HTTP response that carries a problem, in the form that the requested path has."""
+    if path.startswith(ANTHROPIC_PATHS):
+        return JSONResponse(anthropic_error(problem), _openai_status(problem), headers)
     if path.startswith(OPENAI_PATHS):
         return JSONResponse(openai_error(problem), _openai_status(problem), headers)
     unsaid = None if problem.reasons else {"reasons"}
@@ -149,16 +154,31 @@ def response_of_failed(
     return problem_response(problem_of_failed(last), {**(headers or {}), **retry}, path=path)
 
 
+_KINDS = {
+    HTTPStatus.UNAUTHORIZED: "authentication_error",
+    HTTPStatus.FORBIDDEN: "permission_error",
+    HTTPStatus.TOO_MANY_REQUESTS: "rate_limit_error",
+}
+
+
 def openai_error(problem: Problem) -> dict[str, Any]:
     """A problem as OpenAI's error document."""
-    kinds = {
-        HTTPStatus.UNAUTHORIZED: "authentication_error",
-        HTTPStatus.FORBIDDEN: "permission_error",
-        HTTPStatus.TOO_MANY_REQUESTS: "rate_limit_error",
-    }
     usual = "server_error" if problem.status >= HTTPStatus.INTERNAL_SERVER_ERROR else "invalid_request_error"
-    kind = kinds.get(HTTPStatus(problem.status), usual)
+    kind = _KINDS.get(HTTPStatus(problem.status), usual)
     return {"error": {"message": problem.detail, "type": kind, "param": problem.param, "code": problem.code}}
+
+
+def anthropic_error(problem: Problem) -> dict[str, Any]:
+    """A problem as Anthropic's error document."""
+    usual = "api_error" if problem.status >= HTTPStatus.INTERNAL_SERVER_ERROR else "invalid_request_error"
+    kinds = {
+        **_KINDS,
+        HTTPStatus.NOT_FOUND: "not_found_error",
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "request_too_large",
+        HTTPStatus.SERVICE_UNAVAILABLE: "overloaded_error",
+    }
+    kind = kinds.get(HTTPStatus(problem.status), usual)
+    return {"type": "error", "error": {"type": kind, "message": problem.detail}}
 
 
 def _openai_status(problem: Problem) -> int:

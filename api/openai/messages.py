@@ -100,7 +100,7 @@ def read_messages(messages: Sequence[ClientMessage], where: str = "messages") ->
         InvalidInput: there is no such message, it is empty or too long, or a part is not supported.
     """
     after = next((n + 1 for n in range(len(messages) - 1, -1, -1) if messages[n].role == "user"), 0)
-    rounds = rounds_of(messages[after:], where)
+    rounds = rounds_of(messages[after:], where, alone=after == 0)
     added = [each for each in messages[after:] if each.role in {"system", "developer"}]
     said, instructions = _read([*messages[:after], *added], where)
     if after == 0 and rounds:
@@ -117,8 +117,10 @@ def read_messages(messages: Sequence[ClientMessage], where: str = "messages") ->
     return ClientRequest(text, images, attached, "\n\n".join(instructions), _earlier(said), speaker, rounds)
 
 
-def rounds_of(messages: Sequence[ClientMessage], where: str) -> list[ClientRound]:
+def rounds_of(messages: Sequence[ClientMessage], where: str, *, alone: bool = False) -> list[ClientRound]:
     """The calls of the client's tools with their results, as they follow a message; empty if none does.
+
+    Results that stand `alone` need no calls: those are stored.
 
     Raises:
         InvalidInput: a call has no result, a result no call, or the messages end in something else.
@@ -140,16 +142,16 @@ def rounds_of(messages: Sequence[ClientMessage], where: str) -> list[ClientRound
     if rounds and not (rounds[-1]["calls"] or rounds[-1]["results"]):
         return []  # an answer
     for each in rounds:
-        _check_round(each, where)
+        _check_round(each, where, alone=alone)
     return rounds
 
 
-def _check_round(each: ClientRound, where: str) -> None:
+def _check_round(each: ClientRound, where: str, *, alone: bool) -> None:
     results = {result["id"] for result in each["results"]}
     calls = {call["id"] for call in each["calls"]}
     if missing := calls - results:
         raise InvalidInput(where, f"the call {min(missing)} has no result; send one for each call of a message")
-    if calls and (unasked := results - calls):
+    if not (alone and not calls) and (unasked := results - calls):
         raise InvalidInput(where, f"the result of {min(unasked)} answers no call of the message before it")
 
 

@@ -142,11 +142,11 @@ async def _resume(starter: StartsTurns, asking: ReadRequest, tenant_id: UUID, us
         InvalidInput: a call has no result.
     """
     services, runner = starter.services, starter.runner
-    results = {call_of(each["id"]): each for each in asking.request.rounds[-1]["results"]}
-    named = {(each[0], each[1]) if each is not None else None for each in results}
-    if len(named) != 1 or (owner := named.pop()) is None:
+    results = [(call_of(each["id"]), each) for each in asking.request.rounds[-1]["results"]]
+    named = {(each[0], each[1]) for each, _ in results if each is not None}
+    if len(named) != 1:
         return None
-    turn_id, part = owner
+    turn_id, part = named.pop()
     try:
         stored = await services.turns.get(tenant_id, turn_id, user_id=user_id)
     except NotFound:
@@ -155,7 +155,7 @@ async def _resume(starter: StartsTurns, asking: ReadRequest, tenant_id: UUID, us
     rounds = (stored.context_report or {}).get("rounds", [])
     if part >= len(rounds):
         return None
-    given = {each[2]: result for each, result in results.items() if each is not None}
+    given = {each[2]: result for each, result in results if each is not None}
     if stored.status == "paused" and part == len(rounds) - 1:
         calls = rounds[part]["calls"]
         if missing := [call["id"] for place, call in enumerate(calls) if place not in given]:

@@ -178,7 +178,7 @@ class TurnDriver:
             run.turn = replace(run.turn, waiting=False, now=now, begun=time.perf_counter())
             async with asyncio.timeout(LONGEST_S):
                 await self._drive(run)
-            if open_calls(run.written["messages"]):
+            if open_calls(run.written.get("messages", [])):
                 run.log.append(*calls_ending(run.turn, run.written))
                 self._note(run, "paused", run.written["timings"])
                 return

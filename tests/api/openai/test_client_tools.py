@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from openai import AsyncOpenAI
+from openai import AsyncOpenAI, BadRequestError
 
 from services.bootstrap import Services
 from tests.support.model_server import ModelServer, Received, Reply, ToolCall
@@ -77,3 +77,81 @@ async def test_a_call_goes_to_the_client_and_its_result_back_into_the_same_turn(
     more = [*messages, said, {"role": "user", "content": "Thanks"}]
     await _ask(sdk, more, extra_headers=headers)
     assert [text for _, text in (await contents(services))[-4:-1]] == [QUESTION, stored[1][1], "Thanks"]
+
+
+async def _pieces(stream: Any) -> tuple[list[str], list[Any], str]:
+    """Text, pieces of calls, and why it ended, of a stream of chunks."""
+    said, calls, finish = [], [], ""
+    async for chunk in stream:
+        for choice in chunk.choices:
+            said += [choice.delta.content] if choice.delta.content else []
+            calls += choice.delta.tool_calls or []
+            finish = choice.finish_reason or finish
+    return said, calls, finish
+
+
+async def test_calls_at_once_are_streamed_beside_those_of_the_service(
+    sdk: AsyncOpenAI, services: Services, model_server: ModelServer
+) -> None:
+    both = Reply(
+        ["I note it."],
+        [
+            ToolCall("remember", {"text": "I live in Leeds"}, "c1"),
+            ToolCall("get_weather", {"city": "Leeds"}, "c2"),
+            ToolCall("get_weather", {"city": "York"}, "c3"),
+        ],
+    )
+    model_server.script(both, Reply(["Both ", "dry."]))
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "I live in Leeds. Is it dry there and in York?"}]
+    said, calls, finish = await _pieces(await _ask(sdk, messages, stream=True))
+    assert (said, finish) == (["I note it."], "tool_calls")
+    assert [(each.index, each.function.name) for each in calls] == [(0, "get_weather"), (1, "get_weather")]
+    assert [json.loads(each.function.arguments)["city"] for each in calls] == ["Leeds", "York"]
+    asked = {"role": "assistant", "content": said[0], "tool_calls": [each.model_dump() for each in calls]}
+    results = [{"role": "tool", "tool_call_id": each.id, "content": f"dry {each.index}"} for each in calls]
+    with pytest.raises(BadRequestError, match="has no result"):
+        await _ask(sdk, [*messages, asked, results[0]])
+    said, _, finish = await _pieces(await _ask(sdk, [*messages, asked, *results], stream=True))
+    assert ("".join(said), finish) == ("Both dry.", "stop")
+    sent = _prompts(model_server)[-1].body["input"]
+    outputs = [(each["call_id"], each["output"]) for each in sent if each.get("type") == "function_call_output"]
+    assert [call_id for call_id, _ in outputs] == ["c1", "c2", "c3"]
+    assert [output for _, output in outputs[1:]] == ["dry 0", "dry 1"]
+    assert len(await contents(services)) == 2
+
+
+@pytest.mark.parametrize("way", ["items", "previous", "conversation"])
+async def test_responses_end_in_calls_and_go_on_with_their_outputs(
+    sdk: AsyncOpenAI, services: Services, model_server: ModelServer, way: str
+) -> None:
+    tool: Any = {"type": "function", **WEATHER["function"]}
+    conversation = await sdk.conversations.create(metadata={"user": "u-1"})
+    given: dict[str, Any] = {"model": "default", "tools": [tool], "user": "u-1"}
+    if way == "conversation":
+        given["conversation"] = conversation.id
+    model_server.script(Reply([], [ToolCall("get_weather", {"city": "Leeds"})]), Reply(["It ", "rains."]))
+    question = {"role": "user", "content": QUESTION}
+    events = [each async for each in await sdk.responses.create(input=[question], stream=True, **given)]
+    asked = events[-1].response
+    assert asked.status == "completed"
+    [call] = asked.output
+    assert (call.type, call.name, json.loads(call.arguments)) == (
+        "function_call",
+        "get_weather",
+        {"city": "Leeds"},
+    )
+    deltas = [each.delta for each in events if each.type == "response.function_call_arguments.delta"]
+    assert "".join(deltas) == call.arguments
+    assert (await sdk.responses.retrieve(asked.id)).output == asked.output
+    output = {"type": "function_call_output", "call_id": call.call_id, "output": "Rain"}
+    more: Any = [question, call.model_dump(), output] if way == "items" else [output]
+    if way == "previous":
+        given["previous_response_id"] = asked.id
+    answer = await sdk.responses.create(input=more, **given)
+    assert (answer.status, answer.output_text) == ("completed", "It rains.")
+    assert answer.id != asked.id
+    for response in (asked, answer):
+        assert (await sdk.responses.retrieve(response.id)).output == response.output
+    items: Any = await sdk.conversations.items.list(answer.conversation.id)
+    said = [(each.type, each.content[0].text) for each in items.data]
+    assert said == [("message", "It rains."), ("message", QUESTION)]
