@@ -18,6 +18,13 @@ _UNREAD = frozenset({"reasoning"})
 _OF_TOOLS = ("tools", "tool_choice", "parallel_tool_calls")
 
 
+_THOUGHT: dict[str, Any] = {"type": "reasoning"}
+
+
+def _is_reference(item: Mapping[str, Any]) -> bool:
+    return item.get("type") == "item_reference"
+
+
 class ConversationReference(BaseModel):
     """A conversation by its id."""
 
@@ -124,15 +131,22 @@ class ResponseRequest(ModelRequest):
         if self.prompt is not None:
             raise InvalidInput("prompt", "stored prompts are not supported; send instructions")
 
-    def messages(self) -> list[ClientMessage]:
-        """The input as messages, the instructions first.
+    def references(self) -> list[tuple[str, str]]:
+        """Places and ids of the input's items that are named by their ids alone; thoughts are left out."""
+        given = [] if isinstance(self.input, str) else self.input
+        named = [(f"input.{n}", str(each.get("id"))) for n, each in enumerate(given) if _is_reference(each)]
+        return [(place, item_id) for place, item_id in named if not item_id.startswith("rs_")]
+
+    def messages(self, referred: Mapping[str, dict[str, Any]]) -> list[ClientMessage]:
+        """The input as messages, the instructions first; `referred` are items that it names by their ids.
 
         Raises:
             InvalidInput: an item is not supported.
         """
         given = [{"role": "user", "content": self.input}] if isinstance(self.input, str) else self.input
+        whole = [referred.get(str(each.get("id")), _THOUGHT) if _is_reference(each) else each for each in given]
         said = [ClientMessage(role="system", content=self.instructions)] if self.instructions else []
-        return [*said, *messages_of_items(given, "input")]
+        return [*said, *messages_of_items(whole, "input")]
 
 
 def messages_of_items(items: list[dict[str, Any]], where: str) -> list[ClientMessage]:

@@ -3,7 +3,7 @@
 import re
 from dataclasses import replace
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Path, Query
@@ -25,13 +25,16 @@ from api.request_bodies import JsonRoute
 from api.streams import EventStream, last_event
 from services.bootstrap import Services
 from services.conversations.turn import StoredTurn
-from services.errors import NotFound
+from services.errors import InvalidInput, NotFound
 from services.memory.removal.targets import Target
 from state.events import PART
 
 router = APIRouter(prefix="/v1/responses", tags=["openai"], responses=ERRORS, route_class=JsonRoute)
 
 _PART = re.compile(r"(?<=[0-9a-f]{12})_([0-9]{1,3})\Z")
+_ITEM = re.compile(
+    r"(?:msg|fc)_([0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12})(?:_([0-9]{1,3})|([0-9a-f]{3})[0-9a-f]{2})?"
+)
 ResponseId = Annotated[str, Path(description="resp_… of a response.")]
 
 
@@ -46,7 +49,8 @@ async def create(body: ResponseRequest, starter: TurnStarter) -> Response:
     """Answer the last message of the input, with the memory of its user."""
     body.refuse_unsupported()
     services = starter.services
-    asked = await start_answer(starter, body, body.messages(), partial(_in_conversation, starter, body))
+    said = body.messages(await _referred(starter, body))
+    asked = await start_answer(starter, body, said, partial(_in_conversation, starter, body))
     stored = await services.turns.get(asked.tenant_id, asked.turn_id) if asked.stored else None
     conversation_id = stored.conversation_id if stored else None
     background = stored is not None and bool(body.background)
@@ -155,6 +159,31 @@ async def _in_conversation(
     speaker = replace(speaker, user_id=conversation.user_id)
     session = conversation.session_id
     return speaker, replace(ids, session=session, after_turn=turn_id, passing=False, of_ours=True)
+
+
+async def _referred(starter: StartsTurns, body: ResponseRequest) -> dict[str, dict[str, Any]]:
+    """The items of earlier responses that the input names by their ids.
+
+    Raises:
+        InvalidInput: there is no such item.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for field, item_id in body.references():
+        if (named := _ITEM.fullmatch(item_id)) is None:
+            raise InvalidInput(field, f"there is no item {item_id[:80]!r}; send it as a whole")
+        digits, part, called = named[1], named[2] or "0", named[3]
+        turn_id = UUID(digits)
+        try:
+            turn = await starter.services.turns.get(
+                starter.caller.tenant_id, turn_id, user_id=starter.caller.user_id
+            )
+        except NotFound:
+            raise InvalidInput(field, f"there is no item {item_id[:80]!r}; send it as a whole") from None
+        head = ResponseHead(turn_id, "", part=int(called, 16) if called else int(part))
+        found |= {item["id"]: item for item in response_of_stored(head, turn)["output"]}
+        if item_id not in found:
+            raise InvalidInput(field, f"there is no item {item_id[:80]!r}; send it as a whole")
+    return found
 
 
 async def _turn(caller: ServedCaller, response_id: str) -> tuple[StoredTurn, int]:
