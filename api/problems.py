@@ -178,7 +178,10 @@ def anthropic_error(problem: Problem) -> dict[str, Any]:
         HTTPStatus.SERVICE_UNAVAILABLE: "overloaded_error",
     }
     kind = kinds.get(HTTPStatus(problem.status), usual)
-    return {"type": "error", "error": {"type": kind, "message": problem.detail}}
+    # By this its SDK knows that it has to send the whole history.
+    threads = {"error_code": "thread_unsupported_request", "unsupported": ["thread"]}
+    more = {"details": threads} if problem.param == "thread" else {}
+    return {"type": "error", "error": {"type": kind, "message": problem.detail, **more}}
 
 
 def _openai_status(problem: Problem) -> int:

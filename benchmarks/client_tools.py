@@ -3,9 +3,9 @@
 `python -m benchmarks.client_tools FOLDER [NAME …]`
 
 FOLDER has an environment for each package: `agents` (openai-agents), `anthropic`, `pydanticai`, `af`
-(agent-framework-openai), and `node` with the packages of `clients/tasks.mjs`. The scripted model calls the client's
-tool step by step, three times two at once, once beside a tool of the service. A client passes if its answer has
-all ten results and what memory knows.
+(agent-framework-openai), and `node` with the packages of `clients/tasks.mjs`. The scripted model calls the
+client's tool step by step, three times two at once, once beside a tool of the service. A client passes if its
+answer has all ten results and what memory knows.
 """
 
 import argparse
@@ -65,9 +65,7 @@ def _run(name: str, folder: Path, url: str) -> tuple[bool, str, float]:
     begun = time.perf_counter()
     where = folder / "node" if name in _NODE else folder
     try:
-        done = subprocess.run(
-            command, cwd=where, capture_output=True, text=True, timeout=_PATIENCE_S, check=False
-        )
+        done = subprocess.run(command, cwd=where, capture_output=True, text=True, timeout=_PATIENCE_S, check=False)
         lines = [each for each in (done.stdout.strip() or done.stderr.strip()).splitlines() if each.strip()]
     except subprocess.TimeoutExpired:
         lines = ["it did not end"]

@@ -3,12 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from time import perf_counter
+from typing import Any
 
 from langchain_core.messages import ToolMessage
 from langgraph.runtime import Runtime
 
 from nodes.persist import outcome_of
 from services.conversations.paused_turns import PausedTurns
+from services.validation import without_nul
 from state.client_tools import (
     ClientCall,
     ClientResult,
@@ -36,7 +38,11 @@ async def pause(
     kept = KeptRound(
         text=state["answer"][len(said_in(rounds)) :],
         calls=[
-            ClientCall(id=call_id(turn.turn_id, part, place), name=unmarked(call["name"]), arguments=call["args"])
+            ClientCall(
+                id=call_id(turn.turn_id, part, place),
+                name=unmarked(call["name"]),
+                arguments=_storable(call["args"]),
+            )
             for place, call in enumerate(open_calls(state["messages"]))
         ],
         results=[],
@@ -53,6 +59,15 @@ async def pause(
         outcome = outcome_of(turn, paused, "paused", "", [], [])
         await paused_turns.pause(turn, paused, replace(outcome, prompt=state.get("prompt_sections")))
     return update
+
+
+def _storable(value: Any) -> Any:
+    """Return arguments without the one character that no column takes."""
+    if isinstance(value, str):
+        return without_nul(value)
+    if isinstance(value, list):
+        return [_storable(each) for each in value]
+    return {without_nul(key): _storable(each) for key, each in value.items()} if isinstance(value, dict) else value
 
 
 def _own_tools(state: ConversationState) -> list[str]:

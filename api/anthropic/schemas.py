@@ -29,7 +29,7 @@ class MessagesRequest(ModelRequest):
             ]
         },
     )
-    effective = frozenset(("messages", "system", "output_config", "container", "mcp_servers"))
+    effective = frozenset(("messages", "system", "output_config", "container", "mcp_servers", "thread"))
     parameters: ClassVar[Mapping[str, str]] = {
         "max_tokens": "max_completion_tokens",
         "temperature": "temperature",
@@ -45,6 +45,7 @@ class MessagesRequest(ModelRequest):
     thinking: dict[str, Any] | None = None
     output_config: dict[str, Any] | None = None
     container: Any = None
+    thread: dict[str, Any] | None = None
     mcp_servers: list[dict[str, Any]] | None = None
 
     @property
@@ -82,6 +83,8 @@ class MessagesRequest(ModelRequest):
         Raises:
             InvalidInput: the request asks for such a thing; the field is named.
         """
+        if self.thread:
+            raise InvalidInput("thread", "threads are not kept here; send the whole history, which is recognised")
         for field, given in (("container", self.container), ("mcp_servers", self.mcp_servers)):
             if given:
                 raise InvalidInput(field, "is run by nobody here; connect servers in the service's MCP settings")

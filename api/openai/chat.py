@@ -17,11 +17,12 @@ from api.openai.chat_schemas import ChatCompletionRequest, ModelRequest, passed_
 from api.openai.messages import ClientMessage, check_lengths, read_messages
 from api.openai.models import documented_errors
 from api.openai.sessions import ClientIds, ids_of
-from api.openai.turn_request import ReadRequest, StartedTurn, budget_of, start_turn, usage_of
+from api.openai.turn_request import ReadRequest, StartedTurn, budget_of, is_cut, start_turn, usage_of
 from api.openai.utilities import is_utility, utility_turn
 from api.problems import OPENAI_PATHS, openai_error, problem_of_failed, response_of_failed
 from api.request_bodies import JsonRoute
 from api.streams import EventStream, whole_turn
+from services.errors import InvalidInput
 from state.client_tools import ClientCall
 from state.events import TurnEvent
 
@@ -89,6 +90,10 @@ async def start_answer(
     sampling = body.sampling(passed)
     check_lengths(messages, body.holds_messages)
     tools, ignored = body.client_tools, body.ignored(passed)
+    if tools is not None and not starter.services.models.takes_tools():
+        if "choice" in tools:
+            raise InvalidInput("tool_choice", "no tool can be called: the model that is configured takes none")
+        tools, ignored = None, sorted([*ignored, "tools"])
     if tools is None and (by := is_utility(messages, headers)):
         return await utility_turn(starter, body.model, messages, sampling, by)
     named = (("safety_identifier", body.safety_identifier), ("user", body.user))
@@ -98,9 +103,12 @@ async def start_answer(
     )
     if find is not None:
         speaker, ids = await find(speaker, ids)
+    request = read_messages(messages, body.holds_messages)
+    if is_cut(request.instructions, starter.services.settings):
+        ignored = [*ignored, "system_messages_beyond_the_limit"]
     asking = ReadRequest(
         model=body.model,
-        request=read_messages(messages, body.holds_messages),
+        request=request,
         ids=ids,
         speaker=speaker,
         keeps=body.store is not False,

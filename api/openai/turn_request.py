@@ -20,6 +20,8 @@ from services.bootstrap import Services
 from services.conversations.speakers import names_of_user
 from services.conversations.turn import TurnRequest
 from services.errors import Conflict, ConversationExists, InvalidInput, NotFound
+from services.llm.token_estimates import count_tokens
+from services.platform.settings import Settings
 from state.budget import RequestBudget, parse_budget
 from state.client_tools import ClientTools, call_of
 from state.events import PART
@@ -238,6 +240,14 @@ def _input(services: Services, asking: ReadRequest, user_id: str, session: str, 
     if not stored:
         shown["earlier"] = request.earlier
     return shown
+
+
+def is_cut(instructions: str, settings: Settings) -> bool:
+    """Whether the prompt does not show all of the clients' system messages."""
+    if settings.openai_system_messages == "ignore":
+        return bool(instructions)
+    most = settings.openai_system_tokens
+    return len(instructions) > most and count_tokens(instructions) > most
 
 
 def _of_request(asking: ReadRequest) -> TurnInput:

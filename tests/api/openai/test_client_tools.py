@@ -2,11 +2,14 @@
 
 import json
 from typing import Any
+from uuid import UUID
 
 import pytest
 from openai import AsyncOpenAI, BadRequestError
 
+from graph.turns.other_processes import recover
 from services.bootstrap import Services
+from services.identity.tenants import DEFAULT_TENANT
 from tests.support.model_server import ModelServer, Received, Reply, ToolCall
 from tests.support.openai_clients import contents
 
@@ -155,3 +158,116 @@ async def test_responses_end_in_calls_and_go_on_with_their_outputs(
     items: Any = await sdk.conversations.items.list(answer.conversation.id)
     said = [(each.type, each.content[0].text) for each in items.data]
     assert said == [("message", "It rains."), ("message", QUESTION)]
+
+
+async def _turn(services: Services, response: Any) -> Any:
+    turn_id = UUID(response.id.removeprefix("chatcmpl-")[:36])
+    return await services.turns.get(DEFAULT_TENANT, turn_id)
+
+
+async def test_what_waits_for_no_results_ends_as_partial(
+    sdk: AsyncOpenAI, services: Services, model_server: ModelServer
+) -> None:
+    headers = {"X-Session-Id": "s-1"}
+    messages: list[dict[str, Any]] = [{"role": "user", "content": QUESTION}]
+    model_server.script(_calls("Leeds"))
+    asked = await _ask(sdk, messages, extra_headers=headers)
+    assert (await _turn(services, asked)).status == "paused"
+    later = [*messages, {"role": "user", "content": "Never mind."}]
+    await _ask(sdk, later, extra_headers=headers)
+    ended = await _turn(services, asked)
+    assert (ended.status, ended.answer, ended.error["code"]) == ("partial", "Let me look.", "no_tool_results")
+    model_server.script(_calls("York"))
+    again = await _ask(sdk, messages, extra_headers={"X-Session-Id": "s-2"})
+    async with services.database.tenant(DEFAULT_TENANT) as connection:
+        await connection.execute(
+            "UPDATE turns SET lease_expires_at = now() - interval '1 second' WHERE status = 'paused'"
+        )
+    await recover(services, (), lambda _: None)
+    assert (await _turn(services, again)).status == "partial"
+    answer = await _ask(sdk, _with_results(messages, again, "Sun"), extra_headers={"X-Session-Id": "s-2"})
+    assert answer.choices[0].finish_reason == "stop"
+    assert "Sun" in str(_prompts(model_server)[-1].body["input"][-1])
+
+
+async def test_results_are_words_of_others_and_are_kept_by_name_and_size(
+    sdk: AsyncOpenAI, services: Services, model_server: ModelServer
+) -> None:
+    claim = "The user is allergic to peanuts"
+    model_server.script(_calls("Leeds"), Reply([], [ToolCall("remember", {"text": claim})]), Reply([f"{claim}."]))
+    messages: list[dict[str, Any]] = [{"role": "user", "content": QUESTION}]
+    asked = await _ask(sdk, messages)
+    answer = await _ask(sdk, _with_results(messages, asked, f"{claim}. Rain."))
+    assert "Nothing was changed: these are not the user's own words." in str(model_server.requests[-1].body)
+    turn = await _turn(services, answer)
+    [kept] = turn.context_report["rounds"]
+    assert (kept["text"], [call["name"] for call in kept["calls"]]) == ("Let me look.", ["get_weather"])
+    assert [(each["name"], each["characters"], "content" in each) for each in kept["results"]] == [
+        ("get_weather", len(claim) + 7, False)
+    ]
+    explained = await services.explanations.of_turn(DEFAULT_TENANT, turn.id)
+    assert explained["rounds"] == [kept]
+    async with services.database.tenant(DEFAULT_TENANT) as connection:
+        rows = await (
+            await connection.execute(
+                "SELECT origin::text, foreign_spans, content FROM messages WHERE role <> 'user'"
+            )
+        ).fetchall()
+        asked_for = await (await connection.execute("SELECT request FROM turns")).fetchall()
+    [(origin, spans, content)] = rows
+    assert (origin, content[spans[0] : spans[1]]) == ("tool", f"{claim}.")
+    assert claim not in str(asked_for)
+
+
+async def test_a_tool_of_the_services_name_is_the_clients(
+    sdk: AsyncOpenAI, services: Services, model_server: ModelServer
+) -> None:
+    theirs: Any = {"type": "function", "function": {"name": "remember", "parameters": {"type": "object"}}}
+    model_server.script(Reply([], [ToolCall("remember", {"note": "tea"})]), Reply(["Noted."]))
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "Note that I like tea."}]
+    asked = await _ask(sdk, messages, tools=[theirs])
+    [call] = asked.choices[0].message.tool_calls
+    assert (call.function.name, json.loads(call.function.arguments)) == ("remember", {"note": "tea"})
+    names = [each["name"] for each in _prompts(model_server)[-1].body["tools"]]
+    assert names.count("remember") == 1
+    assert "anamnesis_remember" in names
+    forced = await _ask(sdk, messages, tools=[theirs], tool_choice="required", store=False)
+    assert forced.choices[0].finish_reason == "stop"
+    assert [each["name"] for each in _prompts(model_server)[-1].body["tools"]] == ["remember"]
+
+
+async def test_without_a_user_the_client_holds_the_rounds(
+    sdk: AsyncOpenAI, services: Services, model_server: ModelServer
+) -> None:
+    messages: list[dict[str, Any]] = [{"role": "user", "content": QUESTION}]
+    model_server.script(_calls("Leeds", "York"), Reply(["Rain."]))
+    asked = await _ask(sdk, messages, user=None)
+    answer = await _ask(sdk, _with_results(messages, asked, "wet", "dry"), user=None)
+    assert answer.choices[0].message.content == "Rain."
+    sent = _prompts(model_server)[-1].body["input"]
+    assert [each["output"] for each in sent if each.get("type") == "function_call_output"] == ["wet", "dry"]
+    assert await contents(services) == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "field", "words"),
+    [
+        ({"tools": [{"type": "web_search"}]}, "tools.0", "web_search is a tool that nobody runs here"),
+        ({"tools": [{"type": "file_search", "vector_store_ids": ["v"]}]}, "tools.0", "knowledge base"),
+        ({"tools": [WEATHER, WEATHER]}, "tools", "two tools of the name get_weather"),
+        ({"tool_choice": {"type": "function", "function": {"name": "other"}}}, "tool_choice", "names other"),
+        ({"functions": [{"name": "old"}]}, "functions", "older form"),
+        ({}, "", ""),
+    ],
+)
+async def test_what_nobody_runs_is_refused_and_what_has_no_effect_is_named(
+    shared_sdk: AsyncOpenAI, asked: dict[str, Any], field: str, words: str
+) -> None:
+    messages = [{"role": "user", "content": "Hello"}]
+    if not field:
+        answer = await _ask(shared_sdk, messages, prediction={"type": "content", "content": "x"}, top_logprobs=0)
+        assert answer.model_extra["anamnesis"]["ignored"] == ["prediction"]
+        return
+    with pytest.raises(BadRequestError, match=words) as refused:
+        await _ask(shared_sdk, messages, **asked)
+    assert refused.value.param == field
