@@ -84,7 +84,7 @@ def main() -> None:
     with ModelServer() as model, tempfile.TemporaryDirectory(prefix="anamnesis-clients-") as data:
         Path(data).chmod(0o755)
         model.default = _reply
-        settings = {"llm_base_url": model.base_url, "llm_model": "scripted", "llm_api": "chat"}
+        settings: dict[str, Any] = {"llm_base_url": model.base_url, "llm_model": "scripted", "llm_api": "chat"}
         service = ServiceProcess(Path(data) / "data", free_port(), **settings).start()
         try:
             told = {"user_id": "u-1", "session_id": "s-0", "message": "I live in Leeds."}

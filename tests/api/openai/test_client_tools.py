@@ -125,7 +125,7 @@ async def test_calls_at_once_are_streamed_beside_those_of_the_service(
 
 @pytest.mark.parametrize("way", ["items", "previous", "conversation"])
 async def test_responses_end_in_calls_and_go_on_with_their_outputs(
-    sdk: AsyncOpenAI, services: Services, model_server: ModelServer, way: str
+    sdk: Any, model_server: ModelServer, way: str
 ) -> None:
     tool: Any = {"type": "function", **WEATHER["function"]}
     conversation = await sdk.conversations.create(metadata={"user": "u-1"})
@@ -134,8 +134,8 @@ async def test_responses_end_in_calls_and_go_on_with_their_outputs(
         given["conversation"] = conversation.id
     model_server.script(Reply([], [ToolCall("get_weather", {"city": "Leeds"})]), Reply(["It ", "rains."]))
     question = {"role": "user", "content": QUESTION}
-    events = [each async for each in await sdk.responses.create(input=[question], stream=True, **given)]
-    asked = events[-1].response
+    events: list[Any] = [each async for each in await sdk.responses.create(input=[question], stream=True, **given)]
+    asked: Any = events[-1].response
     assert asked.status == "completed"
     [call] = asked.output
     assert (call.type, call.name, json.loads(call.arguments)) == (
