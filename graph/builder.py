@@ -107,7 +107,6 @@ def build_graph(services: Services) -> TurnGraph:
             episodes=settings.memory_episodes,
             changes=services.memory.changes,
             working_sets=services.memory.working_sets,
-            origins=services.memory.foreign_origins,
         ),
     }
     # A node names the next one in its own update: LangGraph's conditional edges copy the whole state to ask.

@@ -1,7 +1,6 @@
 """persist: stores the answer and everything that belongs to it, in one transaction."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
@@ -14,15 +13,13 @@ from langgraph.runtime import Runtime
 from nodes.history import change_request, planned_forms
 from services.conversations.turn import TurnOutcome, TurnStatus
 from services.conversations.turns import Turns
-from services.errors import DatabaseUnavailable
 from services.memory.blocks import Owner
 from services.memory.changes import Changes
 from services.memory.episodes.episode import Scope
 from services.memory.planning.own_turn import of_own_turn
 from services.memory.recall.working_sets import WorkingSets
-from services.memory.trust import ForeignOrigins
 from services.platform.patience import beside_the_loop
-from services.tools.actor import MEMORY_TOOLS, foreign_origin, note_repeated, reads_days, reads_note
+from services.tools.actor import MEMORY_TOOLS, foreign_origin, reads_days, reads_note
 from state.conversation import ConversationState, section_named
 from state.memory import MemoryChange, PlainForm, PlannedChange
 from state.turn import OpenTurn
@@ -39,13 +36,11 @@ async def persist(
     episodes: bool,
     changes: Changes,
     working_sets: WorkingSets | None = None,
-    origins: ForeignOrigins | None = None,
 ) -> ConversationState:
     """Store the complete answer, end the turn, and queue the jobs that it causes; nothing for an unstored turn.
 
     With `episodes`, the turn becomes an episode, which can be recalled from the next turn on. What was said is
-    filed in the background. The `working_sets` take in what the turn adds. Where the prompt showed
-    foreign words, the `origins` note which sentences repeat them. Plain forms of the message are carried
+    filed in the background. The `working_sets` take in what the turn adds. Plain forms of the message are carried
     out if a model with tools has answered and called no memory tool.
     """
     turn = runtime.context
@@ -75,13 +70,12 @@ async def persist(
         asked=UUID(question.data) if question and question.data else None,
         visits_to_summarise=[UUID(each) for each in asked_days["to_summarise"]] if asked_days else [],
     )
-    if await turns.end(turn, outcome) not in {None, "operator"} and origins is not None:
-        with suppress(DatabaseUnavailable):  # all of the answer counts as foreign, then
-            await note_repeated(origins, turn, state)
+    origin = await turns.end(turn, outcome)
     if working_sets is not None:
         working_sets.follow(Scope.of(Owner.of_turn(turn)))
     return {
         "memory_changes": [*made, *(each.change for each in planned if each.is_told)],
+        "answer_origin": origin,
         "timings": {"total_ms": total_ms},
     }
 

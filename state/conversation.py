@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, NotRequired, cast
 from langchain_core.messages import AnyMessage
 from typing_extensions import TypedDict
 
-from state.memory import MemoryChange, PlainForm, PlannedChange
+from state.memory import ForeignOrigin, MemoryChange, PlainForm, PlannedChange
 from state.prompt import (
     AskedDays,
     ContextReport,
@@ -141,6 +141,10 @@ class ConversationState(TypedDict, total=False):
     usage: TokenUsage
     context_report: ContextReport
     prompt_sections: list[PromptSection]
+
+    # persist
+    answer_origin: ForeignOrigin | None
+    """The least trusted origin of what the stored answer's prompt showed; None = nothing foreign."""
 
     # every node
     timings: dict[str, float]

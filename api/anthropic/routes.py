@@ -14,7 +14,7 @@ from api.anthropic.events import message_of, message_stream
 from api.anthropic.schemas import MessagesRequest
 from api.end_user import EndUser
 from api.openai.chat import ERRORS, start_answer
-from api.openai.messages import text_of
+from api.openai.client_message import text_of
 from api.openai.sessions import ClientIds
 from api.problems import ANTHROPIC_PATHS, response_of_failed
 from api.request_bodies import JsonRoute

@@ -7,8 +7,8 @@ import orjson
 from pydantic import ConfigDict, Field
 
 from api.openai.chat_schemas import ModelRequest, TokenCount, answer_form, sampling_of
+from api.openai.client_message import ClientMessage
 from api.openai.client_tools import client_tools
-from api.openai.messages import ClientMessage
 from services.errors import InvalidInput
 from state.client_tools import ClientTools
 from state.turn import Sampling

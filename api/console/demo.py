@@ -200,6 +200,7 @@ class _Player:
             TurnQueue(services.leases),
             services.usage.meter,
             services.memory.changes,
+            services.memory.foreign_origins,
         )
         self.turns = 0
 

@@ -13,8 +13,9 @@ from pydantic.alias_generators import to_camel
 from api.access import Chatter, PathId, StartsTurns, TurnStarter
 from api.end_user import end_user_of
 from api.frontends.mapping import HEADERS, AgUiMapper, UiMessageMapper, mapped
+from api.openai.client_message import ClientMessage
 from api.openai.client_tools import client_tools
-from api.openai.messages import ClientMessage, read_messages
+from api.openai.messages import read_messages
 from api.openai.sessions import ClientIds
 from api.openai.turn_request import ReadRequest, StartedTurn, budget_of, start_turn
 from api.problems import documented

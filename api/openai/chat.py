@@ -14,7 +14,8 @@ from fastapi.responses import JSONResponse, Response
 from api.access import StartsTurns, TurnStarter
 from api.end_user import EndUser, end_user_of
 from api.openai.chat_schemas import ChatCompletionRequest, ModelRequest, passed_parameters
-from api.openai.messages import ClientMessage, check_lengths, read_messages
+from api.openai.client_message import ClientMessage, check_lengths
+from api.openai.messages import read_messages
 from api.openai.models import documented_errors
 from api.openai.sessions import ClientIds, ids_of
 from api.openai.turn_request import ReadRequest, StartedTurn, budget_of, is_cut, start_turn, usage_of

@@ -5,8 +5,8 @@ from typing import Annotated, Any, ClassVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from api.openai.client_message import ClientMessage
 from api.openai.client_tools import client_tools
-from api.openai.messages import ClientMessage
 from services.errors import InvalidInput
 from services.llm.request_form import ALL, RESPONSES
 from services.platform.settings import Settings

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from api.openai.chat_schemas import ModelRequest, TokenCount, Word, answer_form, sampling_of
-from api.openai.messages import ClientMessage
+from api.openai.client_message import ClientMessage
 from services.errors import InvalidInput
 from state.turn import Sampling
 

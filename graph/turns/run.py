@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -31,6 +31,7 @@ from services.conversations.turn import StopReason, StoredTurn, TurnStatus
 from services.conversations.turns import Turns
 from services.errors import AnamnesisError, Conflict, DatabaseUnavailable, ModelFailed, NotFound
 from services.memory.changes import Changes
+from services.memory.trust import ForeignOrigins
 from services.platform import span_names as names
 from services.platform.metrics import (
     DEGRADED,
@@ -41,6 +42,7 @@ from services.platform.metrics import (
     TURNS,
 )
 from services.platform.tracing import Attributes, confidential, mark_failed, span, trace_id
+from services.tools.actor import note_repeated
 from services.usage.ledger import Spender, UsageMeter
 from state.budget import LONGEST_S
 from state.client_tools import messages_of, open_calls
@@ -146,7 +148,13 @@ class TurnDriver:
     """Drives turns through the graph to their single last event."""
 
     def __init__(
-        self, graph: CompiledTurnGraph, turns: Turns, places: TurnQueue, meter: UsageMeter, changes: Changes
+        self,
+        graph: CompiledTurnGraph,
+        turns: Turns,
+        places: TurnQueue,
+        meter: UsageMeter,
+        changes: Changes,
+        origins: ForeignOrigins,
     ) -> None:
         self._graph = graph
         graph.input_channels = ["turn", _FIRST_NODE, *_NEXT_PART.values()]
@@ -157,6 +165,7 @@ class TurnDriver:
         """Before turns begin, and before they end."""
         self._meter = meter
         self._changes = changes
+        self._origins = origins
         self._ending = asyncio.Semaphore(_FAIL_AT_ONCE)
 
     async def run(self, run: TurnRun) -> None:
@@ -166,6 +175,8 @@ class TurnDriver:
         spender = Spender(turn.tenant_id, "turn", turn.user_id, turn.expert_id)
         with span(f"invoke_agent {turn.expert}", _about(run)), self._meter.spending(spender):
             await self._run(run)
+        with suppress(DatabaseUnavailable):  # the reader has the end already; all of the answer counts as foreign
+            await note_repeated(self._origins, run.turn, run.written)
 
     async def _run(self, run: TurnRun) -> None:
         try:

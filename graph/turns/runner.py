@@ -46,6 +46,8 @@ _LOOKS = 12
 _END_WITHIN_S = 3.0
 
 _CANCEL_AGAIN_S = 0.5
+_NOTED_WITHIN_S = 0.5
+"""Maximum time that a turn waits for the notes of one just ended: the database may be away."""
 _UNSTORED_KEPT_S = 5.0
 """Seconds to keep a temporary turn after its end, for the reader who started it."""
 
@@ -58,7 +60,12 @@ class TurnRunner:
         self._turns, self._leases, self._events = services.turns, services.leases, services.events
         self._places = TurnQueue(services.leases)
         self._driver = TurnDriver(
-            graph, services.turns, self._places, services.usage.meter, services.memory.changes
+            graph,
+            services.turns,
+            self._places,
+            services.usage.meter,
+            services.memory.changes,
+            services.memory.foreign_origins,
         )
         self._writer = EventWriter(services.events)
         self._running: dict[UUID, TurnRun] = {}
@@ -134,6 +141,7 @@ class TurnRunner:
         return turn.turn_id
 
     async def _open(self, request: TurnRequest) -> OpenTurn | UUID:
+        await self._noted(request)
         if request.stored:
             return await self._turns.open_or_find(request)
         reads = request.reads_memory
@@ -170,9 +178,19 @@ class TurnRunner:
             return False
         state = resumed(paused.state, results, keeps_content=settings.client_tools_keep == "content")
         turn = replace(paused.turn, input={**paused.turn.input, **asked}, paused=(), waiting=False)
-        place = await self._driver.gate.enter((tenant_id, user_id))
-        self._run(turn, begun, place, state)
+        self._run(turn, begun, ExitStack(), state)
         return True
+
+    async def _noted(self, request: TurnRequest) -> None:
+        """Wait until it is noted what the user's turns that have just ended repeat; a turn reads that."""
+        asked = request.tenant_id, request.input["user_id"]
+        noting = [
+            run.task
+            for run in self._running.values()
+            if run.task and run.log.ended and (run.turn.tenant_id, run.turn.input["user_id"]) == asked
+        ]
+        if noting:
+            await asyncio.wait(noting, timeout=_NOTED_WITHIN_S)
 
     async def start_instead(self, request: TurnRequest, replaced: UUID) -> UUID:
         """Start a turn in place of another one, which becomes a branch together with all that follow it.
@@ -355,7 +373,8 @@ class TurnRunner:
     def _ended(self, run: TurnRun, task: "asyncio.Task[None]") -> None:
         turn = run.turn
         run.task = None  # its context refers to the run: together they would wait for a garbage collection
-        del self._running[turn.turn_id]
+        if self._running.get(turn.turn_id) is run:  # its next part may run already
+            del self._running[turn.turn_id]
         if not turn.stored:
             asyncio.get_running_loop().call_later(_UNSTORED_KEPT_S, self._unstored.pop, turn.turn_id, None)
         TURNS_RUNNING.dec()

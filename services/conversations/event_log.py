@@ -18,7 +18,7 @@ from services.encryption.vault import Vault
 from services.errors import Unavailable
 from services.platform.patience import CircuitBreaker
 from services.platform.redis import RedisClient, is_own
-from state.events import TurnEvent
+from state.events import PART, TurnEvent
 
 log = structlog.get_logger(__name__)
 
@@ -74,7 +74,7 @@ class EventLog:
                 pipeline.execute_command(
                     "XADD", key, f"{body[-1].sequence}-0", "events", self._encode(turn_id, body)
                 )
-            if events[0].sequence == 1 and not events[-1].ends_turn:
+            if events[0].sequence % PART == 1 and not events[-1].ends_turn:
                 pipeline.expire(key, _WHILE_IT_RUNS_S)
             if events[-1].ends_turn:
                 pipeline.execute_command("XADD", key, _END, "events", self._encode(turn_id, events[-1:]))

@@ -20,7 +20,7 @@ from state.memory import ForeignOrigin
 from state.turn import Read
 
 # A written memory without messages was imported, or written by a program, but for what was written in the console.
-_AMONG: LiteralString = """
+_AMONG: LiteralString = f"""
 SELECT coalesce((SELECT jsonb_agg(jsonb_build_object('id', m.id, 'content', m.content, 'spans', m.foreign_spans))
                  FROM messages m
                  WHERE m.conversation_id = %(conversation_id)s AND m.tenant_id = %(tenant_id)s
@@ -28,22 +28,21 @@ SELECT coalesce((SELECT jsonb_agg(jsonb_build_object('id', m.id, 'content', m.co
        coalesce((SELECT jsonb_agg(jsonb_build_object('id', e.id, 'content', m.content, 'spans', m.foreign_spans))
                  FROM episodes e LEFT JOIN messages m ON m.id = ANY(e.source_message_ids) AND m.origin IS NOT NULL
                  WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.id = ANY(%(episodes)s)
-                   AND (e.episode_type <> 'turn' AND e.source_message_ids = '{}'
+                   AND (e.episode_type <> 'turn' AND e.source_message_ids = '{{}}'
                             AND e.made_by->>'by' IS DISTINCT FROM 'console'
                         OR e.origin IN ('tool', 'document') OR m.id IS NOT NULL)), '[]') AS episodes,
        EXISTS (SELECT FROM messages m
                WHERE m.conversation_id = %(conversation_id)s AND m.origin IS NOT NULL
-                 AND m.foreign_spans IS DISTINCT FROM '{}') AS of_conversation,
+                 AND m.foreign_spans IS DISTINCT FROM '{{}}') AS of_conversation,
        EXISTS (SELECT FROM conversations c JOIN messages m ON m.conversation_id = c.id
                WHERE c.tenant_id = %(tenant_id)s AND c.user_id = %(user_id)s AND m.origin IS NOT NULL
-                 AND m.foreign_spans IS DISTINCT FROM '{}')
+                 AND m.foreign_spans IS DISTINCT FROM '{{}}')
            OR EXISTS (SELECT FROM episodes e WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s
-               AND (e.made_by->>'actor' = 'import' OR e.made_by->>'by' IN ('api', 'mcp'))) AS of_user
-"""
-_IN_CORE_MEMORY: LiteralString = f"""
-SELECT EXISTS (SELECT FROM core_memory_blocks b JOIN core_memory_history h ON h.block_id = b.id
+               AND (e.made_by->>'actor' = 'import' OR e.made_by->>'by' IN ('api', 'mcp'))) AS of_user,
+       %(core_memory)s AND EXISTS (
+               SELECT FROM core_memory_blocks b JOIN core_memory_history h ON h.block_id = b.id
                LEFT JOIN messages m ON m.id = h.trigger_message_id AND m.tenant_id = b.tenant_id
-               WHERE b.tenant_id = %(tenant_id)s AND b.user_id = %(user_id)s AND ({IS_FOREIGN}))
+               WHERE b.tenant_id = %(tenant_id)s AND b.user_id = %(user_id)s AND ({IS_FOREIGN})) AS in_core_memory
 """  # noqa: S608 — our own text only
 _NOTE_SPANS: LiteralString = """
 UPDATE messages SET foreign_spans = %(spans)s WHERE id = %(message_id)s AND tenant_id = %(tenant_id)s
@@ -83,24 +82,30 @@ class ForeignOrigins:
         conversation_id: UUID | None = None,
         messages: Collection[str] = (),
         episodes: Collection[str] = (),
+        core_memory: bool = False,
     ) -> ForeignItems:
-        """Return which of these ids hold foreign words, and whether the conversation and the user have any."""
+        """Return which of these ids hold foreign words, and whether the conversation and the user have any.
+
+        With `core_memory`, also the values of it that others wrote, with those that a prompt may still show.
+        """
         values = {
             "tenant_id": tenant_id,
             "user_id": user_id,
             "conversation_id": conversation_id,
             "messages": [UUID(each) for each in messages],
             "episodes": [UUID(each) for each in episodes],
+            "core_memory": core_memory,
         }
-        [row] = await self._database.fetch(tenant_id, _AMONG, values, tuple_row)
-        return ForeignItems(_foreign_in(row[0]), _foreign_in(row[1]), *row[2:])
+        [(of_messages, of_episodes, of_conversation, of_user, in_core_memory)] = await self._database.fetch(
+            tenant_id, _AMONG, values, tuple_row
+        )
+        # Most users have none, and their history is not read.
+        core_values = await self._in_core_memory(tenant_id, user_id) if in_core_memory else ()
+        return ForeignItems(
+            _foreign_in(of_messages), _foreign_in(of_episodes), of_conversation, of_user, core_values
+        )
 
-    async def in_core_memory(self, tenant_id: UUID, user_id: UUID) -> list[str]:
-        """Return the values of a user's core memory that others wrote, with those that a prompt may still show."""
-        owner = {"tenant_id": tenant_id, "user_id": user_id}
-        [(has_any,)] = await self._database.fetch(tenant_id, _IN_CORE_MEMORY, owner, tuple_row)
-        if not has_any:  # most users have none, and their history is not read
-            return []
+    async def _in_core_memory(self, tenant_id: UUID, user_id: UUID) -> list[str]:
         found = [each for each in await self._values.read(tenant_id, user_id) if each.is_foreign]
         return [each.text if each.field in FIELD_LABELS["zh"] else f"{each.field}: {each.text}" for each in found]
 
@@ -134,7 +139,7 @@ _HALF = 0.5
 _ASKS_REMOVAL = re.compile(
     r"\b(?:forget|remove|delete|erase|drop|(?:do not|don['’]t) (?:remember|save|store|keep)|off the record)\b"
     r"|忘|删|别记|不要记|不用记|不记",
-    re.IGNORECASE,
+    re.IGNORECASE | re.ASCII,  # a Chinese character ends an English word, as in delete掉
 )
 _IN_ORDER = 0.66
 """Share of a change's words that the user said in the same order."""

@@ -1,7 +1,6 @@
 """For whom and in which turn a tool changes memory, and what its model read that the user did not say."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -117,18 +116,15 @@ async def foreign_items(origins: ForeignOrigins, turn: OpenTurn, state: Conversa
     history, recall = section_named(sections, "history"), section_named(sections, "recall")
     messages = [each.about["message_id"] for each in history.items] if history else []
     episodes = [each.about["episode_id"] for each in recall.items] if recall else []
-    shows_core_memory = any(each.name in _OF_CORE_MEMORY for each in sections)
     try:
-        found = await origins.among(
+        return await origins.among(
             turn.tenant_id,
             turn.user_id,
             conversation_id=turn.conversation_id,
             messages=messages,
             episodes=episodes,
+            core_memory=any(each.name in _OF_CORE_MEMORY for each in sections),
         )
-        if not shows_core_memory:
-            return found
-        return replace(found, core_memory=await origins.in_core_memory(turn.tenant_id, turn.user_id))
     except DatabaseUnavailable:  # what is not known to be the user's waits
         whole = dict.fromkeys(messages), dict.fromkeys(episodes)
         return ForeignItems(*whole, of_conversation=True, of_user=True, core_memory=None)
@@ -145,10 +141,15 @@ def texts_read(
 
 
 async def note_repeated(origins: ForeignOrigins, turn: OpenTurn, state: ConversationState) -> None:
-    """Note which sentences of the turn's answer repeat foreign words that its prompt showed.
+    """Note which sentences of the turn's stored answer repeat foreign words that its prompt showed.
 
     Until then, and beside an image, whose words nobody knows, all of it counts as foreign.
+
+    Raises:
+        DatabaseUnavailable: nothing was noted.
     """
+    if state.get("answer_origin") in {None, "operator"}:
+        return
     found = await foreign_items(origins, turn, state)
     texts = [each for of in texts_read(turn, state, found) for each in of]
     if AN_IMAGE in texts:

@@ -15,7 +15,7 @@ from tests.support.openai_clients import contents
 
 pytestmark = pytest.mark.anyio
 
-WEATHER = {
+WEATHER: dict[str, Any] = {
     "type": "function",
     "function": {
         "name": "get_weather",
@@ -84,7 +84,9 @@ async def test_a_call_goes_to_the_client_and_its_result_back_into_the_same_turn(
 
 async def _pieces(stream: Any) -> tuple[list[str], list[Any], str]:
     """Text, pieces of calls, and why it ended, of a stream of chunks."""
-    said, calls, finish = [], [], ""
+    said: list[str] = []
+    calls: list[Any] = []
+    finish = ""
     async for chunk in stream:
         for choice in chunk.choices:
             said += [choice.delta.content] if choice.delta.content else []

@@ -10,6 +10,7 @@ from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.repeated import marked, repeated_spans, sentences_at
 from tests.support.filing import asked, filed
+from tests.support.jobs import until
 from tests.support.model_server import ModelServer, Received, Reply
 from tests.support.talking import say
 
@@ -56,6 +57,9 @@ _STORED: Any = """
 SELECT m.content, m.origin::text, m.foreign_spans FROM messages m
 WHERE m.role = 'assistant' ORDER BY m.created_at, m.id
 """
+_NOT_NOTED: Any = (
+    "SELECT id FROM messages WHERE role = 'assistant' AND origin IS NOT NULL AND foreign_spans IS NULL"
+)
 _ANSWERS = {
     "return?": "Halley is back in 2061. Shall I note your trip to Oslo?",
     "Yes": "It is noted.",
@@ -87,6 +91,11 @@ async def test_an_answer_made_from_a_document_hides_neither_its_conversation_nor
     session = await _session(services, turn["conversation_id"])
     for message, where in (("Yes", session), ("Is Oslo rainy?", "second"), ("When is it back again?", session)):
         await say(client, message, where)
+
+    async def noted() -> bool:
+        return not await services.database.fetch(DEFAULT_TENANT, _NOT_NOTED, {}, tuple_row)
+
+    await until(noted)
     found = await services.database.fetch(DEFAULT_TENANT, _STORED, {}, tuple_row)
     shown = {
         text: (origin, sentences_at(text, spans) if spans is not None else None) for text, origin, spans in found

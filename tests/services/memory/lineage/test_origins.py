@@ -108,6 +108,7 @@ def test_foreign_words_remove_nothing_by_themselves(text: str, foreign: dict[str
     assert asks_to_remove([text], Read(_SAID)), "without foreign words nothing waits"
     asked = [*_SAID, "Delete that I am allergic to peanuts."]
     assert asks_to_remove(["allergic to peanuts"], Read(asked, **foreign))
+    assert asks_to_remove(["allergic to peanuts"], Read([*_SAID, "我allergic to peanuts那条delete掉"], **foreign))
 
 
 def test_a_removal_that_was_asked_for_may_be_settled_in_the_next_message() -> None:
