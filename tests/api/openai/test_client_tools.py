@@ -4,11 +4,13 @@ import json
 from typing import Any
 from uuid import UUID
 
+import httpx
 import pytest
 from openai import AsyncOpenAI, BadRequestError
 
 from graph.turns.other_processes import recover
 from services.bootstrap import Services
+from services.errors import NotFound
 from services.identity.tenants import DEFAULT_TENANT
 from tests.support.model_server import ModelServer, Received, Reply, ToolCall
 from tests.support.openai_clients import contents
@@ -192,6 +194,27 @@ async def test_what_waits_for_no_results_ends_as_partial(
     assert "Sun" in str(_prompts(model_server)[-1].body["input"][-1])
 
 
+@pytest.mark.settings(encryption=True)
+async def test_a_paused_turn_goes_on_sealed_and_goes_with_its_user(
+    sdk: AsyncOpenAI, services: Services, client: httpx.AsyncClient, model_server: ModelServer
+) -> None:
+    messages: list[dict[str, Any]] = [{"role": "user", "content": QUESTION}]
+    model_server.script(_calls("Leeds"), _calls("York"), Reply(["It rains."]))
+    asked = await _ask(sdk, messages)
+    messages = _with_results(messages, asked, "Rain")
+    again = await _ask(sdk, messages)
+    answer = await _ask(sdk, _with_results(messages, again, "Sun"))
+    assert answer.choices[0].message.content == "It rains."
+    rounds = (await _turn(services, answer)).context_report["rounds"]
+    assert [each["calls"][0]["arguments"]["city"] for each in rounds] == ["Leeds", "York"]
+    model_server.script(_calls("Hull"))
+    later = await _ask(sdk, [{"role": "user", "content": "And in Hull?"}], extra_headers={"X-Session-Id": "s-9"})
+    erased = await client.request("DELETE", "/api/v1/users/u-1")
+    assert erased.status_code < 300, erased.text
+    with pytest.raises(NotFound):
+        await _turn(services, later)
+
+
 async def test_results_are_words_of_others_and_are_kept_by_name_and_size(
     sdk: AsyncOpenAI, services: Services, model_server: ModelServer
 ) -> None:
@@ -233,7 +256,9 @@ async def test_a_tool_of_the_services_name_is_the_clients(
     names = [each["name"] for each in _prompts(model_server)[-1].body["tools"]]
     assert names.count("remember") == 1
     assert "anamnesis_remember" in names
-    forced = await _ask(sdk, messages, tools=[theirs], tool_choice="required", store=False)
+    more: Any = {"tool_choice": "required", "store": False, "prediction": {"type": "content", "content": "x"}}
+    forced = await _ask(sdk, messages, tools=[theirs], **more)
+    assert forced.model_extra["anamnesis"]["ignored"] == ["prediction"]
     assert forced.choices[0].finish_reason == "stop"
     assert [each["name"] for each in _prompts(model_server)[-1].body["tools"]] == ["remember"]
 
@@ -259,17 +284,12 @@ async def test_without_a_user_the_client_holds_the_rounds(
         ({"tools": [WEATHER, WEATHER]}, "tools", "two tools of the name get_weather"),
         ({"tool_choice": {"type": "function", "function": {"name": "other"}}}, "tool_choice", "names other"),
         ({"functions": [{"name": "old"}]}, "functions", "older form"),
-        ({}, "", ""),
     ],
 )
-async def test_what_nobody_runs_is_refused_and_what_has_no_effect_is_named(
+async def test_what_nobody_runs_is_refused_by_name(
     shared_sdk: AsyncOpenAI, asked: dict[str, Any], field: str, words: str
 ) -> None:
     messages = [{"role": "user", "content": "Hello"}]
-    if not field:
-        answer = await _ask(shared_sdk, messages, prediction={"type": "content", "content": "x"}, top_logprobs=0)
-        assert answer.model_extra["anamnesis"]["ignored"] == ["prediction"]
-        return
     with pytest.raises(BadRequestError, match=words) as refused:
         await _ask(shared_sdk, messages, **asked)
     assert refused.value.param == field
