@@ -139,7 +139,7 @@ async def persona(user: ReadUser, expert: ExpertQuery = "default", space: SpaceQ
     """A user in brief, from core memory and their visits."""
     services, owner = user.services, await user.owner(expert, space)
     content = await services.memory.core.known(owner)
-    known = await user_activity(services.database, owner)
+    known = await user_activity(services.database, owner, datetime.now(UTC))
     timezone = (await services.users.get(*user.named)).timezone
     human, self_image = content.get("human", {}), content.get("persona", {})
     language = language_of(str(value) for fields in content.values() for value in fields.values())

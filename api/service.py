@@ -18,6 +18,7 @@ from services.health import Dependency, check_dependencies, measure_jobs, overal
 from services.identity.caller import SCOPES
 from services.identity.caller import Scope as AccessScope
 from services.llm.model_checks import ModelCheck, check_models
+from services.memory.filing_grade import GradeFound, grade_filing
 from services.platform.metrics import exposition
 
 router = APIRouter(route_class=JsonRoute, prefix="/api/v1/service", tags=["service"])
@@ -120,6 +121,7 @@ class DoctorView(Answer):
 
     dependencies: list[Dependency]
     models: list[ModelCheck]
+    filing: GradeFound | None = Field(description="How well the small model files; null without a model.")
 
 
 @doctor_router.post("", response_model=DoctorView, dependencies=[OfServiceAdmins])
@@ -129,4 +131,5 @@ async def doctor(services: ServicesOf) -> Any:
     Only for admins of the default tenant, because models belong to the whole service.
     """
     models = await check_models(services.settings, services.models, services.embedder)
-    return {"dependencies": await check_dependencies(services), "models": models}
+    filing = await grade_filing(services.models)
+    return {"dependencies": await check_dependencies(services), "models": models, "filing": filing}

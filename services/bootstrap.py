@@ -214,6 +214,8 @@ class Services(Connected):
             memory.proposals,
             jobs,
             on=settings.memory_filing and (settings.memory_core or settings.memory_episodes),
+            hears_mood=settings.memory_mood,
+            grade=settings.memory_filing_grade,
             quiet_s=settings.memory_filing_quiet_s,
             pause_s=settings.memory_filing_pause_s,
         )

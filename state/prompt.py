@@ -16,13 +16,14 @@ Feature = Literal[
     "recall",
     "days",
     "time",
+    "mood",
     "knowledge",
     "quick_tools",
     "memory_filing",
 ]
 """Features that can be switched off for an expert, and most of them by a setting: core memory, the user in brief,
-recall of earlier conversations, records of days, the present time, knowledge bases that routing finds,
-tools that run by themselves, the memory agent."""
+recall of earlier conversations, records of days, the present time, how the user feels, knowledge bases that
+routing finds, tools that run by themselves, the memory agent."""
 FEATURES: tuple[Feature, ...] = get_args(Feature)
 
 

@@ -29,6 +29,11 @@ _ADVICE = {
     "llm": "Ask it: anamnesis doctor --ask",
     "embeddings": "The built-in encoder: install anamnesis-agent again. Another one: anamnesis doctor --ask",
 }
+_FILES = {
+    "well": "files well: it is asked for all changes of memory at once",
+    "some": "files some: it is asked for facts alone, in small questions",
+    "none": "only answers: what users say is not filed by it",
+}
 _TRIED = ("streams", "tools", "json_schema", "messages")
 _MODEL_COLUMNS = {
     "model": "model",
@@ -42,7 +47,7 @@ _MODEL_COLUMNS = {
 }
 
 Findings = dict[str, Any]
-"""`dependencies` and `models` (None = not asked); and behind them `source` (`service` or `shell`) and `url`."""
+"""`dependencies`, `models` and `filing` (None = not asked); and `source` (`service` or `shell`) and `url`."""
 
 
 def doctor(
@@ -88,7 +93,7 @@ def _of_service(address: str, key: str | None, *, ask: bool) -> Findings | None:
             if not found.get("dependencies") and not ask:
                 fail(_WANTS_KEY.format(address=address))
             if not ask:
-                return {"dependencies": found["dependencies"], "models": None}
+                return {"dependencies": found["dependencies"], "models": None, "filing": None}
             asked = client.post("/api/v1/doctor", timeout=_PATIENCE_WITH_MODELS_S)
     except (httpx.ConnectError, httpx.ConnectTimeout):
         return None
@@ -99,7 +104,7 @@ def _of_service(address: str, key: str | None, *, ask: bool) -> Findings | None:
     found = _json_of(asked, address)
     if "models" not in found:
         fail(f"The service at {address} cannot check its models: {found.get('detail', asked.status_code)}")
-    return {name: found[name] for name in ("dependencies", "models")}
+    return {name: found.get(name) for name in ("dependencies", "models", "filing")}
 
 
 def _json_of(response: httpx.Response, address: str) -> Findings:
@@ -115,6 +120,7 @@ def _json_of(response: httpx.Response, address: str) -> Findings:
 async def _of_shell(settings: Settings, *, ask: bool) -> Findings:
     from services.health import check_dependencies, overall  # noqa: PLC0415 — a tenth of a second
     from services.llm.model_checks import check_models  # noqa: PLC0415 — half a second
+    from services.memory.filing_grade import grade_filing  # noqa: PLC0415 — half a second
 
     async with open_engines(settings) as engines:
         await migrate_if_owner(engines)
@@ -122,6 +128,7 @@ async def _of_shell(settings: Settings, *, ask: bool) -> Findings:
             services.mcp_servers.start()
             await services.mcp_servers.settled(_PATIENCE_WITH_TOOLS)
             asked = await check_models(settings, services.models, services.embedder) if ask else None
+            filing = await grade_filing(services.models) if ask else None
             for _ in range(_LOOKS):
                 with contextlib.suppress(Unavailable):
                     await services.index_rebuild.look()
@@ -131,7 +138,11 @@ async def _of_shell(settings: Settings, *, ask: bool) -> Findings:
                     break
                 await asyncio.sleep(_BETWEEN_LOOKS_S)
     models = None if asked is None else [asdict(each) for each in asked]
-    return {"dependencies": [asdict(each) for each in found], "models": models}
+    return {
+        "dependencies": [asdict(each) for each in found],
+        "models": models,
+        "filing": filing and asdict(filing),
+    }
 
 
 def _show(findings: Findings) -> None:
@@ -148,6 +159,12 @@ def _show(findings: Findings) -> None:
         for model in findings["models"]:
             for line in model["advice"]:
                 typer.echo(f"{model['model']}: {line}")
+    if filing := findings["filing"]:
+        typer.echo()
+        typer.echo(
+            f"{filing['model']} {_FILES[filing['grade']]} (ANAMNESIS_MEMORY_FILING_GRADE={filing['grade']})."
+        )
+        print_table({"asked": "asked", "result": "result"}, filing["tried"])
 
 
 def _dependency(found: dict[str, Any]) -> dict[str, Any]:

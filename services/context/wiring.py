@@ -55,6 +55,7 @@ def features_on(settings: Settings) -> tuple[Feature, ...]:
         "recall": settings.memory_recall and settings.memory_episodes,
         "persona_card": settings.memory_persona,
         "time": settings.context_time,
+        "mood": settings.memory_mood,
         "memory_filing": settings.memory_filing,
         "quick_tools": settings.tools_quick,
     }

@@ -76,7 +76,7 @@ WITH asked AS (
         error = CASE status WHEN 'running' THEN error ELSE
             '{"code": "cancelled", "message": "The turn was cancelled.", "retryable": false}' END,
         finished_at = CASE WHEN status <> 'running' THEN clock_timestamp() END,
-        request = request - 'paused',
+        request = CASE status WHEN 'paused' THEN request - 'paused' ELSE request END,
         lease_expires_at = CASE status WHEN 'running' THEN lease_expires_at END
     WHERE id = %(turn_id)s AND tenant_id = %(tenant_id)s AND status IN ('waiting', 'running', 'paused')
     RETURNING id

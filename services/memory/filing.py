@@ -37,6 +37,7 @@ from services.memory.removal.hiding import Hiding
 from services.platform.authorship import authoring
 from services.platform.connections import Connection
 from services.platform.metrics import MEMORY_FILING_OPERATIONS, MEMORY_FILINGS
+from services.platform.setting_values import FilingGrade
 from services.text.language import Language
 from state.memory import PlannedChange
 
@@ -89,6 +90,8 @@ class Filing:
         jobs: JobQueue,
         *,
         on: bool = True,
+        hears_mood: bool = True,
+        grade: FilingGrade | None = None,
         quiet_s: float = 30.0,
         pause_s: float = 60.0,
     ) -> None:
@@ -96,6 +99,8 @@ class Filing:
 
         Args:
             on: whether anything is filed.
+            hears_mood: whether it is noted how users feel.
+            grade: how well the model files; None = not known.
             quiet_s: seconds after a user's last message.
             pause_s: seconds between two calls about the same user.
         """
@@ -107,6 +112,8 @@ class Filing:
         self._proposals = proposals
         self._jobs = jobs
         self._on = on
+        self._hears_mood = hears_mood
+        self._grade = grade
         self._quiet_s = quiet_s
         self._pause_s = pause_s
         jobs.task(FILE_MEMORY)(self._job)
@@ -125,7 +132,7 @@ class Filing:
         return changes
 
     async def _waiting(self, tenant_id: UUID, user_id: UUID) -> WaitingTurns | None:
-        if not self._on or self._models.offline:
+        if not self._on or self._models.offline or self._grade == "none":
             return None
         return await self._store.waiting(tenant_id, user_id)
 
@@ -189,7 +196,7 @@ class Filing:
             return _undecided("nothing said", batch)
         shown, evidence = await self._evidence.of(batch)
         try:
-            return await decide(self._models, shown, evidence)
+            return await decide(self._models, shown, evidence, self._grade)
         except BadModelOutput as error:
             log.warning("nothing is filed", turns=len(batch.turn_ids), reason=error.message)
             return _undecided("model", batch)
@@ -240,6 +247,7 @@ class Filing:
                 counts=counts,
                 story=story,
                 story_in=decided.story_in,
+                mood=decided.mood if self._hears_mood else None,
             )
         return _Applied(len(done), sorted(left))
 

@@ -13,6 +13,7 @@ from services.llm.structured_output import json_answer
 from services.memory.content import FIELD_LABELS
 from services.memory.filing_story import NO_STORY, Story, StoryTold, story_of_answer
 from services.memory.items import LIST_FIELDS, SINGLE_FIELDS, item_text
+from services.memory.mood import Mood
 from services.text.language import Language
 from services.text.storable import storable
 
@@ -34,7 +35,21 @@ FIELDS = (
 
 _KNOWN_FIELDS = frozenset([*FIELDS, *SINGLE_FIELDS, *LIST_FIELDS])
 
-Fault = Literal["object", "name", "id", "message", "text", "length", "field", "date", "quote", "others"]
+Fault = Literal[
+    "object",
+    "name",
+    "id",
+    "message",
+    "text",
+    "length",
+    "field",
+    "date",
+    "quote",
+    "others",
+    "example",
+    "script",
+    "unsaid",
+]
 """What is wrong with an operation."""
 _FAULTS: dict[Language, dict[Fault, str]] = {
     "en": {
@@ -48,6 +63,9 @@ _FAULTS: dict[Language, dict[Fault, str]] = {
         "date": "has a date that is not YYYY-MM-DD, YYYY-MM or YYYY",
         "quote": "has a quote that the user has not said; copy at least two words letter by letter",
         "others": "has a quote of words that are not the user's own",
+        "example": "repeats the example",
+        "script": "has a text in another script than the user's words",
+        "unsaid": "has a text without a word of the messages",
     },
     "zh": {
         "object": "不是对象",
@@ -60,8 +78,13 @@ _FAULTS: dict[Language, dict[Fault, str]] = {
         "date": "的 date 不是 YYYY-MM-DD、YYYY-MM 或 YYYY",
         "quote": "的 quote 不是用户的原话；至少照抄四个字",
         "others": "的 quote 不是用户自己的话",
+        "example": "重复了示例",
+        "script": "的 text 与用户的话不是同一种文字",
+        "unsaid": "的 text 里没有消息中的任何词",
     },
 }
+EXAMPLES: dict[Language, str] = {"en": "has a dog called Bruno", "zh": "养了一只狗叫布鲁诺"}
+"""The statement of the prompt's example, which some models repeat."""
 _NAMED: dict[Language, tuple[str, str]] = {
     "en": ("operation {number} {fault}", "; the others are kept, repeat only the corrected ones"),
     "zh": ("第{number}个操作{fault}", "；其余已收下，只需重写改正后的操作"),
@@ -85,11 +108,13 @@ class Answer(BaseModel):
 
     operations: list[Operation]
     story: Story = Field(default_factory=Story, description="a game or story that the user has announced")
+    mood: Mood = Field(default_factory=Mood, description="how the user feels, where their words say it")
 
 
 class _Listed(BaseModel):
     operations: list[Any]
     story: Any = False
+    mood: Any = None
 
 
 @dataclass(frozen=True)
@@ -117,6 +142,8 @@ class FilingAnswer:
     operations: tuple[FilingOperation, ...] = ()
     story: StoryTold = NO_STORY
     """The game or story that was announced."""
+    mood: Any = None
+    """How the user feels, as the model wrote it."""
     faults: tuple[tuple[int, Fault], ...] = ()
     """What is wrong with operations, by their places; an unlisted field or date alone is left out of them."""
     is_full: bool = False
@@ -180,7 +207,7 @@ def filing_of_answer(text: str, memories: Iterable[str], messages: Iterable[str]
         else:
             found |= {operation: None} if operation else {}
     is_full = len(listed.operations) >= MOST_OPERATIONS
-    return FilingAnswer(tuple(found), story_of_answer(listed.story), tuple(faults), is_full)
+    return FilingAnswer(tuple(found), story_of_answer(listed.story), listed.mood, tuple(faults), is_full)
 
 
 def told_faults(faults: Iterable[tuple[int, Fault]], language: Language) -> str:

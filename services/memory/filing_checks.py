@@ -6,12 +6,13 @@ translations, resolved names and dates pass.
 """
 
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
-from services.memory.filing_answer import Fault, FilingOperation
+from services.memory.filing_answer import EXAMPLES, Fault, FilingOperation
 from services.memory.foreign_words import own_text
 from services.memory.model import Memory
 from services.memory.quotes import Quoted, folded, is_quoted, quoted
@@ -54,6 +55,8 @@ class Evidence:
     """What others wrote: in the messages, in answers made from it, in memories."""
     memories: Mapping[str, Memory] = field(default_factory=dict)
     """The memories that the model was shown, by their short ids."""
+    is_strict: bool = True
+    """Whether a statement must share a word with what was said: the model is not known to file well."""
 
     def prepare(self) -> None:
         """Read the texts, so that operations are checked against them at once."""
@@ -70,6 +73,16 @@ class Evidence:
     def said_terms(self) -> frozenset[str]:
         """Return the informative words of what the user has said."""
         return _terms(self.said)
+
+    @cached_property
+    def told_terms(self) -> frozenset[str]:
+        """Return the informative words of all that was said or is remembered, whoever wrote it."""
+        return self.said_terms | _terms([*self.answers, *self.known, *self.foreign])
+
+    @cached_property
+    def scripts(self) -> frozenset[str]:
+        """Return the scripts in which the user writes."""
+        return scripts_of("\n".join(self.said))
 
     @cached_property
     def foreign_terms(self) -> frozenset[str]:
@@ -154,12 +167,20 @@ def check(operation: FilingOperation, evidence: Evidence) -> Checked:
     if found is None:
         return _unfounded(operation, evidence)
     operation = replace(operation, quote=found.text)
+    if fault := _fault_of_text(operation, memory, evidence):
+        return Checked(operation, "drop", source, fault)
+    return Checked(operation, _verdict(operation, memory, found, source, evidence), source)
+
+
+def _verdict(
+    operation: FilingOperation, memory: Memory | None, found: Quoted, source: str, evidence: Evidence
+) -> Verdict:
+    """Return what becomes of an operation that rests on words of the user."""
     if operation.kind == "forget":
-        is_meant = memory is not None and _was_told_of(memory, evidence)
-        return Checked(operation, "ask" if is_meant else "drop", source)
+        return "ask" if memory is not None and _was_told_of(memory, evidence) else "drop"
     if operation.kind == "end" and memory is not None and not _is_about(memory, evidence.said_terms):
-        return Checked(operation, "drop", source)
-    return Checked(operation, "ask" if _waits(operation, found, source, evidence) else "do", source)
+        return "drop"
+    return "ask" if _waits(operation, found, source, evidence) else "do"
 
 
 def _unfounded(operation: FilingOperation, evidence: Evidence) -> Checked:
@@ -167,6 +188,22 @@ def _unfounded(operation: FilingOperation, evidence: Evidence) -> Checked:
     if operation.text and stands_in(operation.quote, [*evidence.answers, *evidence.foreign]):
         return Checked(operation, "ask", fault="others")
     return Checked(operation, "drop", fault="quote")
+
+
+def _fault_of_text(operation: FilingOperation, memory: Memory | None, evidence: Evidence) -> Fault | None:
+    """Return what shows that a model has not understood the words on which its statement rests."""
+    text, words = operation.text, informative_terms(operation.text)
+    if any(folded(text) == folded(each) for each in EXAMPLES.values()) and (
+        2 * len(words & evidence.said_terms) <= len(words)
+    ):
+        return "example"
+    written = evidence.scripts | (scripts_of(memory.text) if memory else frozenset())
+    if text and scripts_of(text).isdisjoint(written) and scripts_of(text) and written:
+        return "script"
+    told = evidence.told_terms | informative_terms(operation.quote)
+    if evidence.is_strict and words and words.isdisjoint(told):
+        return "unsaid"
+    return None
 
 
 def _waits(operation: FilingOperation, found: Quoted, source: str, evidence: Evidence) -> bool:
@@ -183,9 +220,11 @@ def _waits(operation: FilingOperation, found: Quoted, source: str, evidence: Evi
 
 
 def _was_told_of(memory: Memory, evidence: Evidence) -> bool:
-    """Whether a word of a memory was said; in another script it may have been."""
+    """Whether a word of a memory was said; in another script it may have been, if the model files well."""
     said = _terms([*evidence.said, *evidence.answers])
-    return _is_about(memory, said) or all(_is_chinese(memory.text) != _is_chinese(each) for each in evidence.said)
+    if _is_about(memory, said) or evidence.is_strict:
+        return _is_about(memory, said)
+    return all(_is_chinese(memory.text) != _is_chinese(each) for each in evidence.said)
 
 
 def _is_chinese(text: str) -> bool:
@@ -229,6 +268,11 @@ def stands_in(quote: str, texts: Sequence[str]) -> bool:
     """Whether a quote stands anywhere in some texts, whosever words they are."""
     sought = folded(quote)
     return bool(informative_terms(sought)) and any(sought in folded(text) for text in texts)
+
+
+def scripts_of(text: str) -> frozenset[str]:
+    """Return the scripts of a text's letters, as Unicode names them: `LATIN`, `CJK`."""
+    return frozenset(unicodedata.name(each, "").partition(" ")[0] for each in set(text) if each.isalpha())
 
 
 def _terms(texts: Sequence[str]) -> frozenset[str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 from uuid import UUID
 
 from services.errors import BadModelOutput
@@ -9,10 +10,13 @@ from services.llm.chat_models import ChatModels
 from services.llm.structured_output import ask_for
 from services.memory.filing_answer import Answer, Fault, FilingOperation, filing_of_answer, told_faults
 from services.memory.filing_checks import Checked, Evidence, checked
+from services.memory.filing_plain import decide_plainly
 from services.memory.filing_prompt import Batch, filing_prompt
 from services.memory.filing_story import NO_STORY, StoryTold
 from services.memory.model import Memory
+from services.memory.mood import Felt, felt
 from services.platform.patience import beside_the_loop
+from services.platform.setting_values import FilingGrade
 from services.text.language import folded, language_of
 from services.text.tokenizer import informative_terms
 from services.time_reference.local_days import time_zone
@@ -37,17 +41,28 @@ class Decided:
     """The conversation in which it goes on after the last message."""
     is_full: bool = False
     """Whether there may be more to file of it."""
+    mood: Felt | None = None
 
 
-async def decide(models: ChatModels, shown: Batch, evidence: Evidence) -> Decided:
+async def decide(
+    models: ChatModels, shown: Batch, evidence: Evidence, grade: FilingGrade | None = None
+) -> Decided:
     """Ask the model about a batch, and check what it answers.
+
+    Args:
+        grade: how well the model files; None = not known, so that its answers are checked more strictly.
 
     Raises:
         ModelFailed: the model did not answer.
         BadModelOutput: it has answered nothing usable, twice.
     """
     said = sum(map(len, shown.said.values()))
+    evidence = replace(evidence, is_strict=grade != "well")
     await beside_the_loop(evidence.prepare, characters=said, most=_LONG)
+    if grade == "some":
+        found = await decide_plainly(models, shown, evidence)
+        done, asked = ([each for each in found if each.verdict == what] for what in ("do", "ask"))
+        return Decided("model", done, asked, len(found) - len(done) - len(asked), shown.memories)
     answers = _Answers(shown, evidence)
     try:
         await ask_for(models, filing_prompt(shown), answers.take, schema=Answer, purpose="memory_filing")
@@ -69,6 +84,7 @@ class _Answers:
         """Good but for a field or a date that is not listed; carried out without it, unless they are mended."""
         self._bad = 0
         self._story = NO_STORY
+        self._mood: Any = None
         self._is_full = False
         self.are_usable = False
 
@@ -89,6 +105,7 @@ class _Answers:
         self._good += [each for each in good if not any(_repeats(each, kept) for kept in self._good)]
         self._bad = len(faults.keys() - {each.operation.number for each in found})
         self._story = answer.story if answer.story.is_told else self._story
+        self._mood = answer.mood or self._mood
         self._is_full = self._is_full or answer.is_full
         self.are_usable = True
         if faults and may_mend:
@@ -99,14 +116,18 @@ class _Answers:
         left = (each for each in self._blemished if not any(_repeats(each, kept) for kept in self._good))
         good = [*self._good, *left]
         done, asked = ([each for each in good if each.verdict == what] for what in ("do", "ask"))
+        story, story_in = turns_of_story(self._shown, self._story)
+        fiction = [key for key, each in self._shown.messages.items() if each.turn_id in story]
         return Decided(
             "model",
             done,
             asked,
             self._bad + len(good) - len(done) - len(asked),
             self._shown.memories,
-            *turns_of_story(self._shown, self._story),
+            story,
+            story_in,
             self._is_full and bool(done or asked),
+            felt(self._mood, self._shown.said, fiction),
         )
 
 

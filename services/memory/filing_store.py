@@ -17,6 +17,7 @@ from services.jobs.queue import JobQueue
 from services.memory.blocks import Owner
 from services.memory.filing_prompt import Batch, Said, known_changes
 from services.memory.model import ChangeRequest
+from services.memory.mood import Felt
 from services.memory.operations import LAST_CHANGE, Operation, OperationLog, Trigger
 from services.platform.connections import Connection
 from services.platform.postgres import Database
@@ -85,6 +86,10 @@ WITH told AS (
     WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.content IS NULL AND e.held_at IS NOT NULL
       AND e.retraction_id IS NULL AND e.source_message_ids && ARRAY(
           SELECT t.user_message_id FROM turns t WHERE t.id = ANY(%(turn_ids)s) AND t.id <> ALL(%(story)s))
+), felt AS (
+    UPDATE messages SET feeling = %(feeling)s, feeling_span = %(feeling_span)s
+    WHERE tenant_id = %(tenant_id)s AND id = %(felt_in)s AND retracted_at IS NULL
+      AND NOT EXISTS (SELECT FROM experts x WHERE x.id = %(expert_id)s AND 'mood' = ANY(x.parts_off))
 )
 UPDATE turns SET to_file = false WHERE id = ANY(%(turn_ids)s) AND tenant_id = %(tenant_id)s
 """
@@ -239,12 +244,13 @@ class FilingStore:
         counts: Mapping[str, int],
         story: Sequence[UUID],
         story_in: UUID | None,
+        mood: Felt | None,
     ) -> None:
         """Record in a transaction of the caller's which turns of a batch are filed.
 
         `done` are the operations by which they were filed: the user's next turn tells of them. `story` are the
         turns that belong to one, and were held; all others are recalled. `story_in` = the conversation where one
-        goes on.
+        goes on. `mood` = what the user feels.
         """
         owner = batch.owner
         results = {**counts, "by": by, "turns": [str(each) for each in filed], "story": story_in is not None}
@@ -255,8 +261,13 @@ class FilingStore:
             connection, owner.tenant_id, owner.user_id, Operation(FILED, results=results), trigger
         )
         values = {**vars(owner), "turn_ids": list(filed), "done": list(done), "story": list(story)}
+        feeling = {
+            "felt_in": batch.messages[mood.message].id if mood else None,
+            "feeling": mood.feeling if mood else None,
+            "feeling_span": list(mood.span) if mood else None,
+        }
         conversations = {"conversation_ids": list(batch.conversations), "story_in": story_in}
-        await connection.execute(_FILED, values | conversations)
+        await connection.execute(_FILED, values | conversations | feeling)
 
 
 def request_of(owner: Owner, message: Said) -> ChangeRequest:

@@ -3,7 +3,7 @@
 import codecs
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, SecretStr
 from pydantic_settings import NoDecode
@@ -90,6 +90,8 @@ Budget = Annotated[RequestBudget, NoDecode, BeforeValidator(_budget)]
 EndpointKey = Annotated[SecretStr, AfterValidator(_key)]
 SigningSecret = Annotated[SecretStr, AfterValidator(_long_enough)]
 UserName = Annotated[str, AfterValidator(_user)]
+FilingGrade = Literal["well", "some", "none"]
+"""How well a model files: several changes in one answer; facts alone, in small questions; not at all."""
 TimeZone = Annotated[str, AfterValidator(_zone)]
 PostgresUrl = Annotated[SecretStr, AfterValidator(_postgres)]
 RedisUrl = Annotated[SecretStr, AfterValidator(_redis)]

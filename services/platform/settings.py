@@ -21,6 +21,7 @@ from services.platform.setting_values import (
     Aliases,
     Budget,
     EndpointKey,
+    FilingGrade,
     HttpUrl,
     Names,
     Origins,
@@ -376,6 +377,12 @@ class Settings(BaseSettings):
     """Begin prompts with the user in brief: name, style, concerns, visits, last topic."""
     memory_filing: bool = Field(True, description="on or off")
     """Have the small model file what users say, in the background; without a model nothing is filed."""
+    memory_filing_grade: FilingGrade | None = Field(None, description="well, some or none; unset = not known")
+    """Say how the small model files, as `anamnesis doctor --ask` finds it. `well`: several changes in one answer.
+    `some`: facts alone, in small questions. `none`: it only answers, and what is said waits for another model. Not
+    known: as `well`, but a statement that shares no word with what was said is not filed."""
+    memory_mood: bool = Field(True, description="on or off")
+    """Note how users feel where their own words say it, and tell the model in the next days; filing hears it."""
     memory_filing_quiet_s: float = Field(30.0, ge=0, le=3600, description="seconds, 0 to 3600")
     """File at the earliest this long after a user's last message, four times as long after one that stands alone:
     the turns of a talk share a call."""

@@ -19,9 +19,10 @@ from tests.support.model_server import ModelServer, Received, Reply
 Operation = dict[str, Any]
 
 
-def filed(*operations: Operation, story: Any = False) -> Reply:
+def filed(*operations: Operation, story: Any = False, mood: Any = None) -> Reply:
     """The small model answers these operations."""
-    return Reply([json.dumps({"operations": list(operations), "story": story}, ensure_ascii=False)])
+    answer = {"operations": list(operations), "story": story, "mood": mood}
+    return Reply([json.dumps(answer, ensure_ascii=False)])
 
 
 def add(text: str, quote: str, field: str = "", **more: Any) -> Operation:

@@ -1,14 +1,15 @@
-"""The present time in the prompt: the user's date and time, and how long they were away."""
+"""The present time in the prompt: the user's date and time, how long they were away, and how they felt then."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import LiteralString
+from datetime import datetime, timedelta
+from typing import Any, LiteralString
 
 from psycopg.rows import class_row
 
-from services.context.source import WEEKDAYS, PromptDraft, Source
+from services.context.source import WEEKDAYS, PromptDraft, Source, readable
 from services.memory.blocks import Owner
+from services.memory.mood import Feeling
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
 from services.text.language import Language
@@ -33,10 +34,25 @@ SELECT (SELECT count(*) FROM (
             AND user_id = %(user_id)s AND expert_id = %(expert_id)s
             AND (space_id IS NULL OR space_id = %(space_id)s)
             ORDER BY last_active_at DESC LIMIT %(newest_visits)s
-        ) AS newest WHERE key_topics <> '[]' ORDER BY last_active_at DESC LIMIT 1), '{}') AS last_topics
+        ) AS newest WHERE key_topics <> '[]' ORDER BY last_active_at DESC LIMIT 1), '{}') AS last_topics,
+       (SELECT jsonb_build_object('message_id', m.id, 'conversation_id', m.conversation_id, 'at', m.created_at,
+                   'feeling', m.feeling, 'span', m.feeling_span, 'text', coalesce(m.memory_text, m.content))
+            FROM visits v JOIN messages m ON m.conversation_id = v.conversation_id AND m.tenant_id = v.tenant_id
+                AND m.created_at BETWEEN v.started_at AND v.last_active_at
+            WHERE v.tenant_id = %(tenant_id)s AND v.user_id = %(user_id)s AND v.expert_id = %(expert_id)s
+              AND (v.space_id IS NULL OR v.space_id = %(space_id)s) AND v.last_active_at > %(felt_since)s
+              AND m.feeling IS NOT NULL AND m.created_at > %(felt_since)s
+              AND m.retracted_at IS NULL AND m.branch_id IS NULL
+              AND %(most_visits_after)s > (SELECT count(*) FROM visits later WHERE later.tenant_id = %(tenant_id)s
+                  AND later.user_id = %(user_id)s AND later.expert_id = %(expert_id)s
+                  AND later.started_at > m.created_at)
+            ORDER BY m.created_at DESC LIMIT 1) AS mood
 """
 
 _PRIORITY = 50
+_FELT_FOR = timedelta(days=3)
+_FELT_FOR_VISITS = 3
+"""How long a feeling is told: until as many visits have followed, or so much time has passed."""
 
 _NOW: dict[Language, str] = {
     "en": "Now: {weekday}, {now:%Y-%m-%d %H:%M} ({zone}).",
@@ -58,6 +74,26 @@ _AWAY: dict[Language, Mapping[str, str]] = {
         "years": "用户上次来是约{count}年前。",
     },
 }
+_FELT: dict[Language, str] = {
+    "en": "{day} the user was {feeling}, in their own words: “{words}”",
+    "zh": "{day}用户感到{feeling}，原话是：“{words}”",
+}
+_FELT_DAYS: dict[Language, Sequence[str]] = {
+    "en": ("Earlier today", "Yesterday", "Two days ago", "Three days ago"),
+    "zh": ("今天早些时候", "昨天", "前天", "三天前"),
+}
+_FEELINGS: dict[Feeling, str] = {
+    "anxious": "焦虑不安",
+    "sad": "难过",
+    "grieving": "悲痛",
+    "angry": "生气",
+    "lonely": "孤独",
+    "tired": "疲惫",
+    "confused": "困惑",
+    "excited": "兴奋",
+    "proud": "自豪",
+    "calm": "平静",
+}
 _YEAR, _MONTH = 365, 30
 
 
@@ -71,14 +107,22 @@ class UserActivity:
     """When the user was last active; None = never."""
     last_topics: Sequence[str] = ()
     """Topics of the newest summarised visit."""
+    mood: Mapping[str, Any] | None = None
+    """What the user felt of late: `feeling`, when (`at`), and the message that says it, `text` within `span`."""
 
 
 NO_ACTIVITY = UserActivity()
 
 
-async def user_activity(database: Database, owner: Owner) -> UserActivity:
-    """Read a user's activity with an expert."""
-    values = {**vars(owner), "most_visits": _MOST_VISITS, "newest_visits": _NEWEST_VISITS}
+async def user_activity(database: Database, owner: Owner, now: datetime) -> UserActivity:
+    """Read a user's activity with an expert, as of a moment."""
+    values = {
+        **vars(owner),
+        "most_visits": _MOST_VISITS,
+        "newest_visits": _NEWEST_VISITS,
+        "felt_since": now - _FELT_FOR,
+        "most_visits_after": _FELT_FOR_VISITS,
+    }
     return (await database.read(owner.tenant_id, Query(KNOWN, values, class_row(UserActivity))))[0]
 
 
@@ -86,7 +130,7 @@ class UserActivitySource(Source[UserActivity]):
     """Reads the activity for the persona card and the present time."""
 
     name = "visits"
-    features = frozenset({"persona_card", "time"})
+    features = frozenset({"persona_card", "time", "mood"})
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -97,21 +141,41 @@ class UserActivitySource(Source[UserActivity]):
 
     async def load(self, draft: PromptDraft) -> UserActivity:
         """Return the user's activity with the expert."""
-        return await user_activity(self._database, draft.owner)
+        return await user_activity(self._database, draft.owner, draft.turn.now)
 
 
 class TimeSource(Source[None]):
     """Tells the model what time it is for the user."""
 
     name = "time"
-    features = frozenset({"time"})
+    features = frozenset({"time", "mood"})
 
     def select(self, draft: PromptDraft) -> Sequence[Section]:
-        """One line."""
-        activity = draft.of(UserActivitySource)
-        last_visit = activity.last_visit if activity else None
-        note = time_note(draft.turn.now, draft.turn.timezone, last_visit, draft.language)
-        return (Section("time", items=[Item(note)], priority=_PRIORITY),)
+        """Return a line about the time, and one about how the user felt, unless its message is shown."""
+        activity = draft.of(UserActivitySource) or NO_ACTIVITY
+        turn, items = draft.turn, []
+        if "time" in draft.features:
+            items.append(Item(time_note(turn.now, turn.timezone, activity.last_visit, draft.language)))
+        mood = activity.mood if "mood" in draft.features else None
+        known = draft.shown_messages | draft.excluded | draft.without
+        if mood and mood["message_id"] not in known:
+            about = {"message_id": mood["message_id"]}
+            items.append(Item(mood_note(mood, turn.now, turn.timezone, draft.language), about=about))
+        return (Section("time", items=items, priority=_PRIORITY),) if items else ()
+
+
+def mood_note(mood: Mapping[str, Any], now: datetime, timezone: str, language: Language) -> str:
+    """Return what the user felt, when, and in which words.
+
+    Raises:
+        BadTimeZone: there is no such time zone.
+    """
+    zone, at = time_zone(timezone), datetime.fromisoformat(mood["at"])
+    days = (now.astimezone(zone).date() - at.astimezone(zone).date()).days
+    names, (begin, end) = _FELT_DAYS[language], mood["span"]
+    words = readable(mood["text"][begin:end], language)
+    feeling = _FEELINGS[mood["feeling"]] if language == "zh" else mood["feeling"]
+    return _FELT[language].format(day=names[max(0, min(days, len(names) - 1))], feeling=feeling, words=words)
 
 
 def time_note(now: datetime, timezone: str, last_visit: datetime | None, language: Language) -> str:

@@ -88,11 +88,11 @@ async def test_the_model_sees_the_messages_what_came_before_what_was_done_and_th
 FOUNDED = [
     ("粘，我下夜班它就趴我胸口睡。对了我对青霉素过敏，你记一下", "对青霉素过敏", "我对青霉素过敏"),
     (
-        "not till the new year I think",
+        "not till the new year I think, for the house",
         "Buying a house in Otley, exchange not before 2027",
         "not till the new year",
     ),
-    ("最近想学德语", "Wants to learn German", "想学德语"),
+    ("最近想学German", "Wants to learn German", "想学German"),
 ]
 
 

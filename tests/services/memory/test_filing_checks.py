@@ -20,7 +20,7 @@ def _evidence(message: str) -> Evidence:
     ("message", "quote", "text", "becomes"),
     [
         # It is about neither: the memory stays, and nothing new that the user has not said is kept.
-        ("I moved the sofa, Monday was long.", "Monday was long", "texts now California", ("replace", "ask")),
+        ("I moved the sofa, Monday was long.", "Monday was long", "texts now California", ("replace", "drop")),
         # It is about something else that the user said: it is kept beside the memory.
         ("I moved the sofa to the left.", "the sofa to the left", "the sofa is on the left", ("add", "do")),
         ("It is Vienna after all, not Munich.", "Vienna after all", "moves to Vienna in 2027", ("replace", "do")),
