@@ -25,6 +25,7 @@ STARTING_TURNS = frozenset(
         "/api/v1/chat/stream",
         "/v1/chat/completions",
         "/v1/responses",
+        "/v1/messages",
         "/api/v1/ui/chat",
         "/api/v1/ui/ag-ui",
     },

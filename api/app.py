@@ -38,6 +38,7 @@ from api import (
 from api.access import ProtectedDocs
 from api.addresses import LOOPBACK_NAMES, Addresses, SameSite
 from api.admission import Admission, Draining, EarlyAuthentication, RequestSpans, Turnstile
+from api.anthropic import routes as anthropic
 from api.browsers import Browsers
 from api.console import demo
 from api.frontends import routes as frontends
@@ -55,7 +56,9 @@ from services.bootstrap import Services
 from services.platform.tracing import TRACING
 
 _VERSION = version("anamnesis-agent")
-_WITH_OWN_PROBLEMS = (openai_chat, openai_responses, openai_models, openai_conversations, openai_embeddings)
+_WITH_OWN_PROBLEMS = (
+    *(openai_chat, openai_responses, anthropic, openai_models, openai_conversations, openai_embeddings),
+)
 _MODULES = (
     # Routers are tried in this order, each at a cost: those of turns and of the store come first.
     *(chat, store, *_WITH_OWN_PROBLEMS, turns, administration, conversations, knowledge, experts, experiments),
@@ -103,6 +106,7 @@ def make_app(services: Services, runner: TurnRunner) -> FastAPI:
     app.add_middleware(Admission, admit=runner.admit)
     if services.authenticator.is_needed:
         app.add_middleware(EarlyAuthentication, authenticator=services.authenticator, limits=services.rate_limits)
+        app.add_middleware(anthropic.ApiKeyHeader)
         app.add_middleware(pages.ConsoleSession)
     names = None if services.authenticator.is_needed else LOOPBACK_NAMES | {services.settings.host}
     trusted = frozenset(services.settings.trusted_origins)

@@ -45,6 +45,9 @@ _TYPE = re.compile(r"str|int|float|bool|[a-z-]{1,40}\[.*\]")
 OPENAI_PATHS = "/v1/"
 """Requests below it are answered in the form of OpenAI's API."""
 
+ANTHROPIC_PATHS = "/v1/messages"
+"""Requests to it, and below it, are answered in the form of Anthropic's API."""
+
 _UNREADABLE = "body: cannot be read as JSON; it must be in UTF-8, and without endless digits or nesting."
 
 _LINGER_S = 1.0
@@ -119,6 +122,8 @@ def problem_of(error: AnamnesisError) -> Problem:
 
 def problem_response(problem: Problem, headers: dict[str, str] | None = None, *, path: str = "") -> JSONResponse:
     """The HTTP response that carries a problem, in the form that the requested path has."""
+    if path.startswith(ANTHROPIC_PATHS):
+        return JSONResponse(anthropic_error(problem), _openai_status(problem), headers)
     if path.startswith(OPENAI_PATHS):
         return JSONResponse(openai_error(problem), _openai_status(problem), headers)
     unsaid = None if problem.reasons else {"reasons"}
@@ -150,16 +155,34 @@ def response_of_failed(
     return problem_response(problem_of_failed(last), {**(headers or {}), **retry}, path=path)
 
 
+_KINDS = {
+    HTTPStatus.UNAUTHORIZED: "authentication_error",
+    HTTPStatus.FORBIDDEN: "permission_error",
+    HTTPStatus.TOO_MANY_REQUESTS: "rate_limit_error",
+}
+
+
 def openai_error(problem: Problem) -> dict[str, Any]:
     """A problem as OpenAI's error document."""
-    kinds = {
-        HTTPStatus.UNAUTHORIZED: "authentication_error",
-        HTTPStatus.FORBIDDEN: "permission_error",
-        HTTPStatus.TOO_MANY_REQUESTS: "rate_limit_error",
-    }
     usual = "server_error" if problem.status >= HTTPStatus.INTERNAL_SERVER_ERROR else "invalid_request_error"
-    kind = kinds.get(HTTPStatus(problem.status), usual)
+    kind = _KINDS.get(HTTPStatus(problem.status), usual)
     return {"error": {"message": problem.detail, "type": kind, "param": problem.param, "code": problem.code}}
+
+
+def anthropic_error(problem: Problem) -> dict[str, Any]:
+    """A problem as Anthropic's error document."""
+    usual = "api_error" if problem.status >= HTTPStatus.INTERNAL_SERVER_ERROR else "invalid_request_error"
+    kinds = {
+        **_KINDS,
+        HTTPStatus.NOT_FOUND: "not_found_error",
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "request_too_large",
+        HTTPStatus.SERVICE_UNAVAILABLE: "overloaded_error",
+    }
+    kind = kinds.get(HTTPStatus(problem.status), usual)
+    # By this its SDK knows that it has to send the whole history.
+    threads = {"error_code": "thread_unsupported_request", "unsupported": ["thread"]}
+    more = {"details": threads} if problem.param == "thread" else {}
+    return {"type": "error", "error": {"type": kind, "message": problem.detail, **more}}
 
 
 def _openai_status(problem: Problem) -> int:

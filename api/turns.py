@@ -138,6 +138,10 @@ class ExplanationView(Answer):
     )
     sections: list[SectionView]
     dropped: list[dict[str, Any]]
+    rounds: list[dict[str, Any]] = Field(
+        description="Parts of the answer that ended in calls of the client's tools: the text, the calls, the "
+        "service's own tools that ran, and the names and sizes of the results."
+    )
     recall: RecallView
     lineage: list[ShownItem] = Field(
         description="Where what the prompt showed comes from, as memory has it now: for each section its derived "

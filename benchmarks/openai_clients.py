@@ -24,7 +24,8 @@ from uuid import uuid4
 
 from rich.console import Console
 
-from api.openai.messages import ClientMessage, read_messages
+from api.openai.client_message import ClientMessage
+from api.openai.messages import read_messages
 from api.openai.reconciliation import Reconciliation, import_lines, lines_of
 from api.openai.sessions import ClientIds
 from benchmarks.dialogue import answer_to, message_of

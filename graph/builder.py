@@ -17,6 +17,7 @@ from nodes.generate import generate
 from nodes.heard import heard
 from nodes.history import history
 from nodes.no_record import no_record
+from nodes.pause import pause
 from nodes.persist import persist
 from nodes.quick import quick
 from nodes.retrieve import retrieve
@@ -27,6 +28,7 @@ from services.context.sources.knowledge import HANDLERS
 from services.context.wiring import features_on
 from services.errors import DatabaseUnavailable
 from services.platform.metrics import NODE_SECONDS
+from state.client_tools import calls_of, open_calls
 from state.conversation import ConversationState, GraphState, with_update
 from state.turn import OpenTurn
 
@@ -68,6 +70,8 @@ _THROUGH_A_RESTART = RetryPolicy(
 def build_graph(services: Services, schema: type[GraphState] = GraphState) -> TurnGraph:
     """START → route → history → (retrieve) → (quick) → generate ⇄ tools → persist → END, not compiled.
 
+    Calls of the client's tools end the run in `pause`; the next part of the turn begins with `generate`.
+
     `generate_kb` and `generate_rag` are the same function: the first with the prompt strategy that the routed
     knowledge base names. A question about days on which nothing was said goes history → no_record → persist, and
     an exchange that another agent has answered history → heard → persist. Under a `schema` with `messages`, the
@@ -101,6 +105,7 @@ def build_graph(services: Services, schema: type[GraphState] = GraphState) -> Tu
         "generate_rag": partial(answer, handlers={}),
         "generate_kb": partial(answer, handlers=HANDLERS),
         "tools": partial(tools, executor=services.tool_executor, origins=services.memory.foreign_origins),
+        "pause": partial(pause, paused_turns=services.paused_turns),
         "persist": partial(
             persist,
             turns=services.turns,
@@ -116,7 +121,7 @@ def build_graph(services: Services, schema: type[GraphState] = GraphState) -> Tu
         "quick": generation,
         "generate_rag": after_generate,
         "generate_kb": after_generate,
-        "tools": generation,
+        "tools": after_tools,
     }
     graph = TurnGraph(schema, context_schema=OpenTurn)
     for name, node in nodes.items():
@@ -125,13 +130,14 @@ def build_graph(services: Services, schema: type[GraphState] = GraphState) -> Tu
             name,
             _measured(name, node, choice),
             input_schema=schema,
-            retry_policy=_THROUGH_A_RESTART if name in {"history", "persist"} else None,
+            retry_policy=_THROUGH_A_RESTART if name in {"history", "pause", "persist"} else None,
             destinations=get_args(get_type_hints(choice)["return"]) if choice else None,
         )
     graph.add_edge(START, "route")
     graph.add_edge("route", "history")
     graph.add_edge("no_record", "persist")
     graph.add_edge("heard", "persist")
+    graph.add_edge("pause", END)
     graph.add_edge("persist", END)
     return graph
 
@@ -194,10 +200,17 @@ def generation(state: ConversationState) -> Literal["generate_kb", "generate_rag
     return "generate_kb" if state.get("handler") else "generate_rag"
 
 
-def after_generate(state: ConversationState) -> Literal["tools", "persist"]:
-    """Run the tools that the model called; without any the answer is complete."""
-    last = state["messages"][-1]
-    return "tools" if isinstance(last, AIMessage) and last.tool_calls else "persist"
+def after_generate(state: ConversationState) -> Literal["tools", "pause", "persist"]:
+    """Run the service's tools that the model called; without any call the answer is complete."""
+    ours, theirs = calls_of(state["messages"][-1])
+    if ours:
+        return "tools"
+    return "pause" if theirs else "persist"
+
+
+def after_tools(state: ConversationState) -> Literal["pause", "generate_kb", "generate_rag"]:
+    """Ask the model again, unless it has called tools of the client beside ours."""
+    return "pause" if open_calls(state["messages"]) else generation(state)
 
 
 class _PlainNode(Runnable[Any, Any]):

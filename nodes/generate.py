@@ -19,6 +19,7 @@ from services.llm.streams.text import Reasoning
 from services.llm.token_estimates import TokenEstimators
 from services.platform.patience import beside_the_loop
 from services.text.tokenizer import indexed_text
+from services.tools.offered import OfferedTools
 from services.tools.registry import ToolRegistry
 from state.budget import BudgetMeasure
 from state.conversation import ConversationState, TokenUsage
@@ -27,6 +28,9 @@ from state.turn import OpenTurn
 
 MOST_TOOL_ROUNDS = 5
 """Tool rounds after which the model is offered no tools, so that it answers."""
+
+CLIENT_TOOLS = "client_tools"
+"""The entry in `degraded` of a turn whose model could not be offered the client's tools."""
 
 _MOST_ON_THE_LOOP = 1_000_000
 """Characters of images from which on a prompt is assembled in a thread: its digest is over all of them."""
@@ -51,19 +55,18 @@ async def generate(
     """
     turn = runtime.context
     strategy = handlers.get(state.get("handler") or "", USUAL)
-    offers = (
-        strategy.offers_tools and state.get("tool_rounds", 0) < MOST_TOOL_ROUNDS and models.takes_tools(turn.model)
-    )
+    takes = models.takes_tools(turn.model)
+    own: ToolRegistry | None = None
+    if takes and strategy.offers_tools and state.get("tool_rounds", 0) < MOST_TOOL_ROUNDS:
+        own = (await tools.of_user(turn.tenant_id, turn.user_id)).with_features(
+            state["features"], temporary=not turn.stored, expert=turn.expert
+        )
     return await answer(
         turn,
         state,
         runtime.stream_writer,
         models=models,
-        tools=(await tools.of_user(turn.tenant_id, turn.user_id)).with_features(
-            state["features"], temporary=not turn.stored, expert=turn.expert
-        )
-        if offers
-        else None,
+        tools=OfferedTools(own, turn.input.get("client_tools") if takes else None),
         estimators=estimators,
         strategy=strategy,
     )
@@ -75,7 +78,7 @@ async def answer(
     write: Write,
     *,
     models: ChatModels,
-    tools: ToolRegistry | None,
+    tools: OfferedTools | None,
     estimators: TokenEstimators,
     strategy: PromptStrategy = USUAL,
 ) -> ConversationState:
@@ -105,9 +108,19 @@ async def answer(
             after=after,
         )
 
+    theirs = tools.described_theirs if tools else ""
     left = allowance(turn, state)
     fitted = await beside_the_loop(
-        partial(fit, assembled, left, tokens, after, budget=state["context_budget"], tools=bool(tools)),
+        partial(
+            fit,
+            assembled,
+            left,
+            tokens,
+            after,
+            budget=state["context_budget"],
+            tools=bool(tools),
+            besides=tokens.count(theirs) if theirs and left.tokens is not None else 0,
+        ),
         characters=_characters_of_images(turn, state),
         most=_MOST_ON_THE_LOOP,
     )
@@ -126,25 +139,33 @@ async def answer(
             timings.setdefault("first_token_ms", round((perf_counter() - turn.begun) * 1000, 1))
         write({"status": "token", "content": piece})
 
-    offered = tools if fitted.with_tools else None
+    offered = tools if tools and fitted.with_tools else OfferedTools(None)
     bounded = await answer_within(
-        partial(models.answer, prompt.messages, tools=offered.for_model if offered else ()),
+        partial(
+            models.answer,
+            offered.as_sent(prompt.messages) if turn.input.get("client_tools") else prompt.messages,
+            tools=offered.for_model,
+            tool_options=offered.options,
+        ),
         Bounds(left.seconds, fitted.answer_tokens, fitted.size),
         tokens,
         on_text=on_text,
         model=turn.model or models.default_model,
         sampling=turn.input.get("sampling"),
     )
-    reply, text = bounded.message, bounded.text
+    reply, text = offered.as_called(bounded.message), bounded.text
     if bounded.ended_by != "model" and not reply.tool_calls and not (so_far + text).strip():
         raise left.exceeded(bounded.ended_by)
     if offered and not models.takes_tools(turn.model):  # the model has just refused them
         prompt = without_tools(prompt, tokens)
     used = ModelUsage.of(reply)
     # The tokens of images and tool calls differ between providers; those of an answer cut short may be estimates.
-    if not prompt.images and not after and bounded.ended_by == "model" and not used.estimated:
+    plain = not prompt.images and not after and not theirs
+    if plain and bounded.ended_by == "model" and not used.estimated:
         tokens.learn(prompt.texts, prompt.overhead, used.input_tokens, tools=prompt.tools)
     update = _update(turn, state, prompt, reply, text, measures=[*fitted.measures, *_ENDED_BY[bounded.ended_by]])
+    if turn.input.get("client_tools") and (not theirs or not models.takes_tools(turn.model)):
+        update["degraded"] = [*update.get("degraded", []), CLIENT_TOOLS]
     return {**update, "usage": _add(state.get("usage"), used), "timings": timings}
 
 
@@ -159,6 +180,8 @@ def _update(
 ) -> ConversationState:
     """Return what a message of the model adds to the turn; `measures` kept it within the request's budget."""
     report = prompt.report
+    if rounds := state.get("context_report", {}).get("rounds"):
+        report = {**report, "rounds": rounds}
     if (finish := finish_of(reply)) != "stop":
         report = {**report, "finish": finish}
     update = ConversationState(

@@ -1,9 +1,10 @@
 """persist: stores the answer and everything that belongs to it, in one transaction."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
+from typing import Any
 from uuid import UUID
 
 from langchain_core.messages import AIMessage
@@ -94,7 +95,7 @@ def outcome_of(
         status=status,
         answer=answer,
         route_decision=state.get("route_decision"),
-        usage=state.get("usage"),
+        usage=_usage(state),
         timings=state.get("timings"),
         degraded=state.get("degraded", []),
         context_report=report,
@@ -105,6 +106,17 @@ def outcome_of(
         memory=planned,
         made=made,
     )
+
+
+def _usage(state: ConversationState) -> Mapping[str, Any] | None:
+    """Return the usage of a turn in all its parts."""
+    earlier = [each["usage"] for each in state.get("context_report", {}).get("rounds", [])]
+    parts: list[Mapping[str, Any]] = [*earlier, *([state["usage"]] if "usage" in state else [])]
+    if len(parts) <= 1:
+        return parts[0] if parts else None
+    names = dict.fromkeys(name for each in parts for name in each)
+    summed = {name: sum(int(each.get(name, 0)) for each in parts) for name in names if name != "estimated"}
+    return {**summed, **({"estimated": True} if "estimated" in names else {})}
 
 
 async def changes_of_turn(

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from typing import Any
 
-from langchain_core.messages import AIMessage
 from langgraph.runtime import Runtime
 
 from services.context.request_budget import allowance
@@ -14,6 +13,7 @@ from services.platform.patience import beside_the_loop
 from services.text.language import sentences
 from services.tools.actor import foreign_items, is_users, texts_read
 from services.tools.executor import ToolExecutor
+from state.client_tools import calls_of
 from state.conversation import ConversationState
 from state.turn import OpenTurn, Read
 
@@ -24,9 +24,8 @@ _LONG = 2_000
 async def tools(
     state: ConversationState, runtime: Runtime[OpenTurn], *, executor: ToolExecutor, origins: ForeignOrigins
 ) -> ConversationState:
-    """Run the tool calls of the model's last message."""
-    asked = state["messages"][-1]
-    calls = asked.tool_calls if isinstance(asked, AIMessage) else []
+    """Run the tool calls of the model's last message, but for those of the client's tools."""
+    calls, _ = calls_of(state["messages"][-1])
 
     def on_event(status: str, content: dict[str, Any]) -> None:
         runtime.stream_writer({"status": status, "content": content})

@@ -17,6 +17,7 @@ from services.conversations.feedback import TurnFeedback
 from services.conversations.known_conversations import KnownConversations
 from services.conversations.leases import TurnLeases
 from services.conversations.naming import ConversationNames
+from services.conversations.paused_turns import PausedTurns
 from services.conversations.transcript import Transcript
 from services.conversations.turns import Turns
 from services.conversations.users import Spaces, Users
@@ -171,6 +172,7 @@ class Services(Connected):
             hiding=memory.hiding,
             secrets=Secrets(settings.memory_keep_secrets),
         )
+        self.paused_turns = PausedTurns(database, wait_s=settings.client_tools_wait_s)
         self.feedback = TurnFeedback(database)
         self.transcript = Transcript(database)
         self.conversation_names = ConversationNames(database, self.transcript, self.models)

@@ -14,12 +14,17 @@ Status = Literal[
     "token",
     "reasoning",
     "execution_log",
+    "calls",
     "done",
     "error",
 ]
 
 TERMINAL: frozenset[Status] = frozenset({"done", "error"})
 """Exactly one of these ends every turn."""
+CALLS: Status = "calls"
+"""Ends a part of a turn: the model has called tools of the client, whose results begin the next part."""
+PART = 1_000_000
+"""Numbers of events that each part of a turn has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +37,12 @@ class TurnEvent:
 
     @property
     def is_last(self) -> bool:
-        """Whether the turn's stream ends with this event."""
+        """Whether a stream ends with this event: that of the turn, or of a part of it."""
+        return self.status == CALLS or self.status in TERMINAL
+
+    @property
+    def ends_turn(self) -> bool:
+        """Whether nothing of the turn follows."""
         return self.status in TERMINAL
 
 

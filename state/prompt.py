@@ -6,6 +6,7 @@ from typing import Any, Literal, NotRequired, get_args
 from typing_extensions import TypedDict
 
 from state.budget import BudgetReport
+from state.client_tools import KeptRound
 
 ContextStrategy = Literal["summary", "topics", "window"]
 """How a conversation stays bounded: by a rolling summary, by archived topics, or by its newest messages only."""
@@ -271,3 +272,5 @@ class ContextReport(TypedDict):
     """Absent: the answer is complete."""
     request_budget: NotRequired[BudgetReport]
     """Absent: the request has no budget."""
+    rounds: NotRequired[list[KeptRound]]
+    """Parts of the answer that ended in calls of the client's tools; absent = none did."""

@@ -15,6 +15,7 @@ from uuid import UUID
 from typing_extensions import TypedDict
 
 from state.budget import RequestBudget
+from state.client_tools import ClientRound, ClientTools
 from state.memory import MemoryChange
 from state.prompt import ContextPolicy, Feature, RecallLimits
 
@@ -106,6 +107,10 @@ class TurnInput(TypedDict, total=False):
     """Ids of memories and messages to leave out of the answer."""
     sampling: Sampling
     """Parameters of the model for this turn's answer."""
+    client_tools: ClientTools
+    """Tools that the client brings and runs itself."""
+    rounds: list[ClientRound]
+    """Calls of the client's tools, with their results, that followed the message elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +180,8 @@ class OpenTurn:
     """Limits set by a variant; None = as configured."""
     told: Sequence[MemoryChange] = ()
     """What filing has changed in memory since the user's last turn, of which this one tells."""
+    paused: Sequence[UUID] = ()
+    """Turns of its conversation that wait for a client's tools: it takes their place."""
     untold: Sequence[UUID] = ()
     """The logged operations that count as told from this turn on."""
     stored: bool = True

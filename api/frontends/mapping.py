@@ -8,8 +8,9 @@ from uuid import UUID
 
 import orjson
 
-from api.openai.chat import citations_of
+from api.openai.chat import citations_of, part_of
 from api.streams import TurnEvents
+from state.client_tools import ClientCall
 from state.events import TurnEvent
 
 Part = dict[str, Any]
@@ -57,8 +58,11 @@ class Mapper(ABC):
         if event.status == "token":
             return self._said(content)
         if event.status == "done":
+            content = part_of(content)
             said = self._said(content["answer"]) if content["answer"] and not self._speaks else []
             return [*said, *self._ended_text(), *self._done(content)]
+        if event.status == "calls":
+            return [*self._ended_text(), *self._calls(content["calls"]), *self._done(content)]
         if event.status == "error":
             return [*self._ended_text(), self._failed(content)]
         return self._other(event.status, content)
@@ -75,6 +79,9 @@ class Mapper(ABC):
 
     @abstractmethod
     def _other(self, status: str, content: Any) -> list[Part]: ...
+
+    @abstractmethod
+    def _calls(self, calls: Sequence[ClientCall]) -> list[Part]: ...
 
     @abstractmethod
     def _done(self, content: dict[str, Any]) -> list[Part]: ...
@@ -116,6 +123,16 @@ class UiMessageMapper(Mapper):
             return [{"type": "tool-output-available", **usual, "output": content["result"]}]
         return [{"type": "tool-output-error", **usual, "errorText": str(content["error"])}]
 
+    def _calls(self, calls: Sequence[ClientCall]) -> list[Part]:
+        parts: list[Part] = []
+        for call in calls:
+            named = {"toolCallId": call["id"], "toolName": call["name"]}
+            parts += [
+                {"type": "tool-input-start", **named},
+                {"type": "tool-input-available", **named, "input": call["arguments"]},
+            ]
+        return parts
+
     def _done(self, content: dict[str, Any]) -> list[Part]:
         cited = citations_of(content.get("sources") or [], content["answer"])
         sources = [
@@ -123,7 +140,8 @@ class UiMessageMapper(Mapper):
             for number, each in enumerate(cited, 1)
         ]
         about = {name: content.get(name) for name in ("turn_id", "usage", "degraded", "memory_changes")}
-        finish = {"type": "finish", "finishReason": "stop", "messageMetadata": about}
+        reason = "tool-calls" if "calls" in content else "stop"
+        finish = {"type": "finish", "finishReason": reason, "messageMetadata": about}
         return [*sources, {"type": "finish-step"}, finish]
 
     def _failed(self, content: dict[str, Any]) -> Part:
@@ -151,19 +169,25 @@ class AgUiMapper(Mapper):
         if status == "filler":
             return [{"type": "CUSTOM", "name": "anamnesis.filler", "value": content}]
         if status == "tool_call":
-            call = {"toolCallId": content["id"]}
-            arguments = orjson.dumps(content["arguments"]).decode()
-            return [
-                {"type": "TOOL_CALL_START", **call, "toolCallName": content["name"]},
-                {"type": "TOOL_CALL_ARGS", **call, "delta": arguments},
-                {"type": "TOOL_CALL_END", **call},
-            ]
+            return self._calls([content])
         if status == "tool_result":
             said = content["result"] if content["ok"] else content["error"]
             text = said if isinstance(said, str) else orjson.dumps(said).decode()
             result = {"messageId": f"result_{content['id']}", "toolCallId": content["id"], "role": "tool"}
             return [{"type": "TOOL_CALL_RESULT", **result, "content": text}]
         return []
+
+    def _calls(self, calls: Sequence[ClientCall]) -> list[Part]:
+        return [
+            part
+            for call in calls
+            for named in ({"toolCallId": call["id"]},)
+            for part in (
+                {"type": "TOOL_CALL_START", **named, "toolCallName": call["name"]},
+                {"type": "TOOL_CALL_ARGS", **named, "delta": orjson.dumps(call["arguments"]).decode()},
+                {"type": "TOOL_CALL_END", **named},
+            )
+        ]
 
     def _done(self, content: dict[str, Any]) -> list[Part]:
         names = ("turn_id", "usage", "degraded", "sources", "memory_changes")

@@ -7,12 +7,14 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
-from pydantic.alias_generators import to_camel
 
 from api.access import Chatter, PathId, StartsTurns, TurnStarter
 from api.end_user import end_user_of
 from api.frontends.mapping import HEADERS, AgUiMapper, UiMessageMapper, mapped
-from api.openai.messages import ClientMessage, read_messages
+from api.frontends.ui_message import Camel, UiMessage
+from api.openai.client_message import ClientMessage
+from api.openai.client_tools import client_tools
+from api.openai.messages import read_messages
 from api.openai.sessions import ClientIds
 from api.openai.turn_request import ReadRequest, StartedTurn, budget_of, start_turn
 from api.problems import documented
@@ -21,33 +23,13 @@ from api.streams import EventStream, LastSeen
 from services.conversations.values import Id, SpaceName
 from services.errors import InvalidInput
 from services.validation import RULE, composed, is_id
+from state.client_tools import ClientTools
+from state.events import PART
 
 _MOST_MESSAGES = 10_000
 
 
-class _Camel(BaseModel):
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
-
-
-class UiMessage(BaseModel):
-    """A message of the AI SDK; of its parts, text and images are read."""
-
-    id: str | None = Field(None, max_length=256)
-    role: Literal["system", "user", "assistant"]
-    parts: list[dict[str, Any]] = Field(max_length=1000)
-
-    def as_client_message(self) -> ClientMessage:
-        """The message as `/v1` reads it."""
-        content: list[dict[str, Any]] = []
-        for part in self.parts:
-            if part.get("type") == "text":
-                content.append({"type": "text", "text": part.get("text")})
-            elif part.get("type") == "file" and str(part.get("mediaType", "")).startswith("image/"):
-                content.append({"type": "image_url", "image_url": part.get("url")})
-        return ClientMessage(role=self.role, content=content)
-
-
-class UiChatRequest(_Camel):
+class UiChatRequest(Camel):
     """What the AI SDK's chat sends; `user` and `expert` are added in its `body`."""
 
     model_config = ConfigDict(
@@ -71,6 +53,9 @@ class UiChatRequest(_Camel):
 
     space: SpaceName | None = Field(None, description="The space of a new conversation.")
     temporary: bool = Field(False, description="Store nothing of it.")
+    tools: dict[str, dict[str, Any]] | list[dict[str, Any]] | None = Field(
+        None, description="Tools that the client runs: a list, or by their names, with description and parameters."
+    )
 
     @property
     def edits_first(self) -> bool:
@@ -79,16 +64,19 @@ class UiChatRequest(_Camel):
 
     def said(self) -> list[ClientMessage]:
         """The messages as `/v1` reads them."""
-        return [each.as_client_message() for each in self.messages]
+        return [message for each in self.messages for message in each.as_client_messages()]
 
 
-class AgUiMessage(_Camel):
-    """A message of AG-UI; those of tools, of activities and of reasoning are not read."""
+class AgUiMessage(Camel):
+    """A message of AG-UI; those of activities and of reasoning are not read."""
 
     id: str | None = Field(None, max_length=256)
     role: str = Field(max_length=64)
     content: str | list[dict[str, Any]] | dict[str, Any] | None = None
     name: str | None = Field(None, description="The name of the participant who says it, if it is not the user.")
+    tool_calls: list[dict[str, Any]] | None = None
+    tool_call_id: str | None = None
+    error: str | None = None
 
 
 class ForwardedProps(BaseModel):
@@ -104,7 +92,7 @@ class ForwardedProps(BaseModel):
     temporary: bool = Field(False, description="Store nothing of it.")
 
 
-class AgUiRequest(_Camel):
+class AgUiRequest(Camel):
     """What AG-UI calls `RunAgentInput`; `user` and `expert` are read from `forwardedProps`."""
 
     model_config = ConfigDict(
@@ -125,6 +113,8 @@ class AgUiRequest(_Camel):
         pattern=r"^[\x21-\x7e]{1,255}$", description="Sent again, it is the same turn and nothing happens twice."
     )
     messages: list[AgUiMessage] = Field(min_length=1, max_length=_MOST_MESSAGES)
+    tools: list[dict[str, Any]] | None = Field(None, description="Tools that the front end runs.")
+    context: list[dict[str, Any]] | None = Field(None, description="What the front end shows the model.")
     forwarded_props: ForwardedProps | None = None
 
     def said(self) -> list[ClientMessage]:
@@ -133,16 +123,25 @@ class AgUiRequest(_Camel):
         Raises:
             InvalidInput: a message has a content that is none.
         """
-        said = []
+        shown = [f"{each.get('description')}: {each.get('value')}" for each in self.context or ()]
+        said = [ClientMessage(role="system", content="\n".join(shown))] if shown else []
         for place, each in enumerate(self.messages):
-            if each.role not in {"system", "developer", "user", "assistant"}:
+            if each.role not in {"system", "developer", "user", "assistant", "tool"}:
                 continue
             if isinstance(each.content, dict):
                 raise InvalidInput(f"messages.{place}.content", "is neither a text nor a list of parts")
             content = each.content
             if isinstance(content, list):
                 content = [_part(part) for part in content]
-            said.append(ClientMessage(role=each.role, content=content, name=each.name))
+            message = ClientMessage(
+                role=each.role,
+                content=content or each.error,
+                name=each.name,
+                tool_calls=each.tool_calls,
+                tool_call_id=each.tool_call_id,
+                failed=each.error is not None,
+            )
+            said.append(message)
         return said
 
 
@@ -185,7 +184,8 @@ async def ui_chat(body: UiChatRequest, starter: TurnStarter) -> EventStream:
         idempotency_key=starter.headers.get("Idempotency-Key", "").strip() or None,
     )
     named = ("user", body.user)
-    started = await _start(starter, body.said(), body.expert, ids, named, temporary=body.temporary)
+    tools = _functions(body.tools)
+    started = await _start(starter, body.said(), body.expert, ids, named, tools, temporary=body.temporary)
     stream = mapped(started.events, UiMessageMapper(started.turn_id))
     return EventStream(stream, started.abandon, {**HEADERS, **started.headers})
 
@@ -208,9 +208,9 @@ async def ui_chat_stream(
     running = await caller.services.turns.under_way(caller.tenant_id, person.user_id, chat_id)
     if running is None:
         return Response(status_code=HTTPStatus.NO_CONTENT)
-    return EventStream(
-        mapped(caller.runner.follow(caller.tenant_id, running), UiMessageMapper(running)), None, HEADERS
-    )
+    report = (await caller.services.turns.get(caller.tenant_id, running)).context_report or {}
+    events = caller.runner.follow(caller.tenant_id, running, PART * len(report.get("rounds", [])))
+    return EventStream(mapped(events, UiMessageMapper(running)), None, HEADERS)
 
 
 @router.post(AG_UI_PATH, response_class=StreamingResponse, responses=_STREAM)
@@ -219,7 +219,8 @@ async def ag_ui(body: AgUiRequest, starter: TurnStarter, last_seen: LastSeen) ->
     props = body.forwarded_props or ForwardedProps()
     ids = ClientIds(session=_session("threadId", body.thread_id), space=props.space, idempotency_key=body.run_id)
     named = ("forwardedProps.user", props.user)
-    started = await _start(starter, body.said(), props.expert or "default", ids, named, temporary=props.temporary)
+    expert, tools = props.expert or "default", _functions(body.tools)
+    started = await _start(starter, body.said(), expert, ids, named, tools, temporary=props.temporary)
     mapper = AgUiMapper(started.turn_id, thread_id=body.thread_id, run_id=body.run_id)
     return EventStream(mapped(started.events, mapper, last_seen), started.abandon, started.headers)
 
@@ -230,13 +231,25 @@ async def _start(
     expert: str,
     ids: ClientIds,
     named: tuple[str, str | None],
+    tools: ClientTools | None,
     *,
     temporary: bool,
 ) -> StartedTurn:
     person = end_user_of(starter.caller, starter.headers, starter.services.settings, named)
     budget = budget_of(starter.headers)
-    asking = ReadRequest(expert, read_messages(said), ids, person, keeps=not temporary, budget=budget)
+    request = read_messages(said)
+    asking = ReadRequest(expert, request, ids, person, keeps=not temporary, budget=budget, tools=tools)
     return await start_turn(starter, asking)
+
+
+def _functions(tools: dict[str, dict[str, Any]] | list[dict[str, Any]] | None) -> ClientTools | None:
+    """The client's tools as `/v1` reads them."""
+    listed = [{**about, "name": name} for name, about in tools.items()] if isinstance(tools, dict) else tools or []
+    functions = [
+        {"type": "function", **each, "parameters": each.get("parameters") or each.get("inputSchema") or {}}
+        for each in listed
+    ]
+    return client_tools(functions)
 
 
 def _session(field: str, name: str) -> str:

@@ -20,14 +20,17 @@ from api.openai.chat_schemas import (
     passed_parameters,
     with_left_out,
 )
-from api.openai.messages import ClientMessage, check_lengths, read_messages
+from api.openai.client_message import ClientMessage, check_lengths
+from api.openai.messages import read_messages
 from api.openai.models import documented_errors
 from api.openai.sessions import ClientIds, ids_of
-from api.openai.turn_request import ReadRequest, StartedTurn, budget_of, start_turn, usage_of
+from api.openai.turn_request import ReadRequest, StartedTurn, budget_of, is_cut, start_turn, usage_of
 from api.openai.utilities import is_utility, utility_turn
 from api.problems import OPENAI_PATHS, openai_error, problem_of_failed, response_of_failed
 from api.request_bodies import JsonRoute
 from api.streams import EventStream, whole_turn
+from services.errors import InvalidInput
+from state.client_tools import ClientCall
 from state.events import TurnEvent
 
 ERRORS = documented_errors(
@@ -93,7 +96,12 @@ async def start_answer(
     headers, passed = starter.headers, passed_parameters(starter.services.settings)
     sampling = body.sampling(passed)
     check_lengths(messages, body.holds_messages)
-    if by := is_utility(messages, headers):
+    tools, ignored = body.client_tools, body.ignored(passed)
+    if tools is not None and not starter.services.models.takes_tools():
+        if "choice" in tools:
+            raise InvalidInput("tool_choice", "no tool can be called: the model that is configured takes none")
+        tools, ignored = None, sorted([*ignored, "tools"])
+    if tools is None and (by := is_utility(messages, headers)):
         return await utility_turn(starter, body.model, messages, sampling, by)
     named = (("safety_identifier", body.safety_identifier), ("user", body.user))
     speaker, ids = (
@@ -102,13 +110,18 @@ async def start_answer(
     )
     if find is not None:
         speaker, ids = await find(speaker, ids)
+    request = read_messages(messages, body.holds_messages)
+    if is_cut(request.instructions, starter.services.settings):
+        ignored = [*ignored, "system_messages_beyond_the_limit"]
     asking = ReadRequest(
         model=body.model,
-        request=read_messages(messages, body.holds_messages),
+        request=request,
         ids=ids,
         speaker=speaker,
         keeps=body.store is not False,
-        headers=body.ignored(passed),
+        ignored=ignored,
+        tools=tools,
+        where=body.holds_messages,
         sampling=sampling,
         budget=budget_of(headers, body.metadata),
         echo=body.kept_echo,
@@ -123,8 +136,10 @@ _FIELDS = {"token": b"content", "reasoning": b"reasoning_content"}
 
 def completion(asked: StartedTurn, last: TurnEvent, reasoning: str = "") -> dict[str, Any]:
     """A whole answer, from the event `done`; with the model's reasoning, for clients that show it."""
-    content = last.content
+    content = part_of(last.content)
     message: dict[str, Any] = {"role": "assistant", "content": content["answer"], "refusal": None}
+    if "calls" in content:
+        message |= {"content": content["answer"] or None, "tool_calls": list(map(_call, content["calls"]))}
     if reasoning:
         message["reasoning_content"] = reasoning
     if annotations := _annotations(content):
@@ -168,7 +183,9 @@ def _end(head: bytes, last: TurnEvent, usage: bytes, *, with_usage: bool) -> lis
     if last.status == "error":
         return [b"data: " + orjson.dumps(openai_error(problem_of_failed(last))) + b"\n\n", _DONE]
     frames = []
-    if annotations := _annotations(last.content):
+    for place, call in enumerate(last.content.get("calls", ())):
+        frames.append(_chunk(head, {"tool_calls": [{"index": place, **_call(call)}]}, None, usage))
+    if annotations := _annotations(part_of(last.content)):
         frames.append(_chunk(head, {"annotations": annotations}, None, usage))
     left_out = parameters_left_out(last.content)
     told = b'"anamnesis":' + orjson.dumps({"ignored": left_out}) if left_out else b""
@@ -177,6 +194,17 @@ def _end(head: bytes, last: TurnEvent, usage: bytes, *, with_usage: bool) -> lis
         shown = orjson.dumps(usage_view(last.content))
         frames.append(b"data: " + head + b',"choices":[],"usage":' + shown + b"}\n\n")
     return [*frames, _DONE]
+
+
+def part_of(content: dict[str, Any]) -> dict[str, Any]:
+    """Return the content of a part's last event with what is said in this part alone."""
+    begins_at = content.get("begins_at")
+    return {**content, "answer": content["answer"][begins_at:]} if begins_at else content
+
+
+def _call(call: ClientCall) -> dict[str, Any]:
+    arguments = orjson.dumps(call["arguments"]).decode()
+    return {"id": call["id"], "type": "function", "function": {"name": call["name"], "arguments": arguments}}
 
 
 def usage_view(content: Mapping[str, Any]) -> dict[str, Any]:
@@ -197,7 +225,7 @@ def created_at(turn_id: UUID) -> int:
 
 def _head(asked: StartedTurn, kind: str) -> dict[str, Any]:
     return {
-        "id": f"chatcmpl-{asked.turn_id}",
+        "id": f"chatcmpl-{asked.turn_id}{f'-{asked.part}' if asked.part else ''}",
         "object": kind,
         "created": created_at(asked.turn_id),
         "model": asked.model,

@@ -1,14 +1,16 @@
 """Requests to `POST /v1/chat/completions`: accepted and refused fields."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from api.openai.messages import ClientMessage
+from api.openai.client_message import ClientMessage
+from api.openai.client_tools import client_tools
 from services.errors import InvalidInput
 from services.llm.request_form import ALL, RESPONSES
 from services.platform.settings import Settings
+from state.client_tools import ClientTools
 from state.turn import Sampling
 
 _MOST_MESSAGES = 10_000
@@ -59,14 +61,26 @@ class ModelRequest(BaseModel):
     user: str | None = Field(None, description="For whom the request is.")
     safety_identifier: str | None = Field(None, description="For whom the request is; counts more than `user`.")
     metadata: dict[str, Any] | None = Field(None, description="`session_id` names the conversation.")
-    tools: list[dict[str, Any]] | None = Field(None, description="Not called: the service has tools itself.")
+    tools: list[dict[str, Any]] | None = Field(
+        None, description="Functions that the client runs itself; the service's own tools are offered beside them."
+    )
     tool_choice: str | dict[str, Any] | None = None
+    parallel_tool_calls: bool | None = None
     top_logprobs: int | None = None
     temperature: Temperature = None
     top_p: Share = None
 
-    def ignored(self, passed: frozenset[str]) -> dict[str, str]:
-        """The header that names parameters without effect; none where every one that has a value has one.
+    @property
+    def client_tools(self) -> ClientTools | None:
+        """The tools that the client runs; None = the model is offered none of them.
+
+        Raises:
+            InvalidInput: one is none that a client runs, or the choice names none of them.
+        """
+        return client_tools(self.tools, self.tool_choice, parallel=self.parallel_tool_calls)
+
+    def ignored(self, passed: frozenset[str]) -> list[str]:
+        """The names of parameters without effect.
 
         Args:
             passed: parameters that reach the model, as Chat Completions names them.
@@ -76,10 +90,7 @@ class ModelRequest(BaseModel):
         sent = [*self.model_fields_set, *(self.model_extra or {})]
         names = {name for name in sent if name not in effective and getattr(self, name) is not None}
         # A client may send any name, and headers take none that is not a word.
-        listed = ", ".join(name for name in sorted(names) if name.isascii() and name.isidentifier())[
-            :_LONGEST_HEADER
-        ]
-        return {IGNORED_HEADER: listed} if listed else {}
+        return sorted(name for name in names if name.isascii() and name.isidentifier())
 
     def sampling(self, passed: frozenset[str]) -> Sampling:
         """The parameters that reach the model, of those that may.
@@ -96,8 +107,16 @@ class ModelRequest(BaseModel):
 
 
 _EFFECTIVE = frozenset(
-    ("model", "stream", "store", "user", "safety_identifier", "metadata", "tool_choice", "top_logprobs")
+    (
+        *("model", "stream", "store", "user", "safety_identifier", "metadata", "top_logprobs"),
+        *("tools", "tool_choice", "parallel_tool_calls"),
+    )
 )
+
+
+def ignored_header(names: Sequence[str]) -> dict[str, str]:
+    """The header that names what had no effect; none where everything had one."""
+    return {IGNORED_HEADER: ", ".join(names)[:_LONGEST_HEADER]} if names else {}
 
 
 class ChatCompletionRequest(ModelRequest):
@@ -111,7 +130,7 @@ class ChatCompletionRequest(ModelRequest):
     effective = frozenset(
         (
             *("messages", "stream_options", "n", "logprobs", "audio", "modalities", "response_format"),
-            "function_call",
+            *("functions", "function_call"),
         )
     )
     parameters: ClassVar[Mapping[str, str]] = {name: name for name in ALL}
@@ -134,6 +153,7 @@ class ChatCompletionRequest(ModelRequest):
     response_format: dict[str, Any] | None = None
     functions: list[dict[str, Any]] | None = None
     function_call: str | dict[str, Any] | None = None
+    web_search_options: dict[str, Any] | None = None
 
     def sampling(self, passed: frozenset[str]) -> Sampling:
         """The parameters that reach the model, of those that may.
@@ -158,18 +178,11 @@ class ChatCompletionRequest(ModelRequest):
                 raise InvalidInput(field, "log probabilities are not supported")
         if self.audio is not None or "audio" in (self.modalities or ()):
             raise InvalidInput("audio", "only text is answered")
-        refuse_forced_tools("tool_choice", self.tool_choice)
-        refuse_forced_tools("function_call", self.function_call)
-
-
-def refuse_forced_tools(field: str, choice: str | dict[str, Any] | None) -> None:
-    """Refuse a request that forces a call of the client's own tool.
-
-    Raises:
-        InvalidInput: it is one.
-    """
-    if choice not in {None, "none", "auto"} if isinstance(choice, str | None) else True:
-        raise InvalidInput(field, "tools of clients are not called; leave it out, or send none or auto")
+        for field, older in (("functions", self.functions), ("function_call", self.function_call)):
+            if older:
+                raise InvalidInput(field, "is the older form, which is not supported; send tools and tool_choice")
+        if self.web_search_options is not None:
+            raise InvalidInput("web_search_options", "nobody searches the web here; send a function that does")
 
 
 _FORMS = frozenset({"json_object", "json_schema"})

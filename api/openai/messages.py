@@ -6,33 +6,23 @@ shown to the model for this one message.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
+from api.openai.client_message import ClientMessage, check_lengths, content_of
+from api.openai.tool_rounds import rounds_of, unanswered
 from api.openai.wrappers import documents_apart, unwrap
 from services.conversations.speakers import other_speaker
 from services.conversations.values import MAX_IMAGES, Image, images_that_fit
 from services.errors import InvalidInput
 from services.llm.token_estimates import count_tokens
-from services.transfer.lines import MAX_CONTENT_CHARACTERS
-from services.validation import no_nul
+from state.client_tools import BETWEEN_PARTS, ClientRound
 from state.turn import EarlierMessage
 
-_TEXT_PARTS = frozenset({"text", "input_text", "output_text", "refusal"})
-_IMAGE_PARTS = frozenset({"image_url", "input_image"})
 _ONLY_IMAGES = "🖼"
 """The text of a message that has none."""
 _IMAGE: TypeAdapter[str] = TypeAdapter(Image)
-
-
-class ClientMessage(BaseModel):
-    """A message of a request. What a tool of the client has said is not read: its tools are not called here."""
-
-    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
-    content: str | list[dict[str, Any]] | None = None
-    name: str | None = None
-    """The name of who says it; in the role `user`, another name than the user's is another participant."""
 
 
 _Spoken = tuple[Literal["user", "assistant"], str, list[str], str]
@@ -49,6 +39,8 @@ class ClientRequest:
     earlier: list[EarlierMessage] = field(default_factory=list)
     speaker: str = ""
     """The name that the newest message gives; empty = none."""
+    rounds: list[ClientRound] = field(default_factory=list)
+    """Calls of the client's tools with their results that follow the newest message; the last ones are new."""
 
     @property
     def names(self) -> list[str]:
@@ -61,36 +53,20 @@ class ClientRequest:
         return replace(self, speaker=other_speaker(self.speaker, names), earlier=earlier)
 
 
-def check_lengths(messages: Sequence[ClientMessage], where: str) -> None:
-    """Look at the lengths of all messages, before anything looks at their text.
-
-    With what a client puts around it a message may be longer than the user's own words.
-
-    Raises:
-        InvalidInput: a message is too long.
-    """
-    for place, message in enumerate(messages):
-        if (size := _length(message)) > MAX_CONTENT_CHARACTERS:
-            reason = f"has {size} characters; at most {MAX_CONTENT_CHARACTERS} are accepted in a message"
-            raise InvalidInput(f"{where}.{place}.content", reason)
-
-
-def _length(message: ClientMessage) -> int:
-    if message.content is None or isinstance(message.content, str):
-        return len(message.content or "")
-    texts = (part.get(name) for part in message.content for name in ("text", "refusal"))
-    return sum(len(text) for text in texts if isinstance(text, str))
-
-
 def read_messages(messages: Sequence[ClientMessage], where: str = "messages") -> ClientRequest:
-    """Take the messages of a request apart; the last one must be the user's.
+    """Take the messages of a request apart; the last one must be the user's, or results of the client's tools.
 
     Raises:
         InvalidInput: there is no such message, it is empty or too long, or a part is not supported.
     """
-    said, instructions = _read(messages, where)
-    if not said or said[-1][0] != "user" or messages[-1].role in {"tool", "function"}:
-        raise InvalidInput(where, "the last message must be the user's")
+    after = next((n + 1 for n in range(len(messages) - 1, -1, -1) if messages[n].role == "user"), 0)
+    rounds = rounds_of(messages[after:], where, alone=after == 0)
+    added = [each for each in messages[after:] if each.role in {"system", "developer"}]
+    said, instructions = _read([*messages[:after], *added], where)
+    if after == 0 and rounds:
+        return ClientRequest("", [], [], "\n\n".join(instructions), rounds=rounds)
+    if not said or said[-1][0] != "user" or (len(messages) > after + len(added) and not rounds):
+        raise InvalidInput(where, "the last message must be the user's, or the result of a tool")
     _, raw, images, speaker = said.pop()
     last = unwrap(raw)
     if last.attached and not last.said and not images:
@@ -101,8 +77,9 @@ def read_messages(messages: Sequence[ClientMessage], where: str = "messages") ->
     before = (
         each for role, told, *_ in reversed(said) if role == "user" for each in documents_apart(told).attached
     )
-    attached = list(dict.fromkeys([*last.attached, *apart.attached, *before]))
-    return ClientRequest(text, images, attached, apart.said, _earlier(said), speaker)
+    without_result = unanswered(messages[: after - 1], where)
+    attached = list(dict.fromkeys([*without_result, *last.attached, *apart.attached, *before]))
+    return ClientRequest(text, images, attached, apart.said, _earlier(said), speaker, rounds)
 
 
 def read_all(messages: Sequence[ClientMessage], where: str) -> list[EarlierMessage]:
@@ -119,17 +96,23 @@ def _read(messages: Sequence[ClientMessage], where: str) -> tuple[list[_Spoken],
     check_lengths(messages, where)
     said: list[_Spoken] = []
     instructions: list[str] = []
+    begun = ""  # of an answer that goes on behind results of tools
     for place, message in enumerate(messages):
         if message.role in {"tool", "function"}:
             continue
-        text, images = _content(message.content, f"{where}.{place}.content")
-        if message.role == "user":
+        text, images = content_of(message.content, f"{where}.{place}.content")
+        if message.role == "assistant":
+            begun = BETWEEN_PARTS.join(filter(str.strip, (begun, text)))
+            if not message.tool_calls and begun:
+                said.append(("assistant", begun, [], ""))
+                begun = ""
+        elif message.role == "user":
+            if begun:
+                said.append(("assistant", begun, [], ""))
             said.append(("user", text, images, other_speaker(message.name, frozenset())))
-        elif text.strip():  # otherwise an assistant only asks for tools
-            if message.role == "assistant":
-                said.append(("assistant", text, [], ""))
-            else:
-                instructions.append(text.strip())
+            begun = ""
+        elif text.strip():
+            instructions.append(text.strip())
     return said, instructions
 
 
@@ -149,13 +132,6 @@ def without_names_of(names: frozenset[str], said: Sequence[EarlierMessage]) -> l
         EarlierMessage(**{**each, "speaker": other_speaker(each["speaker"], names)}) if "speaker" in each else each
         for each in said
     ]
-
-
-def text_of(message: ClientMessage) -> str:
-    """The text of a message, whatever else it holds."""
-    if isinstance(message.content, str):
-        return message.content
-    return "\n".join(str(part["text"]) for part in message.content or [] if part.get("text"))
 
 
 def cut_to_tokens(text: str, most: int) -> str:
@@ -180,29 +156,3 @@ def _check_message(text: str, images: Sequence[str], where: str) -> None:
         except ValidationError as error:
             reason = str(error.errors()[0]["msg"]).removeprefix("Value error, ")
             raise InvalidInput(where, f"an image of the last message {reason}") from None
-
-
-def _content(content: str | Sequence[dict[str, Any]] | None, name: str) -> tuple[str, list[str]]:
-    """Text and images of a message's content."""
-    if content is None:
-        return "", []
-    if isinstance(content, str):
-        return _storable(content, name), []
-    texts, images = [], []
-    for part in content:
-        kind = part.get("type")
-        if kind in _TEXT_PARTS:
-            texts.append(str(part.get("text") or part.get("refusal") or ""))
-        elif kind in _IMAGE_PARTS:
-            address = part.get("image_url")
-            images.append(str(address.get("url")) if isinstance(address, dict) else str(address))
-        else:
-            raise InvalidInput(name, f"a part of the type {kind!r} is not supported; send text and images")
-    return _storable("\n".join(texts), name), images
-
-
-def _storable(text: str, name: str) -> str:
-    try:
-        return no_nul(text)
-    except ValueError as error:
-        raise InvalidInput(name, str(error)) from None

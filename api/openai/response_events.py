@@ -1,10 +1,11 @@
 """Responses as OpenAI's clients read them: whole, and as the events of a stream. Pure functions.
 
-A turn's event becomes a fixed run of events of a response, each numbered by the turn's event and its place in the
-run: so a stream can be taken up again from any number, in any process.
+A turn's event becomes a run of events of a response, each numbered by the turn's event and its place in the run:
+so a stream can be taken up again from any number, in any process. A turn that calls the client's tools is a
+response for each of its parts.
 """
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,10 +13,11 @@ from uuid import UUID
 
 import orjson
 
-from api.openai.chat import citations_of, created_at
+from api.openai.chat import citations_of, created_at, part_of
 from api.openai.turn_request import usage_of
 from api.streams import TurnEvents
 from services.conversations.turn import StoredTurn
+from state.client_tools import ClientCall, said_in
 from state.events import TurnEvent
 
 _RUN = 64
@@ -25,6 +27,7 @@ _MOST_CITATIONS = _RUN - 8
 _STATUSES = {
     "waiting": "queued",
     "running": "in_progress",
+    "paused": "completed",
     "completed": "completed",
     "partial": "incomplete",
     "failed": "failed",
@@ -46,6 +49,13 @@ class ResponseHead:
     """Why nothing is remembered, where that is so."""
     echo: Mapping[str, Any] = field(default_factory=dict)
     """Fields of the request that its response repeats."""
+    part: int = 0
+    """Number of the turn's part that it is, from 0."""
+
+    @property
+    def own(self) -> str:
+        """What its id, and that of its message, have behind their kind."""
+        return f"{self.turn_id}_{self.part}" if self.part else str(self.turn_id)
 
     def view(
         self,
@@ -58,7 +68,7 @@ class ResponseHead:
     ) -> dict[str, Any]:
         """The response as a document."""
         return {
-            "id": f"resp_{self.turn_id}",
+            "id": f"resp_{self.own}",
             "object": "response",
             "created_at": created_at(self.turn_id),
             "status": status,
@@ -92,81 +102,106 @@ def _error(error: Mapping[str, Any]) -> dict[str, Any]:
 
 def response_of_stored(head: ResponseHead, turn: StoredTurn) -> dict[str, Any]:
     """A response, from the current state of its turn."""
-    content = {
-        "answer": turn.answer or "",
-        "sources": (turn.context_report or {}).get("sources", []),
-        "usage": turn.usage,
-    }
-    reason = _CUT.get((turn.context_report or {}).get("finish", ""))
+    report = turn.context_report or {}
+    rounds = report.get("rounds", [])
+    if head.part < len(rounds):
+        kept = rounds[head.part]
+        content = {"answer": kept["text"], "calls": kept["calls"], "sources": [], "usage": kept["usage"]}
+        return head.view("completed", output=_output(head, content, "completed"), usage=_usage(content))
+    content = {"answer": turn.answer or "", "sources": report.get("sources", []), "usage": turn.usage}
+    content["answer"] = content["answer"][len(said_in(rounds)) :]
+    reason = _CUT.get(report.get("finish", ""))
     status = "incomplete" if reason and turn.status == "completed" else _STATUSES[turn.status]
-    output = [_message(head, content, status)] if content["answer"] else []
+    output = _output(head, content, status) if content["answer"] else []
     usage = _usage(content) if turn.usage else None
     return head.view(status, output=output, usage=usage, error=turn.error, reason=reason)
 
 
 def response_of_last(head: ResponseHead, last: TurnEvent) -> dict[str, Any]:
-    """A response, from its turn's last event."""
-    if last.status == "done":
-        reason = _CUT.get(last.content.get("finish", ""))
+    """A response, from the last event of its part of a turn."""
+    content = part_of(last.content) if "answer" in last.content else last.content
+    if last.status != "error":
+        reason = _CUT.get(content.get("finish", ""))
         status = "incomplete" if reason else "completed"
-        output = [_message(head, last.content, status)]
-        return head.view(status, output=output, usage=_usage(last.content), reason=reason)
-    status = "cancelled" if last.content["code"] == "cancelled" else "failed"
-    content = {"answer": last.content.get("answer", ""), "sources": []}
-    output = [_message(head, content, "incomplete")] if content["answer"] else []
-    return head.view(status, output=output, error=last.content)
-
-
-def event_before(sequence_number: int) -> int:
-    """The turn's event behind which to read, for what follows a number of a response's stream."""
-    return max(sequence_number // _RUN, 0)
+        return head.view(status, output=_output(head, content, status), usage=_usage(content), reason=reason)
+    status = "cancelled" if content["code"] == "cancelled" else "failed"
+    said = {"answer": content.get("answer", ""), "sources": []}
+    output = _output(head, said, "incomplete") if said["answer"] else []
+    return head.view(status, output=output, error=content)
 
 
 async def response_stream(head: ResponseHead, events: TurnEvents, after: int = -1) -> AsyncGenerator[bytes, None]:
-    """The turn's events as those of a response, behind the number `after`."""
+    """The events of a part of a turn as those of a response, behind the number `after`.
+
+    All of the part are read, because the message begins with its first text.
+    """
+    speaks = False
     async with aclosing(events):
         async for batch in events:
-            frames = b"".join(frame for event in batch for frame in _frames(head, event, after))
-            if frames:
+            shown: list[bytes] = []
+            for event in batch:
+                first = (event.sequence - 1) * _RUN
+                if event.status == "token" and speaks:  # most are: without a detour
+                    if first > after:
+                        shown.append(_text_frame(head, event, first))
+                    continue
+                shown += _frames(_run(head, event, speaks=speaks), first, after)
+                speaks = speaks or event.status == "token"
+            if frames := b"".join(shown):
                 yield frames
 
 
-def _frames(head: ResponseHead, event: TurnEvent, after: int) -> list[bytes]:
-    first = (event.sequence - 1) * _RUN
-    if event.status == "token":  # most are: without a detour
-        if first <= after:
-            return []
-        text = orjson.dumps(event.content)
-        return [
-            b'event: response.output_text.delta\ndata: {"type":"response.output_text.delta","item_id":"msg_%s",'
-            b'"output_index":0,"content_index":0,"logprobs":[],"sequence_number":%d,"delta":%s}\n\n'
-            % (str(head.turn_id).encode(), first, text)
-        ]
+def _text_frame(head: ResponseHead, event: TurnEvent, number: int) -> bytes:
+    return (
+        b'event: response.output_text.delta\ndata: {"type":"response.output_text.delta","item_id":"msg_%s",'
+        b'"output_index":0,"content_index":0,"logprobs":[],"sequence_number":%d,"delta":%s}\n\n'
+        % (head.own.encode(), number, orjson.dumps(event.content))
+    )
+
+
+def _frames(run: Sequence[dict[str, Any]], first: int, after: int) -> list[bytes]:
     return [
         b"event: %s\ndata: %s\n\n"
         % (shown["type"].encode(), orjson.dumps({**shown, "sequence_number": first + place}))
-        for place, shown in enumerate(_run(head, event))
+        for place, shown in enumerate(run)
         if first + place > after
     ]
 
 
-def _run(head: ResponseHead, event: TurnEvent) -> list[dict[str, Any]]:
+def _run(head: ResponseHead, event: TurnEvent, *, speaks: bool) -> list[dict[str, Any]]:
     if event.status == "turn":
         begun = head.view("in_progress")
-        item = _message(head, None, "in_progress")
         return [
             {"type": "response.created", "response": begun},
             {"type": "response.in_progress", "response": begun},
-            {"type": "response.output_item.added", "output_index": 0, "item": item},
-            {"type": "response.content_part.added", **_place(head), "part": _part("", [])},
         ]
+    if event.status == "token":
+        delta = {"type": "response.output_text.delta", **_place(head), "logprobs": [], "delta": event.content}
+        return [*_message_begins(head), delta]
     if event.status == "error":
         ended = response_of_last(head, event)
         return [{"type": "response.failed", "response": ended}]
-    if event.status != "done":
+    if event.status not in {"done", "calls"}:
         return []
     ended = response_of_last(head, event)
-    (item,) = ended["output"]
+    run: list[dict[str, Any]] = []
+    for index, item in enumerate(ended["output"]):
+        if item["type"] == "message":
+            run += [] if speaks else _message_begins(head)
+            run += _message_ends(head, item)
+        else:
+            run += _whole_call(index, item)
+    return [*run, {"type": f"response.{ended['status']}", "response": ended}]
+
+
+def _message_begins(head: ResponseHead) -> list[dict[str, Any]]:
+    return [
+        {"type": "response.output_item.added", "output_index": 0, "item": _message(head, None, "in_progress")},
+        {"type": "response.content_part.added", **_place(head), "part": _part("", [])},
+    ]
+
+
+def _message_ends(head: ResponseHead, item: Mapping[str, Any]) -> list[dict[str, Any]]:
     (part,) = item["content"]
     annotations = [
         {
@@ -182,12 +217,41 @@ def _run(head: ResponseHead, event: TurnEvent) -> list[dict[str, Any]]:
         {"type": "response.output_text.done", **_place(head), "text": part["text"], "logprobs": []},
         {"type": "response.content_part.done", **_place(head), "part": part},
         {"type": "response.output_item.done", "output_index": 0, "item": item},
-        {"type": f"response.{ended['status']}", "response": ended},
+    ]
+
+
+def _whole_call(index: int, item: Mapping[str, Any]) -> list[dict[str, Any]]:
+    place = {"item_id": item["id"], "output_index": index}
+    begun = {**item, "status": "in_progress", "arguments": ""}
+    arguments = item["arguments"]
+    named = {"name": item["name"], "arguments": arguments}
+    return [
+        {"type": "response.output_item.added", "output_index": index, "item": begun},
+        {"type": "response.function_call_arguments.delta", **place, "delta": arguments},
+        {"type": "response.function_call_arguments.done", **place, **named},
+        {"type": "response.output_item.done", "output_index": index, "item": item},
     ]
 
 
 def _place(head: ResponseHead) -> dict[str, Any]:
-    return {"item_id": f"msg_{head.turn_id}", "output_index": 0, "content_index": 0}
+    return {"item_id": f"msg_{head.own}", "output_index": 0, "content_index": 0}
+
+
+def _output(head: ResponseHead, content: Mapping[str, Any], status: str) -> list[dict[str, Any]]:
+    """The items of a response: what it says, unless it only calls, and its calls."""
+    calls = [_call(each) for each in content.get("calls", ())]
+    return [_message(head, content, status), *calls] if content["answer"] or not calls else calls
+
+
+def _call(call: ClientCall) -> dict[str, Any]:
+    return {
+        "id": call["id"].replace("call_", "fc_", 1),
+        "type": "function_call",
+        "status": "completed",
+        "call_id": call["id"],
+        "name": call["name"],
+        "arguments": orjson.dumps(call["arguments"]).decode(),
+    }
 
 
 def _message(head: ResponseHead, content: Mapping[str, Any] | None, status: str) -> dict[str, Any]:
@@ -197,7 +261,7 @@ def _message(head: ResponseHead, content: Mapping[str, Any] | None, status: str)
         cited = citations_of(content["sources"], content["answer"])[:_MOST_CITATIONS]
         parts = [_part(content["answer"], [{"type": "url_citation", **each} for each in cited])]
     return {
-        "id": f"msg_{head.turn_id}",
+        "id": f"msg_{head.own}",
         "type": "message",
         "status": shown,
         "role": "assistant",

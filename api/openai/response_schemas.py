@@ -5,14 +5,24 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from api.openai.chat_schemas import ModelRequest, TokenCount, Word, answer_form, refuse_forced_tools, sampling_of
-from api.openai.messages import ClientMessage
+from api.openai.chat_schemas import ModelRequest, TokenCount, Word, answer_form, sampling_of
+from api.openai.client_message import ClientMessage
 from services.errors import InvalidInput
 from state.turn import Sampling
 
 _MOST_ITEMS = 10_000
-_UNREAD = frozenset({"function_call", "function_call_output", "reasoning", "custom_tool_call_output"})
-"""Items of the client's own tools, and of what a model thought; neither says anything here."""
+_UNREAD = frozenset({"reasoning"})
+"""Items of what a model thought: the service sends its model its own."""
+
+
+_OF_TOOLS = ("tools", "tool_choice", "parallel_tool_calls")
+
+
+_THOUGHT: dict[str, Any] = {"type": "reasoning"}
+
+
+def _is_reference(item: Mapping[str, Any]) -> bool:
+    return item.get("type") == "item_reference"
 
 
 class ConversationReference(BaseModel):
@@ -72,7 +82,10 @@ class ResponseRequest(ModelRequest):
     @property
     def echo(self) -> dict[str, Any]:
         """Fields that the response repeats."""
-        names = ("instructions", "metadata", "previous_response_id", "temperature", "top_p", "max_output_tokens")
+        names = (
+            *("instructions", "metadata", "previous_response_id", "temperature", "top_p", "max_output_tokens"),
+            *_OF_TOOLS,
+        )
         given = {name: getattr(self, name) for name in names}
         if self.text is not None and self.text.format is not None:
             given["text"] = {"format": self.text.format}
@@ -80,8 +93,8 @@ class ResponseRequest(ModelRequest):
 
     @property
     def kept_echo(self) -> dict[str, Any]:
-        """Fields that the stored response repeats later: all but the instructions, which are never stored."""
-        return {name: value for name, value in self.echo.items() if name != "instructions"}
+        """Fields that the stored response repeats later: all but instructions and tools, which are not kept."""
+        return {name: value for name, value in self.echo.items() if name not in {"instructions", *_OF_TOOLS}}
 
     def sampling(self, passed: frozenset[str]) -> Sampling:
         """The parameters that reach the model, of those that may.
@@ -113,23 +126,27 @@ class ResponseRequest(ModelRequest):
             raise InvalidInput("store", "a response of a stored conversation is stored; leave store out")
         if self.store is False and self.background:
             raise InvalidInput("background", "what is not stored cannot be read later; leave store out")
-        refuse_forced_tools("tool_choice", self.tool_choice)
         if self.top_logprobs:
             raise InvalidInput("top_logprobs", "log probabilities are not supported")
         if self.prompt is not None:
             raise InvalidInput("prompt", "stored prompts are not supported; send instructions")
 
-    def messages(self) -> list[ClientMessage]:
-        """The input as messages, the instructions first.
+    def references(self) -> list[tuple[str, str]]:
+        """Places and ids of the input's items that are named by their ids alone; thoughts are left out."""
+        given = [] if isinstance(self.input, str) else self.input
+        named = [(f"input.{n}", str(each.get("id"))) for n, each in enumerate(given) if _is_reference(each)]
+        return [(place, item_id) for place, item_id in named if not item_id.startswith("rs_")]
+
+    def messages(self, referred: Mapping[str, dict[str, Any]]) -> list[ClientMessage]:
+        """The input as messages, the instructions first; `referred` are items that it names by their ids.
 
         Raises:
             InvalidInput: an item is not supported.
         """
         given = [{"role": "user", "content": self.input}] if isinstance(self.input, str) else self.input
-        if given and given[-1].get("type", "message") != "message":
-            raise InvalidInput("input", "the last item must be a message of the user")
+        whole = [referred.get(str(each.get("id")), _THOUGHT) if _is_reference(each) else each for each in given]
         said = [ClientMessage(role="system", content=self.instructions)] if self.instructions else []
-        return [*said, *messages_of_items(given, "input")]
+        return [*said, *messages_of_items(whole, "input")]
 
 
 def messages_of_items(items: list[dict[str, Any]], where: str) -> list[ClientMessage]:
@@ -140,10 +157,16 @@ def messages_of_items(items: list[dict[str, Any]], where: str) -> list[ClientMes
     """
     if len(items) > _MOST_ITEMS:
         raise InvalidInput(where, f"has {len(items)} items; at most {_MOST_ITEMS} are accepted")
-    messages = []
+    messages: list[ClientMessage] = []
     for place, item in enumerate(items):
         kind = item.get("type", "message")
         if kind in _UNREAD:
+            continue
+        if kind == "function_call":
+            _add_call(messages, item)
+            continue
+        if kind == "function_call_output":
+            messages.append(_result(item, f"{where}.{place}"))
             continue
         content = item.get("content")
         fits = kind == "message" and item.get("role") in {"system", "developer", "user", "assistant"}
@@ -155,3 +178,21 @@ def messages_of_items(items: list[dict[str, Any]], where: str) -> list[ClientMes
             ClientMessage(role=item["role"], content=content, name=name if isinstance(name, str) else None)
         )
     return messages
+
+
+def _add_call(messages: list[ClientMessage], item: dict[str, Any]) -> None:
+    """Add a call to the message of the model that makes it."""
+    function = {"name": item.get("name"), "arguments": item.get("arguments")}
+    call = {"id": item.get("call_id"), "function": function}
+    if messages and messages[-1].role == "assistant":
+        last = messages.pop()
+        messages.append(last.model_copy(update={"tool_calls": [*(last.tool_calls or ()), call]}))
+    else:
+        messages.append(ClientMessage(role="assistant", tool_calls=[call]))
+
+
+def _result(item: dict[str, Any], where: str) -> ClientMessage:
+    output, call_id = item.get("output"), item.get("call_id")
+    if not isinstance(call_id, str) or not isinstance(output, str | list):
+        raise InvalidInput(where, "the output of a call has a call_id, and an output that is a text or parts")
+    return ClientMessage(role="tool", content=output, tool_call_id=call_id)

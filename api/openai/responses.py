@@ -1,8 +1,9 @@
 """`/v1/responses`: turns as responses, returned at once, as a stream, or later from the log of their events."""
 
+import re
 from dataclasses import replace
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Path, Query
@@ -13,7 +14,6 @@ from api.end_user import EndUser
 from api.openai.chat import ERRORS, start_answer
 from api.openai.response_events import (
     ResponseHead,
-    event_before,
     response_of_last,
     response_of_stored,
     response_stream,
@@ -25,11 +25,16 @@ from api.request_bodies import JsonRoute
 from api.streams import EventStream, last_event
 from services.bootstrap import Services
 from services.conversations.turn import StoredTurn
-from services.errors import NotFound
+from services.errors import InvalidInput, NotFound
 from services.memory.removal.targets import Target
+from state.events import PART
 
 router = APIRouter(prefix="/v1/responses", tags=["openai"], responses=ERRORS, route_class=JsonRoute)
 
+_PART = re.compile(r"(?<=[0-9a-f]{12})_([0-9]{1,3})\Z")
+_ITEM = re.compile(
+    r"(?:msg|fc)_([0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12})(?:_([0-9]{1,3})|([0-9a-f]{3})[0-9a-f]{2})?"
+)
 ResponseId = Annotated[str, Path(description="resp_… of a response.")]
 
 
@@ -44,11 +49,12 @@ async def create(body: ResponseRequest, starter: TurnStarter) -> Response:
     """Answer the last message of the input, with the memory of its user."""
     body.refuse_unsupported()
     services = starter.services
-    asked = await start_answer(starter, body, body.messages(), partial(_in_conversation, starter, body))
+    said = body.messages(await _referred(starter, body))
+    asked = await start_answer(starter, body, said, partial(_in_conversation, starter, body))
     stored = await services.turns.get(asked.tenant_id, asked.turn_id) if asked.stored else None
     conversation_id = stored.conversation_id if stored else None
     background = stored is not None and bool(body.background)
-    head = ResponseHead(asked.turn_id, asked.model, conversation_id, background, asked.note, body.echo)
+    head = ResponseHead(asked.turn_id, asked.model, conversation_id, background, asked.note, body.echo, asked.part)
     if body.stream:
         return EventStream(response_stream(head, asked.events), asked.abandon, asked.headers)
     if stored is not None and background:
@@ -78,27 +84,27 @@ async def retrieve(
 
     If its events have expired, the last ones follow, which hold the whole text.
     """
-    turn = await _turn(caller, response_id)
-    head = await _head(caller, turn)
+    turn, part = await _turn(caller, response_id)
+    head = await _head(caller, turn, part)
     if not stream:
         return JSONResponse(response_of_stored(head, turn))
     after = -1 if starting_after is None else starting_after
-    events = caller.runner.follow(caller.tenant_id, turn.id, event_before(after))
+    events = caller.runner.follow(caller.tenant_id, turn.id, PART * part)
     return EventStream(response_stream(head, events, after))
 
 
 @router.post("/{response_id}/cancel", response_class=JSONResponse)
 async def cancel(response_id: ResponseId, caller: Chatter) -> Response:
     """Stop a running response and keep what it has so far. One that has ended stays as it is."""
-    turn = await _turn(caller, response_id)
-    head = await _head(caller, turn)
+    turn, part = await _turn(caller, response_id)
+    head = await _head(caller, turn, part)
     return JSONResponse(response_of_stored(head, await caller.runner.stop(caller.tenant_id, turn.id)))
 
 
 @router.delete("/{response_id}", response_class=JSONResponse)
 async def delete(response_id: ResponseId, caller: MemoryWriter) -> Response:
     """Forget a response for good, with the message that it answers and what memory made of both."""
-    turn = await _turn(caller, response_id)
+    turn, _ = await _turn(caller, response_id)
     conversation = await caller.services.transcript.conversation(caller.tenant_id, turn.conversation_id)
     await forget_message(caller, conversation.user_id, turn.user_message_id)
     return JSONResponse({"id": response_id, "object": "response", "deleted": True})
@@ -107,7 +113,7 @@ async def delete(response_id: ResponseId, caller: MemoryWriter) -> Response:
 @router.get("/{response_id}/input_items", response_class=JSONResponse)
 async def input_items(response_id: ResponseId, caller: Chatter) -> Response:
     """The message that a response answers."""
-    turn = await _turn(caller, response_id)
+    turn, _ = await _turn(caller, response_id)
     message = await caller.services.transcript.message(caller.tenant_id, turn.user_message_id)
     item = {
         "id": f"msg_{message.id}",
@@ -146,7 +152,7 @@ async def _in_conversation(
     if named is not None:
         conversation_id = uuid_in("conversation", "conv", named)
     else:
-        turn_id = uuid_in("previous_response_id", "resp", str(body.previous_response_id))
+        turn_id, _ = _ids_in("previous_response_id", str(body.previous_response_id))
         turn = await _stored(services, tenant_id, turn_id, speaker.user_id)
         conversation_id = turn.conversation_id
     conversation = await services.transcript.conversation(tenant_id, conversation_id, user_id=speaker.user_id)
@@ -155,9 +161,51 @@ async def _in_conversation(
     return speaker, replace(ids, session=session, after_turn=turn_id, passing=False, of_ours=True)
 
 
-async def _turn(caller: ServedCaller, response_id: str) -> StoredTurn:
-    turn_id = uuid_in("response", "resp", response_id, missing=NotFound)
-    return await _stored(caller.services, caller.tenant_id, turn_id, caller.user_id)
+async def _referred(starter: StartsTurns, body: ResponseRequest) -> dict[str, dict[str, Any]]:
+    """The items of earlier responses that the input names by their ids.
+
+    Raises:
+        InvalidInput: there is no such item.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for field, item_id in body.references():
+        if (named := _ITEM.fullmatch(item_id)) is None:
+            raise InvalidInput(field, f"there is no item {item_id[:80]!r}; send it as a whole")
+        digits, part, called = named[1], named[2] or "0", named[3]
+        turn_id = UUID(digits)
+        try:
+            turn = await starter.services.turns.get(
+                starter.caller.tenant_id, turn_id, user_id=starter.caller.user_id
+            )
+        except NotFound:
+            raise InvalidInput(field, f"there is no item {item_id[:80]!r}; send it as a whole") from None
+        head = ResponseHead(turn_id, "", part=int(called, 16) if called else int(part))
+        found |= {item["id"]: item for item in response_of_stored(head, turn)["output"]}
+        if item_id not in found:
+            raise InvalidInput(field, f"there is no item {item_id[:80]!r}; send it as a whole")
+    return found
+
+
+async def _turn(caller: ServedCaller, response_id: str) -> tuple[StoredTurn, int]:
+    """The turn of a response, and the part of it that the response is."""
+    turn_id, part = _ids_in("response", response_id, missing=NotFound)
+    turn = await _stored(caller.services, caller.tenant_id, turn_id, caller.user_id)
+    last = len((turn.context_report or {}).get("rounds", [])) - (turn.status == "paused")
+    if part > last:
+        raise NotFound(f"There is no response {response_id[:80]!r}.")
+    return turn, part
+
+
+def _ids_in(field: str, response_id: str, missing: type[NotFound] | None = None) -> tuple[UUID, int]:
+    """The turn and its part that the id of a response names.
+
+    Raises:
+        NotFound: it is none, and `missing` says so.
+        InvalidInput: it is none.
+    """
+    found = _PART.search(response_id)
+    part = int(found[1]) if found else 0
+    return uuid_in(field, "resp", response_id[: found.start()] if found else response_id, missing), part
 
 
 async def _stored(services: Services, tenant_id: UUID, turn_id: UUID, user_id: str | None) -> StoredTurn:
@@ -172,6 +220,6 @@ async def _stored(services: Services, tenant_id: UUID, turn_id: UUID, user_id: s
     return turn
 
 
-async def _head(caller: ServedCaller, turn: StoredTurn) -> ResponseHead:
+async def _head(caller: ServedCaller, turn: StoredTurn, part: int) -> ResponseHead:
     conversation = await caller.services.transcript.conversation(caller.tenant_id, turn.conversation_id)
-    return ResponseHead(turn.id, conversation.expert, turn.conversation_id, echo=turn.echo or {})
+    return ResponseHead(turn.id, conversation.expert, turn.conversation_id, echo=turn.echo or {}, part=part)

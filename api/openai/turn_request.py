@@ -1,6 +1,6 @@
 """From a client's request to a turn: who speaks, in which conversation, and what of the request is new."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -11,6 +11,7 @@ import structlog
 from api.access import StartsTurns
 from api.end_user import NO_USER, EndUser
 from api.openai.attachments import fitted
+from api.openai.chat_schemas import ignored_header
 from api.openai.messages import ClientRequest
 from api.openai.models import ModelNotFound, expert_name
 from api.openai.reconciliation import Reconciliation
@@ -20,8 +21,12 @@ from services.bootstrap import Services
 from services.conversations.speakers import names_of_user
 from services.conversations.turn import TurnRequest
 from services.conversations.values import check_length
-from services.errors import Conflict, ConversationExists, InvalidInput
+from services.errors import Conflict, ConversationExists, InvalidInput, NotFound
+from services.llm.token_estimates import count_tokens
+from services.platform.settings import Settings
 from state.budget import RequestBudget, parse_budget
+from state.client_tools import ClientTools, call_of
+from state.events import PART
 from state.turn import Sampling, TurnInput
 
 log = structlog.get_logger(__name__)
@@ -49,8 +54,10 @@ class StartedTurn:
     events: TurnEvents
     stored: bool = False
     headers: dict[str, str] = field(default_factory=dict)
-    note: dict[str, str] | None = None
-    """Why nothing is remembered, where that is so."""
+    note: dict[str, Any] | None = None
+    """Why nothing is remembered, where that is so, and what of the request had no effect."""
+    part: int = 0
+    """Number of the turn's part that its events are of, from 0."""
     abandon: Callable[[], Awaitable[object]] | None = None
     """What ends a temporary turn when its reader disconnects."""
 
@@ -65,8 +72,12 @@ class ReadRequest:
     speaker: EndUser
     keeps: bool
     """Whether the client lets it be stored."""
-    headers: Mapping[str, str] = field(default_factory=dict)
-    """Headers that the answer has in any case."""
+    ignored: Sequence[str] = ()
+    """What of the request has no effect."""
+    tools: ClientTools | None = None
+    """The tools that the client runs."""
+    where: str = "messages"
+    """The field that holds the messages."""
     sampling: Sampling = field(default_factory=Sampling)
     """Parameters that reach the model."""
     budget: RequestBudget = field(default_factory=RequestBudget)
@@ -92,10 +103,18 @@ async def start_turn(starter: StartsTurns, asking: ReadRequest) -> StartedTurn:
     if user_id is not None and named:
         names = await names_of_user(starter.services.users, tenant_id, user_id, named)
         asking = replace(asking, request=asking.request.of_user(names))
-    fits = await fitted(starter.services, tenant_id, asking.request, asking.model, asking.budget)
-    asking = replace(asking, request=fits.request, cut=fits.cut, headers={**asking.headers, **fits.headers})
     stored = user_id is not None and asking.keeps and not asking.ids.passing
-    headers = dict(asking.headers)
+    headers, note = ignored_header(asking.ignored), _note(asking)
+    goes_on = user_id is not None and stored and bool(asking.request.rounds)
+    if goes_on and (resumed := await _resume(starter, asking, tenant_id, user_id or NOBODY)) is not None:
+        return replace(resumed, headers={**headers, **resumed.headers}, note=note or None)
+    if not asking.request.message:
+        raise Conflict(
+            "These results belong to no answer that waits for them: it has ended, or a newer message has taken "
+            "its place. Send the whole exchange, from the user's message on."
+        )
+    fits = await fitted(starter.services, tenant_id, asking.request, asking.model, asking.budget)
+    asking, headers = replace(asking, request=fits.request, cut=fits.cut), {**headers, **fits.headers}
     try:
         if user_id is not None and stored:
             headers[SESSION_HEADER], turn_id = await _start_stored(starter, asking, tenant_id, user_id)
@@ -106,20 +125,63 @@ async def start_turn(starter: StartsTurns, asking: ReadRequest) -> StartedTurn:
             raise ModelNotFound(f"There is no model {asking.model!r}; GET /v1/models lists them.") from None
         raise
     headers[TURN_HEADER] = str(turn_id)
-    note = None
     if user_id is not None and not stored:
         reads = "off" if asking.ids.shared else starter.services.settings.temporary_memory
         headers[MEMORY_HEADER] = f"{reads}; nothing is kept"
     if user_id is None:
         log.warning("answered without memory", reason="the request names no user")
         headers[MEMORY_HEADER] = "off; no user named"
-        note = {"memory": "off", "reason": NO_USER}
+        note |= {"memory": "off", "reason": NO_USER}
     elif asking.request.speaker:
         headers.setdefault(MEMORY_HEADER, "on; the message is another participant's")
-        note = {"memory": headers[MEMORY_HEADER].partition(";")[0], "reason": ANOTHER}
+        note |= {"memory": headers[MEMORY_HEADER].partition(";")[0], "reason": ANOTHER}
     stop = None if stored else partial(runner.abandon, tenant_id, turn_id)
     events = runner.follow(tenant_id, turn_id)
-    return StartedTurn(tenant_id, turn_id, asking.model, events, stored, headers, note, stop)
+    return StartedTurn(tenant_id, turn_id, asking.model, events, stored, headers, note or None, abandon=stop)
+
+
+def _note(asking: ReadRequest) -> dict[str, Any]:
+    return {"ignored": list(asking.ignored)} if asking.ignored else {}
+
+
+async def _resume(starter: StartsTurns, asking: ReadRequest, tenant_id: UUID, user_id: str) -> StartedTurn | None:
+    """Go on with the turn whose calls the last results answer; None = it waits for them no more.
+
+    Raises:
+        InvalidInput: a call has no result.
+    """
+    services, runner = starter.services, starter.runner
+    results = [(call_of(each["id"]), each) for each in asking.request.rounds[-1]["results"]]
+    named = {(each[0], each[1]) for each, _ in results if each is not None}
+    if len(named) != 1:
+        return None
+    turn_id, part = named.pop()
+    try:
+        stored = await services.turns.get(tenant_id, turn_id, user_id=user_id)
+    except NotFound:
+        return None
+    conversation = await services.transcript.conversation(tenant_id, stored.conversation_id)
+    rounds = (stored.context_report or {}).get("rounds", [])
+    if part >= len(rounds):
+        return None
+    given = {each[2]: result for each, result in results if each is not None}
+    if stored.status == "paused" and part == len(rounds) - 1:
+        calls = rounds[part]["calls"]
+        if missing := [call["id"] for place, call in enumerate(calls) if place not in given]:
+            reason = f"the call {missing[0]} has no result; send one for each call of a message"
+            raise InvalidInput(asking.where, reason)
+        goes_on = await runner.resume(tenant_id, turn_id, user_id, given, _of_request(asking))
+        if not goes_on:
+            stored = await services.turns.get(tenant_id, turn_id)
+            rounds = (stored.context_report or {}).get("rounds", [])
+    else:
+        goes_on = False
+    # Sent again, it is followed.
+    if not goes_on and part + 1 >= len(rounds) and stored.status not in {"running", "completed"}:
+        return None
+    headers = {SESSION_HEADER: conversation.session_id, TURN_HEADER: str(turn_id)}
+    events = runner.follow(tenant_id, turn_id, PART * (part + 1))
+    return StartedTurn(tenant_id, turn_id, asking.model, events, stored=True, headers=headers, part=part + 1)
 
 
 async def _start_stored(
@@ -179,15 +241,34 @@ def _input(services: Services, asking: ReadRequest, user_id: str, session: str, 
         shown["speaker"] = request.speaker
     if asking.ids.answer is not None:
         shown["answer_external_id"] = asking.ids.answer
-    if asking.budget:
-        shown["budget"] = asking.budget
-    if asking.sampling:
-        shown["sampling"] = asking.sampling
+    shown |= _of_request(asking)
+    if request.rounds:
+        shown["rounds"] = request.rounds
     if "response_format" in asking.sampling:
         shown["compose"] = "single"  # an answer in two parts would not be of the form
     if not stored:
         shown["earlier"] = request.earlier
     return shown
+
+
+def is_cut(instructions: str, settings: Settings) -> bool:
+    """Whether the prompt does not show all of the clients' system messages."""
+    if settings.openai_system_messages == "ignore":
+        return bool(instructions)
+    most = settings.openai_system_tokens
+    return len(instructions) > most and count_tokens(instructions) > most
+
+
+def _of_request(asking: ReadRequest) -> TurnInput:
+    """What every request of a turn says anew."""
+    asked = TurnInput()
+    if asking.budget:
+        asked["budget"] = asking.budget
+    if asking.sampling:
+        asked["sampling"] = asking.sampling
+    if asking.tools is not None:
+        asked["client_tools"] = asking.tools
+    return asked
 
 
 def budget_of(headers: Mapping[str, str], metadata: Mapping[str, Any] | None = None) -> RequestBudget:

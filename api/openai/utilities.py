@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from uuid_utils.compat import uuid7
 
 from api.access import StartsTurns
-from api.openai.messages import ClientMessage, text_of
+from api.openai.client_message import ClientMessage, text_of
 from api.openai.models import expert_of
 from api.openai.turn_request import NOBODY, StartedTurn
 from services.llm.chat_models import BACKGROUND_TEMPERATURE

@@ -12,8 +12,9 @@ import structlog
 from services.conversations.event_log import EventLog
 from services.conversations.turn import StoredTurn
 from services.errors import Unavailable
+from state.client_tools import KeptRound, said_in
 from state.conversation import ConversationState
-from state.events import TERMINAL, Status, TurnEvent, streamed_text
+from state.events import CALLS, Status, TurnEvent, streamed_text
 from state.turn import OpenTurn
 
 log = structlog.get_logger(__name__)
@@ -40,6 +41,11 @@ INTERRUPTED_BY_MESSAGE: dict[str, Any] = {
     "message": "A newer message interrupted this turn.",
     "retryable": False,
 }
+NO_RESULTS: dict[str, Any] = {
+    "code": "no_tool_results",
+    "message": "The client has not brought the results of its tools.",
+    "retryable": False,
+}
 STOPPING: dict[str, Any] = {
     "code": "interrupted",
     "message": "The service is stopping; please try again.",
@@ -58,9 +64,19 @@ class TurnLog:
     A slow reader delays nobody: it finds what it missed in the log.
     """
 
-    def __init__(self, turn_id: UUID | None = None, on_append: Callable[["TurnLog"], None] | None = None) -> None:
-        """Create an empty log; `turn_id` is given if its events are copied, `on_append` is called after each."""
+    def __init__(
+        self,
+        turn_id: UUID | None = None,
+        on_append: Callable[["TurnLog"], None] | None = None,
+        *,
+        before: int = 0,
+    ) -> None:
+        """Create an empty log; `turn_id` is given if its events are copied, `on_append` is called after each.
+
+        Its first event has the number that follows `before`.
+        """
         self.turn_id = turn_id
+        self._before = before
         self._events: list[TurnEvent] = []
         self._readers: set[asyncio.Event] = set()
         self._on_append = on_append
@@ -68,8 +84,8 @@ class TurnLog:
         """Whether the last event has been added."""
         self.text_begun = False
         """Whether any of the answer has been streamed."""
-        self.copied = 0
-        """Number of events copied to where other processes find them."""
+        self.copied = before
+        """Number of the last event copied to where other processes find them."""
         self.uncopied = False
         """Whether events could not be copied."""
         self.ended_at = 0.0
@@ -79,10 +95,11 @@ class TurnLog:
         """Add an event; nothing is added after the last one."""
         if self.ended:
             return
-        self._events.append(TurnEvent(len(self._events) + 1, status, content))
+        event = TurnEvent(len(self) + 1, status, content)
+        self._events.append(event)
         if status == "token":
             self.text_begun = True
-        if status in TERMINAL:
+        if event.is_last:
             self.ended, self.ended_at = True, time.monotonic()
         for news in self._readers:
             news.set()
@@ -90,12 +107,12 @@ class TurnLog:
             self._on_append(self)
 
     def __len__(self) -> int:
-        """Return the number of events."""
-        return len(self._events)
+        """Return the number of the newest event."""
+        return self._before + len(self._events)
 
     def events_after(self, after: int) -> Sequence[TurnEvent]:
         """Return the events after number `after`."""
-        return self._events[after:]
+        return self._events[max(after - self._before, 0) :]
 
     @property
     def last(self) -> TurnEvent:
@@ -118,14 +135,14 @@ class TurnLog:
         try:
             while True:
                 if self.ended:
-                    after = min(after, len(self._events) - 1)
-                if batch := self._events[after:]:
-                    after += len(batch)
+                    after = min(after, len(self) - 1)
+                if batch := self.events_after(after):
+                    after = batch[-1].sequence
                     yield batch
                     if batch[-1].is_last:
                         return
                 news.clear()
-                if len(self._events) <= after and not self.ended:
+                if len(self) <= after and not self.ended:
                     await news.wait()
         finally:
             self._readers.discard(news)
@@ -141,9 +158,9 @@ class EventWriter:
         self._news = asyncio.Event()
         self._full = asyncio.Event()
 
-    def log_for(self, turn_id: UUID) -> TurnLog:
-        """Return a new log that is copied from now on."""
-        turn_log = self._logs[turn_id] = TurnLog(turn_id, self._note)
+    def log_for(self, turn_id: UUID, *, before: int = 0) -> TurnLog:
+        """Return a new log that is copied from now on, with the events behind the number `before`."""
+        turn_log = self._logs[turn_id] = TurnLog(turn_id, self._note, before=before)
         return turn_log
 
     def find(self, turn_id: UUID) -> TurnLog | None:
@@ -251,11 +268,43 @@ def done_ending(turn: OpenTurn, written: ConversationState, trace_id: str | None
     }
     if "request_budget" in written["context_report"]:
         content["request_budget"] = written["context_report"]["request_budget"]
+    if before := said_in(written["context_report"].get("rounds", [])):
+        content["begins_at"] = len(before)
     if trace_id is not None:
         content["trace_id"] = trace_id
     if written.get("execution_logs"):
         content["context_report"] = written["context_report"]
     return "done", content
+
+
+def calls_ending(turn: OpenTurn, written: ConversationState) -> Ending:
+    """Build the last event of a part of a turn: what was said, and which of the client's tools are called."""
+    report = written["context_report"]
+    return CALLS, {
+        **_calls(report["rounds"][-1]),
+        "conversation_id": str(turn.conversation_id),
+        "turn_id": str(turn.turn_id),
+        "timings": written["timings"],
+        "degraded": written.get("degraded", []),
+        "sources": report["sources"],
+    }
+
+
+def _calls(kept: KeptRound) -> dict[str, Any]:
+    return {"answer": kept["text"], "calls": kept["calls"], "usage": kept["usage"], "finish": "tool_calls"}
+
+
+def stored_calls_ending(stored: StoredTurn, part: int) -> Ending:
+    """Build the last event of a part of a turn from what is stored."""
+    report = stored.context_report or {}
+    return CALLS, {
+        **_calls(report["rounds"][part]),
+        "conversation_id": str(stored.conversation_id),
+        "turn_id": str(stored.id),
+        "timings": stored.timings,
+        "degraded": stored.degraded,
+        "sources": report.get("sources", []),
+    }
 
 
 def failed_ending(turn: OpenTurn, error: dict[str, Any], answer: str) -> Ending:
@@ -284,4 +333,6 @@ def stored_ending(stored: StoredTurn) -> Ending:
     }
     if "request_budget" in report:
         content["request_budget"] = report["request_budget"]
+    if before := said_in(report.get("rounds", [])):
+        content["begins_at"] = len(before)
     return "done", content

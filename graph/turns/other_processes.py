@@ -12,7 +12,7 @@ from uuid import UUID
 
 import structlog
 
-from graph.turns.log import LOST_PROCESS, stored_ending
+from graph.turns.log import LOST_PROCESS, NO_RESULTS, stored_calls_ending, stored_ending
 from graph.turns.run import TurnRun
 from services.bootstrap import Services
 from services.conversations.event_log import EventLog
@@ -20,7 +20,8 @@ from services.conversations.turn import LEASE, StopReason, StoredTurn, TurnOutco
 from services.conversations.turns import Turns
 from services.errors import Conflict, DatabaseUnavailable, NotFound, Unavailable
 from services.platform.metrics import TURNS
-from state.events import TurnEvent, streamed_text
+from state.client_tools import said_in
+from state.events import PART, TurnEvent, streamed_text
 from state.turn import OpenTurn
 
 _LOOK_S = 0.1
@@ -52,11 +53,13 @@ async def follow_anywhere(
                 return
             continue
         if stored is not None and _all_has_arrived(stored, events):
-            yield [TurnEvent(after + 1, *stored_ending(stored))]
+            rounds, part = (stored.context_report or {}).get("rounds", []), after // PART
+            ended = stored_calls_ending(stored, part) if part < len(rounds) else stored_ending(stored)
+            yield [TurnEvent(after + 1, *ended)]
             return
         if time.monotonic() - looked >= _LOOK_AT_TURN_S:
             looked = time.monotonic()
-            stored = await _stored_if_ended(turns, tenant_id, turn_id)
+            stored = await _stored_if_ended(turns, tenant_id, turn_id, after // PART)
             if stored is not None:
                 continue
         await asyncio.sleep(_LOOK_S)
@@ -69,13 +72,15 @@ async def _read(events: EventLog, turn_id: UUID, after: int) -> list[TurnEvent]:
         return []
 
 
-async def _stored_if_ended(turns: Turns, tenant_id: UUID, turn_id: UUID) -> StoredTurn | None:
+async def _stored_if_ended(turns: Turns, tenant_id: UUID, turn_id: UUID, part: int) -> StoredTurn | None:
+    """Return a turn of which at least this part has ended."""
     try:
         # Shielded: a reader that disconnects during a query would cost the pool its connection.
         stored = await asyncio.shield(turns.get(tenant_id, turn_id))
     except DatabaseUnavailable:
         return None
-    return stored if stored.ended else None
+    ended = stored.ended or part < len((stored.context_report or {}).get("rounds", []))
+    return stored if ended else None
 
 
 def _all_has_arrived(stored: StoredTurn, events: EventLog) -> bool:
@@ -145,11 +150,31 @@ async def recover(services: Services, running: Container[UUID], adopt: Callable[
             if adopted := await services.leases.adopt(turn.tenant_id, turn.turn_id):
                 adopt(adopted)
                 log.info("waiting turn adopted", turn_id=str(turn.turn_id))
+        elif turn.status == "paused":
+            await end_paused(services, turn.tenant_id, turn.turn_id)
         elif status := await end_from_outside(
             services, turn.tenant_id, turn.turn_id, error=LOST_PROCESS, abandoned=True
         ):
             TURNS.labels(status).inc()
             log.warning("turn abandoned by its process", turn_id=str(turn.turn_id), status=status)
+
+
+async def end_paused(services: Services, tenant_id: UUID, turn_id: UUID) -> None:
+    """End a turn whose client brings no results of its tools, as partial, with what it has said."""
+    try:
+        stored = await services.turns.get(tenant_id, turn_id)
+        said = said_in((stored.context_report or {}).get("rounds", [])).rstrip()
+        outcome = TurnOutcome(status="partial", answer=said, error=NO_RESULTS, degraded=stored.degraded)
+        await services.turns.end_elsewhere(tenant_id, turn_id, outcome, ends="paused")
+        ended = await services.turns.get(tenant_id, turn_id)
+    except (Conflict, NotFound):  # its results have come, or it was removed
+        return
+    TURNS.labels("partial").inc()
+    log.info("a client brought no results of its tools", turn_id=str(turn_id))
+    with contextlib.suppress(Unavailable):
+        rounds = (ended.context_report or {}).get("rounds", [])
+        last = TurnEvent(len(rounds) * PART + 1, *stored_ending(ended))
+        await services.events.append({turn_id: [last]})
 
 
 async def end_from_outside(

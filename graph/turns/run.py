@@ -14,13 +14,14 @@ import structlog
 from langgraph.graph.state import CompiledStateGraph
 from opentelemetry import trace
 
-from graph.builder import EVENTS, after_generate, run_plainly
+from graph.builder import EVENTS, after_generate, generation, run_plainly
 from graph.turns.log import (
     CANCELLED,
     INTERNAL,
     INTERRUPTED_BY_MESSAGE,
     STOPPING,
     TurnLog,
+    calls_ending,
     done_ending,
     failed_ending,
     stored_ending,
@@ -45,6 +46,7 @@ from services.platform.tracing import Attributes, confidential, mark_failed, spa
 from services.tools.actor import note_repeated
 from services.usage.ledger import Spender, UsageMeter
 from state.budget import LONGEST_S
+from state.client_tools import messages_of, open_calls
 from state.conversation import ConversationState, GraphState, each_once, with_update
 from state.memory import MemoryChange, PlannedChange
 from state.turn import OpenTurn
@@ -60,6 +62,9 @@ process will run the turn, which was still waiting."""
 _FIRST_NODE = "branch:to:route"
 """LangGraph's channel that starts the first node. A turn writes its state and this channel directly, and so begins
 with that node; otherwise LangGraph first runs a step, a tenth of its work, that only copies the input there."""
+
+_NEXT_PART = {"generate_rag": "branch:to:generate_rag", "generate_kb": "branch:to:generate_kb"}
+"""Those that start a further part of a turn."""
 
 _AT_ONCE = 6
 """Maximum number of turns that begin (store their message and read what their prompts need) or end at the same
@@ -90,6 +95,8 @@ class TurnRun:
     written: ConversationState = field(default_factory=ConversationState)
     """What the nodes have written so far."""
     begun: float = field(default_factory=time.perf_counter)
+    resumed: ConversationState | None = None
+    """With which a further part of the turn begins; None = it begins with the first."""
     now: datetime | None = None
     """The moment that counts as the present in it; None = the present."""
     started_at: datetime = field(default_factory=partial(datetime.now, UTC))
@@ -97,6 +104,11 @@ class TurnRun:
     """Place in the gate, until everything that the prompt needs has been read, and from the whole answer on."""
     task: "asyncio.Task[None] | None" = None
     stopped: Stop | None = None
+
+    @property
+    def text(self) -> str:
+        """The answer so far, that of earlier parts included."""
+        return (self.resumed or {}).get("answer", "") + self.log.text
 
     def as_stored(self) -> StoredTurn:
         """Return the turn so far, in the form of a stored one."""
@@ -107,14 +119,14 @@ class TurnRun:
         elif error is None:
             status = "completed"
         else:
-            status = "cancelled" if error["code"] == "cancelled" else "partial" if self.log.text else "failed"
+            status = "cancelled" if error["code"] == "cancelled" else "partial" if self.text else "failed"
         return StoredTurn(
             id=self.turn.turn_id,
             conversation_id=self.turn.conversation_id,
             status=status,
             user_message_id=self.turn.user_message_id,
             assistant_message_id=None,
-            answer=self.log.text or None,
+            answer=self.text or None,
             route_decision=self.written.get("route_decision"),
             usage=cast("Mapping[str, int] | None", self.written.get("usage")),
             timings=self.written.get("timings"),
@@ -146,7 +158,7 @@ class TurnDriver:
         origins: ForeignOrigins,
     ) -> None:
         self._graph = graph
-        graph.input_channels = ["turn", _FIRST_NODE]
+        graph.input_channels = ["turn", _FIRST_NODE, *_NEXT_PART.values()]
         run_plainly(graph)
         self._turns = turns
         self._places = places
@@ -178,6 +190,10 @@ class TurnDriver:
             run.turn = replace(run.turn, waiting=False, now=now, begun=time.perf_counter())
             async with asyncio.timeout(LONGEST_S):
                 await self._drive(run)
+            if open_calls(run.written.get("messages", [])):
+                run.log.append(*calls_ending(run.turn, run.written))
+                self._note(run, "paused", run.written["timings"])
+                return
             run.log.append(*done_ending(run.turn, run.written, trace_id()))
             self._note(run, "completed", run.written["timings"])
         except asyncio.CancelledError:
@@ -200,14 +216,21 @@ class TurnDriver:
         finally:
             run.place.close()
             if not run.log.ended:  # ending the failed turn failed too
-                run.log.append(*failed_ending(run.turn, INTERNAL, run.log.text))
+                run.log.append(*failed_ending(run.turn, INTERNAL, run.text))
 
     async def _drive(self, run: TurnRun) -> None:
         """Stream the graph: append its events to the log, and merge what nodes write into the run."""
         EVENTS.set(partial(_tell, run))
-        state = ConversationState(degraded=list(run.degraded)) if run.degraded else ConversationState()
+        state, first = run.resumed, _FIRST_NODE
+        if state is not None:
+            first = _NEXT_PART[generation(state)]
+        else:
+            state = ConversationState(degraded=list(run.degraded)) if run.degraded else ConversationState()
+            if rounds := run.turn.input.get("rounds"):
+                state["messages"] = messages_of(rounds)
+        run.written = state
         stream = self._graph.astream(
-            cast("GraphState", {"turn": state, _FIRST_NODE: None}), context=run.turn, stream_mode="updates"
+            cast("GraphState", {"turn": state, first: None}), context=run.turn, stream_mode="updates"
         )
         async for updates in cast("AsyncIterator[dict[str, GraphState]]", stream):
             if "history" in updates:
@@ -251,7 +274,7 @@ class TurnDriver:
         turn, written = run.turn, run.written
         made: list[MemoryChange] = []
         memory: list[PlannedChange] = []
-        partial = "" if run.stopped == "forgotten" else run.log.text
+        partial = "" if run.stopped == "forgotten" else run.text
         if partial:  # without any answer the message will be sent again, and causes the jobs then
             made, memory = await self._memory_of(run, partial)
         ended = outcome_of(turn, written, status or ("partial" if partial else "failed"), partial, made, memory)

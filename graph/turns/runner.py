@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import time
 from base64 import urlsafe_b64decode
-from collections.abc import AsyncGenerator, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
 from contextlib import ExitStack, aclosing
 from dataclasses import replace
 from functools import partial
@@ -18,9 +18,10 @@ from uuid import UUID
 import structlog
 
 from graph.turns.log import CANCELLED, EventWriter, TurnLog
-from graph.turns.other_processes import end_from_outside, follow_anywhere, keep
+from graph.turns.other_processes import end_from_outside, end_paused, follow_anywhere, keep
 from graph.turns.run import CompiledTurnGraph, Stop, TurnDriver, TurnRun
 from graph.turns.turn_queue import TurnQueue, turn_signals
+from nodes.pause import resumed
 from services.bootstrap import Services
 from services.context.request_budget import within
 from services.context.wiring import features_on
@@ -32,8 +33,10 @@ from services.errors import Busy, DatabaseUnavailable, InvalidInput
 from services.llm.token_estimates import count_tokens
 from services.platform.metrics import TURNS_REFUSED, TURNS_RUNNING
 from services.platform.settings import Settings
-from state.events import TurnEvent
-from state.turn import OpenTurn
+from state.client_tools import ClientResult
+from state.conversation import ConversationState
+from state.events import PART, TurnEvent
+from state.turn import OpenTurn, TurnInput
 
 log = structlog.get_logger(__name__)
 
@@ -131,6 +134,8 @@ class TurnRunner:
             raise
         finally:
             self._opening -= 1
+        for each in turn.paused:
+            await end_paused(self._services, turn.tenant_id, each)
         self._run(turn, begun, place)
         if turn.waiting and request.on_conflict == "interrupt":
             await self._interrupt(turn)
@@ -144,6 +149,38 @@ class TurnRunner:
         if reads is None:
             reads = self._services.settings.temporary_memory == "read"
         return await self._turns.unstored(request, reads_memory=reads and request.of_user)
+
+    async def resume(
+        self, tenant_id: UUID, turn_id: UUID, user_id: str, results: Mapping[int, ClientResult], asked: TurnInput
+    ) -> bool:
+        """Run the next part of a turn that waits for the results of a client's tools.
+
+        Args:
+            tenant_id: whose it is.
+            turn_id: the turn.
+            user_id: the caller's name for its user.
+            results: by the places of their calls, one for each.
+            asked: what the request asks for: parameters, tools, a budget.
+
+        Returns:
+            Whether it runs; False: it does not wait any more, or a newer message has taken its place.
+
+        Raises:
+            Busy: the maximum number of turns is running.
+            DatabaseUnavailable: the turn could not be reached.
+        """
+        begun = time.perf_counter()
+        self.admit()
+        settings = self._services.settings
+        if limits := within(asked.get("budget", {}), settings.request_budget, settings.request_budget_max):
+            asked = {**asked, "budget": limits}
+        paused = await self._services.paused_turns.resume(tenant_id, turn_id, user_id)
+        if paused is None:
+            return False
+        state = resumed(paused.state, results, keeps_content=settings.client_tools_keep == "content")
+        turn = replace(paused.turn, input={**paused.turn.input, **asked}, paused=(), waiting=False)
+        self._run(turn, begun, ExitStack(), state)
+        return True
 
     async def _noted(self, request: TurnRequest) -> None:
         """Wait until it is noted what the user's turns that have just ended repeat; a turn reads that."""
@@ -306,13 +343,15 @@ class TurnRunner:
         self._tasks.clear()
         await self._writer.close()
 
-    def _run(self, turn: OpenTurn, begun: float, place: ExitStack) -> None:
+    def _run(self, turn: OpenTurn, begun: float, place: ExitStack, state: ConversationState | None = None) -> None:
+        """Run a turn, or with `state` its next part."""
         budgets = self._services.budgets
         is_saving = budgets is not None and budgets.is_saving(turn.tenant_id, turn.input["user_id"])
         if is_saving:
             turn = saving(turn, self._services.settings.context_budget_tokens)
-        log_of_turn = self._writer.log_for(turn.turn_id) if turn.stored else TurnLog()
-        run = TurnRun(turn, log_of_turn, begun=begun, place=place)
+        before = PART * len(state["context_report"]["rounds"]) if state else 0
+        log_of_turn = self._writer.log_for(turn.turn_id, before=before) if turn.stored else TurnLog()
+        run = TurnRun(turn, log_of_turn, begun=begun, place=place, resumed=state)
         if not turn.stored:
             self._unstored[turn.turn_id] = run
         if is_saving:
@@ -335,7 +374,8 @@ class TurnRunner:
     def _ended(self, run: TurnRun, task: "asyncio.Task[None]") -> None:
         turn = run.turn
         run.task = None  # its context refers to the run: together they would wait for a garbage collection
-        del self._running[turn.turn_id]
+        if self._running.get(turn.turn_id) is run:  # its next part may run already
+            del self._running[turn.turn_id]
         if not turn.stored:
             asyncio.get_running_loop().call_later(_UNSTORED_KEPT_S, self._unstored.pop, turn.turn_id, None)
         TURNS_RUNNING.dec()

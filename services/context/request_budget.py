@@ -128,16 +128,18 @@ def fit(
     *,
     budget: int,
     tools: bool,
+    besides: int = 0,
 ) -> FittedPrompt:
     """Assemble the prompt within `budget` and what is `left` of the request's.
 
     Tools are offered only if what is left is enough for two such prompts with their answers, because the model
-    reads the prompt again together with their results.
+    reads the prompt again together with their results. `besides` are tokens of the request that belong to no
+    prompt: those of the client's tools.
     """
     measures: list[BudgetMeasure] = []
     offered = tools and left.allows_tools
     prompt = assemble(offered, budget)
-    said = _tokens_of(after, tokens)
+    said = _tokens_of(after, tokens) + besides
     size = _size(prompt) + said
     if left.tokens is not None:
         if offered and 2 * (size + _USUAL_ANSWER) > left.tokens:

@@ -18,7 +18,7 @@ from services.encryption.vault import Vault
 from services.errors import Unavailable
 from services.platform.patience import CircuitBreaker
 from services.platform.redis import RedisClient, is_own
-from state.events import TurnEvent
+from state.events import PART, TurnEvent
 
 log = structlog.get_logger(__name__)
 
@@ -69,14 +69,14 @@ class EventLog:
         pipeline = self._redis.pipeline(transaction=False)
         for turn_id, events in batches.items():
             key = _key(turn_id)
-            body = [event for event in events if not event.is_last]
+            body = [event for event in events if not event.ends_turn]
             if body:
                 pipeline.execute_command(
                     "XADD", key, f"{body[-1].sequence}-0", "events", self._encode(turn_id, body)
                 )
-            if events[0].sequence == 1 and not events[-1].is_last:
+            if events[0].sequence % PART == 1 and not events[-1].ends_turn:
                 pipeline.expire(key, _WHILE_IT_RUNS_S)
-            if events[-1].is_last:
+            if events[-1].ends_turn:
                 pipeline.execute_command("XADD", key, _END, "events", self._encode(turn_id, events[-1:]))
                 pipeline.expire(key, self._keep_s)
         try:
@@ -104,7 +104,7 @@ class EventLog:
         events: list[TurnEvent] = []
         for _, fields in entries:
             for event in self._decode(fields["events"]):
-                if event.sequence > after or event.is_last:
+                if event.sequence > after or event.ends_turn:
                     events.append(event)
                     after = max(after, event.sequence)
         return events

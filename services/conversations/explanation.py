@@ -115,6 +115,7 @@ class Explanations:
             "texts": _texts(prompt, report),
             "sections": await self._sections(tenant_id, report, prompt),
             "dropped": report.get("dropped", []),
+            "rounds": report.get("rounds", []),
             "recall": {
                 "queries": (report.get("recall") or {}).get("queries", []),
                 "found": (report.get("recall") or {}).get("found", 0),

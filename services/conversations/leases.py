@@ -67,17 +67,18 @@ RETURNING t.conversation_id, t.user_message_id, t.request, c.user_id, c.space_id
 """  # noqa: S608 — our own text only
 
 
-# A waiting turn is ended at once; a running one is ended by its process.
+# A waiting or paused turn is ended at once; a running one is ended by its process.
 _REQUEST_STOP = """
 WITH asked AS (
     UPDATE turns SET
         stop_requested = coalesce(stop_requested, %(reason)s),
-        status = CASE status WHEN 'waiting' THEN 'cancelled' ELSE status END,
-        error = CASE status WHEN 'waiting' THEN
-            '{"code": "cancelled", "message": "The turn was cancelled.", "retryable": false}' ELSE error END,
-        finished_at = CASE status WHEN 'waiting' THEN clock_timestamp() END,
+        status = CASE status WHEN 'running' THEN status ELSE 'cancelled' END,
+        error = CASE status WHEN 'running' THEN error ELSE
+            '{"code": "cancelled", "message": "The turn was cancelled.", "retryable": false}' END,
+        finished_at = CASE WHEN status <> 'running' THEN clock_timestamp() END,
+        request = CASE status WHEN 'paused' THEN request - 'paused' ELSE request END,
         lease_expires_at = CASE status WHEN 'running' THEN lease_expires_at END
-    WHERE id = %(turn_id)s AND tenant_id = %(tenant_id)s AND status IN ('waiting', 'running')
+    WHERE id = %(turn_id)s AND tenant_id = %(tenant_id)s AND status IN ('waiting', 'running', 'paused')
     RETURNING id
 )
 SELECT pg_notify('anamnesis_turns', 'stop:' || id || ':' || %(reason)s) FROM asked
@@ -100,7 +101,7 @@ class ExpiredTurn:
 
     tenant_id: UUID
     turn_id: UUID
-    status: Literal["waiting", "running"]
+    status: Literal["waiting", "running", "paused"]
 
 
 class TurnLeases:

@@ -12,9 +12,10 @@ from state.memory import ForeignOrigin, MemoryChange, PlannedChange
 from state.prompt import ContextPolicy, Epoch, Feature, RecallLimits, Source
 from state.turn import OpenTurn, TurnInput
 
-TurnStatus = Literal["waiting", "running", "completed", "partial", "failed", "cancelled"]
-"""`waiting` until the turns before it in its conversation have ended. The last four are final: a complete answer;
-a partial one; none; stopped by its caller, with the answer so far."""
+TurnStatus = Literal["waiting", "running", "paused", "completed", "partial", "failed", "cancelled"]
+"""`waiting` until the turns before it in its conversation have ended, `paused` until a client brings results of
+its tools. The last four are final: a complete answer; a partial one; none; stopped by its caller, with the answer
+so far."""
 
 ConflictPolicy = Literal["queue", "reject", "interrupt"]
 """What a message does if a turn of its conversation is unfinished: wait; be refused; end the running turn as
@@ -151,7 +152,7 @@ class TurnState:
     @property
     def ended(self) -> bool:
         """Whether the turn has its outcome."""
-        return self.status not in {"waiting", "running"}
+        return self.status not in {"waiting", "running", "paused"}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -153,6 +153,8 @@ SELECT person.id AS user_id, person.timezone, person.locale, turn.conversation_i
            OR b.user_id = person.id AND b.session_key = %(session_key)s)) AS has_knowledge,
        EXISTS (SELECT FROM core_memory_blocks b
            WHERE b.user_id = person.id AND b.expert_id = expert.id) AS has_core_memory,
+       (SELECT array_agg(t.id) FROM turns t
+           WHERE t.conversation_id = unfinished.id AND t.status = 'paused') AS paused_turns,
        coalesce((SELECT g.generation FROM memory_generations g
            WHERE g.user_id = person.id), 0) AS memory_generation
 FROM expert LEFT JOIN person ON true LEFT JOIN unfinished ON true LEFT JOIN turn ON true
@@ -177,6 +179,9 @@ KNOWLEDGE_BASE = """
 SELECT FROM knowledge_bases WHERE tenant_id = %(tenant_id)s AND prefix = %(kb_prefix)s AND user_id IS NULL
 """
 
+PASSING: LiteralString = "'instructions', 'attached', 'sampling', 'client_tools', 'rounds'"
+"""Fields of a request that are kept only as long as its turn may need them."""
+
 # Also true of a lease that nobody can have taken: the clock was set back, and its process has not renewed it.
 EXPIRED: LiteralString = "NOT lease_expires_at BETWEEN now() AND now() + interval '15 minutes'"
 
@@ -189,12 +194,14 @@ EXPIRED: LiteralString = "NOT lease_expires_at BETWEEN now() AND now() + interva
 END: LiteralString = f"""
 WITH ended AS (
     UPDATE turns SET
-        status = %(status)s, assistant_message_id = %(message_id)s, route_decision = %(route_decision)s,
-        usage = %(usage)s, timings = %(timings)s, degraded = %(degraded)s, context_report = %(context_report)s,
-        prompt = %(prompt)s, error = %(error)s, memory_changes = %(memory_changes)s,
+        status = %(status)s, assistant_message_id = %(message_id)s,
+        route_decision = coalesce(%(route_decision)s, route_decision), usage = coalesce(%(usage)s, usage),
+        timings = coalesce(%(timings)s, timings), degraded = %(degraded)s,
+        context_report = coalesce(%(context_report)s, context_report), prompt = coalesce(%(prompt)s, prompt),
+        error = %(error)s, memory_changes = %(memory_changes)s,
         to_file = %(to_file)s, finished_at = clock_timestamp(), lease_expires_at = NULL,
-        request = request - ARRAY['answer', 'instructions', 'attached', 'sampling']
-    WHERE id = %(turn_id)s AND tenant_id = %(tenant_id)s AND status = 'running'
+        request = request - ARRAY['answer', {PASSING}, 'paused']
+    WHERE id = %(turn_id)s AND tenant_id = %(tenant_id)s AND status = %(ends)s
       AND (NOT %(abandoned)s OR {EXPIRED})
       AND NOT (%(alone)s AND EXISTS (
           SELECT FROM visits v JOIN messages m ON m.id = turns.user_message_id

@@ -21,6 +21,7 @@ from services.conversations.turn import (
     WITHOUT_WRITING,
     TurnOutcome,
     TurnRequest,
+    TurnStatus,
     with_variants,
 )
 from services.conversations.turn_records import TurnRecords
@@ -149,6 +150,8 @@ class Turns(TurnRecords):
                 raise await self._other_space(values)
             refuse_conflict(row, request)
         more: dict[str, Any] = {"turn_id": turn_id, "tenant_id": tenant_id, "user_message_id": message_id}
+        if row["paused_turns"]:
+            more["paused"] = row["paused_turns"]
         if row["waiting"]:  # the turns before it may still change memory
             more |= {"asks": True, "has_core_memory": True, "memory_generation": None}
         elif row["untold_changes"]:
@@ -236,14 +239,20 @@ class Turns(TurnRecords):
         return await self._end(turn.tenant_id, turn.turn_id, turn.answer_message_id, outcome, turn)
 
     async def end_elsewhere(
-        self, tenant_id: UUID, turn_id: UUID, outcome: TurnOutcome, *, abandoned: bool = False
+        self,
+        tenant_id: UUID,
+        turn_id: UUID,
+        outcome: TurnOutcome,
+        *,
+        abandoned: bool = False,
+        ends: TurnStatus = "running",
     ) -> None:
-        """End a turn of another process, `abandoned` only if that process is gone.
+        """End a turn of another process, `abandoned` only if that process is gone; `ends` is its status so far.
 
         Raises:
             Conflict: the turn has ended, or its process is alive.
         """
-        await self._end(tenant_id, turn_id, uuid7(), outcome, abandoned=abandoned)
+        await self._end(tenant_id, turn_id, uuid7(), outcome, abandoned=abandoned, ends=ends)
 
     async def _end(
         self,
@@ -254,6 +263,7 @@ class Turns(TurnRecords):
         turn: OpenTurn | None = None,
         *,
         abandoned: bool = False,
+        ends: TurnStatus = "running",
     ) -> ForeignOrigin | None:
         content = without_nul(outcome.answer)
         kept = await beside_the_loop(partial(self._secrets.without, content), characters=len(content), most=_LONG)
@@ -262,6 +272,7 @@ class Turns(TurnRecords):
             "tenant_id": tenant_id,
             "message_id": answer_message_id if content else None,
             "abandoned": abandoned,
+            "ends": ends,
             "visit_id": uuid7(),
             "visit_idle": self._visits.idle,
             "reflection": self._reflection and outcome.status == "completed",

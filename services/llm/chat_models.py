@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -15,7 +15,7 @@ from services.errors import ModelFailed, ModelFailure, Unavailable
 from services.llm.endpoint import ESTIMATED, ModelEndpoint
 from services.llm.giving_way import LEFT_OUT, GivingWay, Refusals, refused_option
 from services.llm.offline import OfflineChatModel
-from services.llm.request_form import MessageForm, OnText, Option, limited
+from services.llm.request_form import MessageForm, OnText, Option, Tool, limited
 from services.llm.shorter_prompts import without_context
 from services.platform.patience import REST_S, CircuitBreaker
 from services.platform.settings import Settings
@@ -133,15 +133,17 @@ class ChatModels:
         *,
         on_text: OnText,
         model: str | None = None,
-        tools: Sequence[BaseTool] = (),
+        tools: Sequence[Tool] = (),
+        tool_options: Mapping[str, Any] | None = None,
         sampling: Sampling | None = None,
         most_tokens: int | None = None,
     ) -> AIMessage:
         """Stream one answer into `on_text` and return it whole.
 
-        It ends at `most_tokens`, or earlier if the settings say so. Before the first text arrives, temporary
-        failures are retried up to three times with exponential back-off, then the fallback models are asked. After
-        it nothing is retried. A model that refuses one of the caller's parameters (`sampling`) has failed.
+        `tool_options` say how the tools may be called, as Chat Completions has it. The answer ends at
+        `most_tokens`, or earlier if the settings say so. Before the first text arrives, temporary failures are
+        retried up to three times with exponential back-off, then the fallback models are asked. After it nothing
+        is retried. A model that refuses one of the caller's parameters (`sampling`) has failed.
 
         Raises:
             ModelFailed: no model answered, or the answer broke off.
@@ -151,7 +153,15 @@ class ChatModels:
             names = [OfflineChatModel.NAME]
         sampling = limited(limited(sampling or Sampling(), self._settings.llm_answer_tokens), most_tokens)
         options: dict[Option, Any] = {"tools": tools}
-        ask = partial(self._once, messages=messages, on_text=on_text, options=options, sampling=sampling)
+        given = dict(tool_options or {}) if tools else {}
+        ask = partial(
+            self._once,
+            messages=messages,
+            on_text=on_text,
+            options=options,
+            sampling=sampling,
+            tool_options=given,
+        )
         failed: list[tuple[str, ModelFailed]] = []
         for name in names:
             try:
@@ -323,6 +333,7 @@ class ChatModels:
         on_text: OnText,
         options: dict[Option, Any],
         sampling: Sampling,
+        tool_options: Mapping[str, Any] | None = None,
     ) -> AIMessage:
         """Ask once; if the endpoint refuses a part of the request, ask again at once without it."""
         if self._settings.llm_messages == "compatible" and not self.offline:
@@ -348,6 +359,7 @@ class ChatModels:
                     sampling=request.sampling,
                     form=form,
                     without=request.left_out,
+                    tool_options=tool_options if "tools" in given else None,
                     **given,
                 )
             except ModelFailed as failure:

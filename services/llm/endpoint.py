@@ -1,7 +1,7 @@
 """The configured endpoint, or the built-in offline model: one request, without retries."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -23,6 +23,7 @@ from services.llm.request_form import (
     MessageForm,
     OnText,
     Option,
+    Tool,
     call_options,
     in_form,
     tool_schema,
@@ -84,7 +85,8 @@ class ModelEndpoint:
         messages: Sequence[BaseMessage],
         *,
         on_text: OnText,
-        tools: Sequence[BaseTool] = (),
+        tools: Sequence[Tool] = (),
+        tool_options: Mapping[str, Any] | None = None,
         temperature: float | None = None,
         response_format: dict[str, Any] | None = None,
         sampling: Sampling | None = None,
@@ -95,6 +97,7 @@ class ModelEndpoint:
 
         Args:
             model: The model's name; the offline model answers to any.
+            tool_options: How the tools may be called, as Chat Completions has it.
             response_format: As Chat Completions takes it, such as `{"type": "json_schema", …}`.
             sampling: The caller's own parameters.
             form: Of the messages; None = as ANAMNESIS_LLM_MESSAGES says.
@@ -110,6 +113,7 @@ class ModelEndpoint:
             options = {name: value for name, value in given.items() if value is not None}
             options |= call_options(sampling or Sampling(), responses_api=self._responses_api)
             options |= {argument: False for option, argument in _LEFT_OUT.items() if option in without}
+            options |= tool_options or {}
             ask = partial(self._answer, model, messages, heard, tools, options, sampling or (), form)
             if self.leads_back:
                 raise self._told(ModelFailed("llm_own_address"))
@@ -165,12 +169,15 @@ class ModelEndpoint:
         model: str,
         messages: Sequence[BaseMessage],
         heard: Heard,
-        tools: Sequence[BaseTool],
+        tools: Sequence[Tool],
         options: dict[str, Any],
         sampling: Collection[str],
         form: MessageForm | None,
     ) -> AIMessage:
-        runnable = await self._runnable(model, tools)
+        own = [] if any(isinstance(tool, dict) for tool in tools) else tools
+        if len(own) < len(tools):  # tools of a client are its request's alone
+            options = {"tools": [tool_schema(tool) for tool in tools], **options}
+        runnable = await self._runnable(model, own)
         prompt = in_form(messages, form or ("native" if self._offline else self._settings.llm_messages))
         heard.prompt = prompt
         sent: set[str] = {*options, *self.own_options(prompt)}
@@ -224,9 +231,9 @@ class ModelEndpoint:
         if self._http is not None:
             await self._http.aclose()
 
-    async def _runnable(self, model: str, tools: Sequence[BaseTool]) -> Runnable[LanguageModelInput, Any]:
+    async def _runnable(self, model: str, tools: Sequence[Tool]) -> Runnable[LanguageModelInput, Any]:
         """Return the model with the tools bound; cached, because describing tools costs more than a call."""
-        key = (model, tuple(tool.name for tool in tools))
+        key = (model, tuple(tool.name for tool in tools if isinstance(tool, BaseTool)))
         if key not in self._runnables:
             if self._offline:
                 made: BaseChatModel = OfflineChatModel()

@@ -196,8 +196,14 @@ def _append_text(messages: list[BaseMessage], text: str) -> None:
         messages[-1] = HumanMessage([*last.content, {"type": "text", "text": text}])
 
 
-def tool_schema(tool: BaseTool) -> dict[str, Any]:
+Tool = BaseTool | dict[str, Any]
+"""A tool of the service, or one in the form of OpenAI's API."""
+
+
+def tool_schema(tool: Tool) -> dict[str, Any]:
     """Return a tool in the form of OpenAI's API."""
+    if isinstance(tool, dict):
+        return tool
     schema = convert_to_openai_tool(tool)
     for argument in schema["function"]["parameters"].get("properties", {}).values():
         if not argument.get("default"):

@@ -230,6 +230,14 @@ class Settings(BaseSettings):
     """Show of longer documents the passages nearest to the question, and say so."""
     message_characters: int = Field(32_000, ge=1000, le=1_000_000, description="characters, 1000 to 1000000")
     """Refuse longer messages of users; what clients attach to them does not count."""
+    client_tools_wait_s: int = Field(
+        3600, ge=10, le=604_800, description="seconds that a turn waits for a client's tools, 10 to 604800"
+    )
+    """End an answer as partial whose client brings no result of its tools for this long."""
+    client_tools_keep: Literal["size", "content"] = Field(
+        "size", description="size (names and sizes of their results stay with the turn) or content"
+    )
+    """Decide what stays of the results of a client's tools once their turn has ended."""
     openwebui_jwt_secret: SigningSecret | None = Field(
         None, description="Open WebUI's FORWARD_USER_INFO_HEADER_JWT_SECRET, 32 characters or more"
     )

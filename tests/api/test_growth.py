@@ -11,7 +11,8 @@ import pytest
 import structlog
 from langchain_core.messages import HumanMessage, SystemMessage
 
-from api.openai.messages import ClientMessage, read_messages
+from api.openai.client_message import ClientMessage
+from api.openai.messages import read_messages
 from api.openai.utilities import is_utility
 from services.conversations.values import message_digest
 from services.errors import BadModelOutput, InvalidInput

@@ -103,13 +103,15 @@ UPDATE memory_operations SET {_SCRUBBED} WHERE id = ANY(%(ids)s) AND tenant_id =
 """  # noqa: S608 — our own text only
 
 TURN_NOTES: LiteralString = """
-SELECT t.id, t.memory_changes, t.context_report #> '{recall,queries}', t.context_report->'dropped'
+SELECT t.id, t.memory_changes, t.context_report #> '{recall,queries}', t.context_report->'dropped',
+       t.context_report->'rounds'
 FROM turns t JOIN conversations c ON c.id = t.conversation_id
 WHERE c.user_id = %(user_id)s AND t.tenant_id = %(tenant_id)s
 """
 
 SCRUB_TURN_NOTES: LiteralString = """
-UPDATE turns SET memory_changes = '[]', context_report = (context_report #- '{recall,queries}') - 'dropped'
+UPDATE turns SET memory_changes = '[]',
+    context_report = (context_report #- '{recall,queries}') - ARRAY['dropped', 'rounds']
 WHERE id = ANY(%(ids)s) AND tenant_id = %(tenant_id)s
 """
 
@@ -143,7 +145,7 @@ WHERE id = %(id)s AND tenant_id = %(tenant_id)s
 # A query repeats words of the message and of those before it.
 TURNS: LiteralString = """
 UPDATE turns t SET
-    context_report = (t.context_report #- '{recall,queries}') - 'dropped',
+    context_report = (t.context_report #- '{recall,queries}') - ARRAY['dropped', 'rounds'],
     request = CASE WHEN t.id = ANY(%(turn_ids)s) THEN t.request - 'echo' ELSE t.request END,
     memory_changes = CASE WHEN t.id = ANY(%(turn_ids)s) THEN '[]' ELSE t.memory_changes END
 FROM conversations c

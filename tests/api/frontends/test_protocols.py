@@ -186,3 +186,81 @@ async def test_what_is_wrong_is_named_before_the_stream_begins(
     answer = await shared_client.post(path, json=body)
     assert answer.status_code in {404, 422}
     assert named in answer.json()["detail"]
+
+
+WEATHER = {"name": "get_weather", "description": "Weather.", "parameters": {"type": "object", "properties": {}}}
+
+
+async def test_the_ai_sdks_client_runs_its_tool_and_the_message_goes_on(
+    client: httpx.AsyncClient, services: Services, model_server: ModelServer
+) -> None:
+    model_server.script(
+        Reply(["Let me look."], [ToolCall("get_weather", {"city": "Leeds"})]), Reply(["It rains."])
+    )
+    asking = {**ui("What is the weather?"), "tools": {"get_weather": WEATHER}}
+    parts = _parts((await client.post(UI, json=asking)).text)
+    [call] = [each for each in parts if each["type"] == "tool-input-available"]
+    assert (call["toolName"], call["input"], parts[-1]["finishReason"]) == (
+        "get_weather",
+        {"city": "Leeds"},
+        "tool-calls",
+    )
+    done = {
+        "type": "tool-get_weather",
+        "toolCallId": call["toolCallId"],
+        "state": "output-available",
+        "input": call["input"],
+        "output": {"rain": True},
+    }
+    text = {"type": "text", "text": "Let me look."}
+    message = {"id": parts[0]["messageId"], "role": "assistant", "parts": [{"type": "step-start"}, text, done]}
+    more = {**asking, "messages": [*asking["messages"], message]}
+    rest = _parts((await client.post(UI, json=more)).text)
+    assert rest[0]["messageId"] == parts[0]["messageId"]
+    assert "".join(each["delta"] for each in rest if each["type"] == "text-delta") == "It rains."
+    assert rest[-1]["finishReason"] == "stop"
+    message["parts"] += [{"type": "step-start"}, {"type": "text", "text": "It rains."}]
+    thanks = {"id": "m-9", "role": "user", "parts": [{"type": "text", "text": "Thanks"}]}
+    await client.post(UI, json={**asking, "messages": [*asking["messages"], message, thanks]})
+    assert [text for _, text in await contents(services)][:3] == [
+        "What is the weather?",
+        "Let me look.\n\nIt rains.",
+        "Thanks",
+    ]
+
+
+async def test_ag_uis_front_end_runs_its_tool_in_the_next_run(
+    client: httpx.AsyncClient, services: Services, model_server: ModelServer
+) -> None:
+    both = Reply([], [CLOCK, ToolCall("get_weather", {"city": "Leeds"}, "call_2")])
+    model_server.script(both, Reply(["It rains."]))
+    asked = {"id": "m-1", "role": "user", "content": "What is the weather?"}
+    body = {
+        "threadId": "t-1",
+        "runId": "r-1",
+        "messages": [asked],
+        "tools": [WEATHER],
+        "forwardedProps": {"user": "u-1"},
+    }
+    events = _parts((await client.post(AG_UI, json=body)).text)
+    for each in events:
+        EVENT.validate_python(each)
+    begun = {each["toolCallName"]: each["toolCallId"] for each in events if each["type"] == "TOOL_CALL_START"}
+    assert list(begun) == ["get_current_time", "get_weather"]
+    calls = [
+        {"id": call_id, "type": "function", "function": {"name": name, "arguments": "{}"}}
+        for name, call_id in begun.items()
+    ]
+    results = [
+        {"id": f"r-{name}", "role": "tool", "toolCallId": call_id, "content": name}
+        for name, call_id in begun.items()
+    ]
+    messages = [asked, {"id": "m-2", "role": "assistant", "toolCalls": calls}, *results]
+    rest = _parts((await client.post(AG_UI, json={**body, "runId": "r-2", "messages": messages})).text)
+    assert "".join(each["delta"] for each in rest if each["type"] == "TEXT_MESSAGE_CONTENT") == "It rains."
+    assert await contents(services) == [("user", "What is the weather?"), ("assistant", "It rains.")]
+
+
+def _parts(body: str) -> list[dict[str, Any]]:
+    lines = [line.removeprefix("data: ") for line in body.splitlines() if line.startswith("data: ")]
+    return [json.loads(line) for line in lines if line != "[DONE]"]

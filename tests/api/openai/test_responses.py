@@ -87,7 +87,7 @@ async def test_a_response_follows_the_one_before(sdk: Any, model_server: ModelSe
         ({"input": [{"type": "item_reference", "id": "x"}, {"role": "user", "content": "Hi"}]}, "input.0"),
         (
             {"input": [{"role": "user", "content": "Hi"}, {"type": "function_call_output", "output": "42"}]},
-            "input",
+            "input.1",
         ),
         ({"prompt": {"id": "pmpt_1"}}, "prompt"),
     ],

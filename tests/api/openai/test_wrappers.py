@@ -2,7 +2,8 @@
 
 import pytest
 
-from api.openai.messages import ClientMessage, ClientRequest, read_messages
+from api.openai.client_message import ClientMessage
+from api.openai.messages import ClientRequest, read_messages
 from api.openai.utilities import is_utility
 from api.openai.wrappers import unwrap
 

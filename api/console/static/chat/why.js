@@ -28,6 +28,7 @@ export function Why({ turn, user, may, onClose, onAnswerAgain, onExcluded }) {
         <${Lineage} why=${why} />
         <${LeftOut} why=${why} />
         <${Sources} why=${why} />
+        <${Rounds} why=${why} />
         <${Times} why=${why} />
         <${Rest} why=${why} />`}
     <//>
@@ -182,6 +183,15 @@ function LeftOut({ why }) {
 function Sources({ why }) {
   if (!why.sources.length) return null
   return html`<section><h3>${t('sources')}</h3><ul class="recalled">${why.sources.map((source) => html`<li class="item"><p>${source.text ?? html`<em class="muted">${t('why.gone')}</em>`}</p><div class="facts"><small><b>${source.document}</b> ${source.heading}</small><span class="grow"></span><${Meter} value=${source.score} label=${percent(source.score)} /></div></li>`)}</ul></section>`
+}
+
+function Rounds({ why }) {
+  if (!why.rounds.length) return null
+  const size = (round, call) => round.results.find((each) => each.name === call.name)?.characters
+  return html`<section><h3>${t('why.rounds')}</h3><ul class="recalled">${why.rounds.map((round) => html`<li class="item">
+    ${round.text && html`<p>${round.text}</p>`}
+    ${round.calls.map((call) => html`<div class="facts"><small><b>${call.name}</b> ${JSON.stringify(call.arguments)}</small><span class="grow"></span><small class="num">${size(round, call) === undefined ? t('why.no_result') : t('why.characters', { n: number(size(round, call)) })}</small></div>`)}
+  </li>`)}</ul></section>`
 }
 
 function Times({ why }) {

@@ -7,7 +7,7 @@ import { useRefresh } from './parts.js'
 import { Why } from '../chat/why.js'
 
 export const screen = 'jobs'
-const TURN_STATUSES = ['', 'waiting', 'running', 'completed', 'partial', 'failed', 'cancelled']
+const TURN_STATUSES = ['', 'waiting', 'running', 'paused', 'completed', 'partial', 'failed', 'cancelled']
 const UNDER_WAY = new Set(['waiting', 'running'])
 const STATUSES = ['', 'waiting', 'running', 'succeeded', 'failed', 'cancelled']
 

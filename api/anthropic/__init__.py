@@ -1,0 +1,1 @@
+"""`/v1/messages` for Anthropic's clients, over the same turns as `/v1` for OpenAI's."""

@@ -1,0 +1,86 @@
+"""`/v1/messages`: a turn in the form of Anthropic's Messages API, and the count of its tokens."""
+
+import json
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+
+from fastapi import APIRouter
+from fastapi.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from api.access import Chatter, TurnStarter
+from api.anthropic.events import message_of, message_stream
+from api.anthropic.schemas import MessagesRequest
+from api.end_user import EndUser
+from api.openai.chat import ERRORS, start_answer
+from api.openai.client_message import text_of
+from api.openai.sessions import ClientIds
+from api.problems import ANTHROPIC_PATHS, response_of_failed
+from api.request_bodies import JsonRoute
+from api.streams import EventStream, last_event
+from services.llm.token_estimates import MESSAGE_OVERHEAD, count_tokens
+
+router = APIRouter(prefix="/v1/messages", tags=["anthropic"], responses=ERRORS, route_class=JsonRoute)
+
+_CODING_AGENT = re.compile(r"(user_[0-9a-f]{16,64})_account_.*_session_.*", re.DOTALL)
+"""How Claude Code names a user: another name in each session."""
+
+
+@router.post(
+    "",
+    response_class=JSONResponse,
+    responses={200: {"content": {"application/json": {}, "text/event-stream": {}}, "description": "The answer."}},
+)
+async def messages(body: MessagesRequest, starter: TurnStarter) -> Response:
+    """Answer the last message of the user, with the memory of that user."""
+    body.refuse_unsupported()
+    named, find = _user_of(body)
+    asked = await start_answer(starter, named, body.said(), find)
+    if body.stream:
+        return EventStream(message_stream(asked), asked.abandon, asked.headers)
+    last = await last_event(asked.events)
+    if last.status == "error":
+        return response_of_failed(last, asked.headers, path=ANTHROPIC_PATHS)
+    return JSONResponse(message_of(asked, last), headers=asked.headers)
+
+
+@router.post("/count_tokens", response_class=JSONResponse)
+async def count(body: MessagesRequest, _: Chatter) -> Response:
+    """Estimate the tokens of a request, without what the service adds from memory."""
+    said = sum(count_tokens(text_of(each)) + MESSAGE_OVERHEAD for each in body.said())
+    tools = body.client_tools
+    described = count_tokens(json.dumps(tools["tools"], ensure_ascii=False)) if tools else 0
+    return JSONResponse({"input_tokens": said + described})
+
+
+def _user_of(
+    body: MessagesRequest,
+) -> tuple[MessagesRequest, Callable[[EndUser, ClientIds], Awaitable[tuple[EndUser, ClientIds]]] | None]:
+    """The request with the user that its metadata names, and what finds one where nothing else does."""
+    name = str((body.metadata or {}).get("user_id") or "").strip()
+    found = _CODING_AGENT.fullmatch(name)
+    if found is None:
+        return (body if body.user or not name else body.model_copy(update={"user": name})), None
+    device = found[1]
+
+    async def find(speaker: EndUser, ids: ClientIds) -> tuple[EndUser, ClientIds]:
+        return (speaker if speaker.user_id else replace(speaker, user_id=device)), ids
+
+    return body, find
+
+
+@dataclass(frozen=True)
+class ApiKeyHeader:
+    """ASGI middleware: takes the key of Anthropic's clients, which they send as `x-api-key`."""
+
+    app: ASGIApp
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Read the header as a bearer's where there is no other."""
+        if scope["type"] == "http" and scope["path"].startswith(ANTHROPIC_PATHS):
+            given = dict(scope["headers"])
+            key = given.get(b"x-api-key")
+            if key and b"authorization" not in given:
+                scope = {**scope, "headers": [*scope["headers"], (b"authorization", b"Bearer " + key)]}
+        await self.app(scope, receive, send)

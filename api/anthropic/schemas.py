@@ -1,0 +1,175 @@
+"""Requests to `POST /v1/messages`: fields that are taken, and fields that are refused."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
+
+import orjson
+from pydantic import ConfigDict, Field
+
+from api.openai.chat_schemas import ModelRequest, TokenCount, answer_form, sampling_of
+from api.openai.client_message import ClientMessage
+from api.openai.client_tools import client_tools
+from services.errors import InvalidInput
+from state.client_tools import ClientTools
+from state.turn import Sampling
+
+_MOST_MESSAGES = 10_000
+_THOUGHTS = frozenset({"thinking", "redacted_thinking"})
+"""Blocks of what a model thought: the service sends its model its own."""
+_CHOICES: Mapping[str, str] = {"auto": "auto", "any": "required", "none": "none"}
+
+
+class MessagesRequest(ModelRequest):
+    """A message, as Anthropic's clients ask for one."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"model": "default", "max_tokens": 500, "messages": [{"role": "user", "content": "Hello!"}]}
+            ]
+        },
+    )
+    effective = frozenset(("messages", "system", "output_config", "container", "mcp_servers", "thread"))
+    parameters: ClassVar[Mapping[str, str]] = {
+        "max_tokens": "max_completion_tokens",
+        "temperature": "temperature",
+        "top_p": "top_p",
+        "stop_sequences": "stop",
+    }
+
+    messages: list[dict[str, Any]] = Field(min_length=1, max_length=_MOST_MESSAGES)
+    system: str | list[dict[str, Any]] | None = Field(None, description="The instructions of the application.")
+    max_tokens: TokenCount = None
+    stop_sequences: list[str] | None = None
+    top_k: int | None = None
+    thinking: dict[str, Any] | None = None
+    output_config: dict[str, Any] | None = None
+    container: Any = None
+    thread: dict[str, Any] | None = None
+    mcp_servers: list[dict[str, Any]] | None = None
+
+    @property
+    def client_tools(self) -> ClientTools | None:
+        """The tools that the client runs; None = the model is offered none of them.
+
+        Raises:
+            InvalidInput: one is none that a client runs, or the choice names none of them.
+        """
+        choice: str | dict[str, Any] | None = None
+        parallel = None
+        if isinstance(self.tool_choice, dict):
+            kind = str(self.tool_choice.get("type"))
+            choice = _CHOICES.get(kind, kind)
+            if kind == "tool":
+                choice = {"type": "function", "function": {"name": self.tool_choice.get("name")}}
+            if self.tool_choice.get("disable_parallel_tool_use") is not None:
+                parallel = not self.tool_choice["disable_parallel_tool_use"]
+        return client_tools(list(map(_function, self.tools or ())), choice, parallel=parallel)
+
+    def sampling(self, passed: frozenset[str]) -> Sampling:
+        """The parameters that reach the model, of those that may.
+
+        Raises:
+            InvalidInput: the form of the answer is none, or cannot be asked of the model.
+        """
+        form = (self.output_config or {}).get("format")
+        given = {name: getattr(self, field) for field, name in self.parameters.items()}
+        given["response_format"] = answer_form("output_config.format", form, passed)
+        return sampling_of(given, passed)
+
+    def refuse_unsupported(self) -> None:
+        """Refuse what would change the answer and cannot be done.
+
+        Raises:
+            InvalidInput: the request asks for such a thing; the field is named.
+        """
+        if self.thread:
+            raise InvalidInput("thread", "threads are not kept here; send the whole history, which is recognised")
+        for field, given in (("container", self.container), ("mcp_servers", self.mcp_servers)):
+            if given:
+                raise InvalidInput(field, "is run by nobody here; connect servers in the service's MCP settings")
+
+    def said(self) -> list[ClientMessage]:
+        """The messages as `/v1` reads them, the instructions first.
+
+        Raises:
+            InvalidInput: a block is not supported.
+        """
+        said: list[ClientMessage] = []
+        if self.system:
+            said.append(ClientMessage(role="system", content=_text_of_system(self.system)))
+        for place, each in enumerate(self.messages):
+            said += _messages(each, f"messages.{place}")
+        return said
+
+
+def _function(tool: dict[str, Any]) -> dict[str, Any]:
+    """A tool as Chat Completions has it; one that Anthropic defines stays as it is, with its kind."""
+    if tool.get("type") not in {None, "custom"}:
+        return tool
+    names = {"name": "name", "description": "description", "parameters": "input_schema", "strict": "strict"}
+    return {"type": "function", "function": {key: tool[name] for key, name in names.items() if name in tool}}
+
+
+def _text_of_system(system: str | list[dict[str, Any]]) -> str:
+    if isinstance(system, str):
+        return system
+    return "\n\n".join(str(block.get("text") or "") for block in system)
+
+
+def _messages(message: dict[str, Any], where: str) -> list[ClientMessage]:
+    role, content = message.get("role"), message.get("content")
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
+        raise InvalidInput(f"{where}.content", "is neither a text nor a list of blocks")
+    if role == "system":
+        return [ClientMessage(role="system", content=_text_of_system(blocks))]
+    if role == "assistant":
+        return [_answer(blocks, where)]
+    if role != "user":
+        raise InvalidInput(f"{where}.role", "must be user, assistant or system")
+    results = [_result(block) for block in blocks if block.get("type") == "tool_result"]
+    parts = [_part(block, where) for block in blocks if block.get("type") != "tool_result"]
+    if not results:
+        return [ClientMessage(role="user", content=parts)]
+    # What stands beside results is the client's, such as its reminders.
+    results[-1] = results[-1].model_copy(update={"content": [*(results[-1].content or []), *parts]})
+    return results
+
+
+def _answer(blocks: list[dict[str, Any]], where: str) -> ClientMessage:
+    parts = [_part(block, where) for block in blocks if block.get("type") not in {"tool_use", *_THOUGHTS}]
+    calls = [
+        {
+            "id": block.get("id"),
+            "function": {"name": block.get("name"), "arguments": orjson.dumps(block.get("input") or {}).decode()},
+        }
+        for block in blocks
+        if block.get("type") == "tool_use"
+    ]
+    return ClientMessage(role="assistant", content=parts, tool_calls=calls or None)
+
+
+def _result(block: dict[str, Any]) -> ClientMessage:
+    content = block.get("content")
+    parts = [{"type": "text", "text": content}] if isinstance(content, str) else content or []
+    return ClientMessage(
+        role="tool",
+        content=[_part(part, "tool_result") for part in parts],
+        tool_call_id=str(block.get("tool_use_id") or ""),
+        failed=bool(block.get("is_error")),
+    )
+
+
+def _part(block: dict[str, Any], where: str) -> dict[str, Any]:
+    kind: str | Literal["text"] = str(block.get("type"))
+    source = block.get("source") or {}
+    if kind == "text":
+        return {"type": "text", "text": block.get("text")}
+    if kind == "image" and source.get("type") == "base64":
+        return {"type": "image_url", "image_url": f"data:{source.get('media_type')};base64,{source.get('data')}"}
+    if kind == "image":
+        return {"type": "image_url", "image_url": source.get("url")}
+    if kind == "document" and source.get("type") == "text":
+        return {"type": "text", "text": str(source.get("data") or "")}
+    raise InvalidInput(where, f"a block of the type {kind!r} is not supported; send text, images and tool results")

@@ -1,0 +1,83 @@
+"""Calls of the client's tools and their results, as its messages show them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from api.openai.client_message import ClientMessage, content_of
+from services.errors import InvalidInput
+from services.json_levels import shallow_json
+from state.client_tools import BETWEEN_PARTS, ClientCall, ClientResult, ClientRound
+
+_NO_IMAGE = "[an image, which is not shown]"
+
+
+def rounds_of(messages: Sequence[ClientMessage], where: str, *, alone: bool = False) -> list[ClientRound]:
+    """The calls of the client's tools with their results, as they follow a message; empty if none does.
+
+    Results that stand `alone` need no calls: those are stored.
+
+    Raises:
+        InvalidInput: a call has no result, a result no call, or the messages end in something else.
+    """
+    rounds: list[ClientRound] = []
+    for message in messages:
+        if message.role == "assistant":
+            if not rounds or rounds[-1]["results"]:
+                rounds.append(ClientRound(text="", calls=[], results=[]))
+            text, _ = content_of(message.content, where)
+            rounds[-1]["text"] = BETWEEN_PARTS.join(filter(str.strip, (rounds[-1]["text"], text)))
+            rounds[-1]["calls"] += [_call(each, where) for each in message.tool_calls or ()]
+        elif message.role == "tool":
+            if not rounds:
+                rounds.append(ClientRound(text="", calls=[], results=[]))
+            rounds[-1]["results"].append(_result(message, where))
+        elif message.role == "function":
+            raise InvalidInput(where, "messages of the role function are not supported; send tools")
+    if rounds and not (rounds[-1]["calls"] or rounds[-1]["results"]):
+        return []  # an answer
+    for each in rounds:
+        _check_round(each, where, alone=alone)
+    return rounds
+
+
+def _check_round(each: ClientRound, where: str, *, alone: bool) -> None:
+    results = {result["id"] for result in each["results"]}
+    calls = {call["id"] for call in each["calls"]}
+    if missing := calls - results:
+        raise InvalidInput(where, f"the call {min(missing)} has no result; send one for each call of a message")
+    if not (alone and not calls) and (unasked := results - calls):
+        raise InvalidInput(where, f"the result of {min(unasked)} answers no call of the message before it")
+
+
+def _call(given: dict[str, Any], where: str) -> ClientCall:
+    function = given.get("function")
+    function = function if isinstance(function, dict) else {}
+    name = function.get("name")
+    if not isinstance(name, str) or not isinstance(given.get("id"), str):
+        raise InvalidInput(where, "a call of a tool has an id, and a function with a name and arguments")
+    try:
+        arguments = shallow_json(str(function.get("arguments") or "{}"))
+    except ValueError:
+        arguments = None
+    return ClientCall(id=given["id"], name=name, arguments=arguments if isinstance(arguments, dict) else {})
+
+
+def _result(message: ClientMessage, where: str) -> ClientResult:
+    if not message.tool_call_id:
+        raise InvalidInput(where, "the result of a tool names its call in `tool_call_id`")
+    text, images = content_of(message.content, where)
+    text = "\n".join([text, *([_NO_IMAGE] * len(images))]) if images else text
+    result = ClientResult(id=message.tool_call_id, content=text)
+    return ClientResult(**result, failed=True) if message.failed else result
+
+
+def unanswered(messages: Sequence[ClientMessage], where: str) -> list[str]:
+    """The results to which the newest message is added before the model has read them."""
+    begin = next((n + 1 for n in range(len(messages) - 1, -1, -1) if messages[n].role == "user"), 0)
+    if not messages or messages[-1].role != "tool":
+        return []
+    rounds = rounds_of(messages[begin:], where)
+    names = {call["id"]: call["name"] for each in rounds for call in each["calls"]}
+    return [
+        f"{names.get(result['id'], 'tool')}: {result['content']}" for each in rounds for result in each["results"]
+    ]

@@ -1,0 +1,150 @@
+"""Tools that a client brings and runs itself: what it offers, what the model has called, what came of it.
+
+In a turn their names stand behind a mark, so that they are never taken for the service's own.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NotRequired
+from uuid import UUID
+
+from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
+from typing_extensions import TypedDict
+
+_MARK = "client:"
+_CALL_ID = re.compile(r"_([0-9a-f]{32})([0-9a-f]{3})([0-9a-f]{2})\Z")
+MOST_PARTS = 400
+"""Maximum number of parts of a turn; the model is then offered no tools of the client any more."""
+
+
+class ClientTools(TypedDict):
+    """The tools of one request."""
+
+    tools: list[dict[str, Any]]
+    """As Chat Completions has them, each with a name of its own."""
+    choice: NotRequired[str | dict[str, Any]]
+    """`required`, or the one to be called, as Chat Completions names it; absent: the model chooses."""
+    parallel: NotRequired[bool]
+    """Whether several may be called at once; absent: as the model's API has it."""
+
+
+class ClientCall(TypedDict):
+    """One call of a client's tool."""
+
+    id: str
+    name: str
+    arguments: dict[str, Any]
+
+
+class ClientResult(TypedDict):
+    """What a client's tool has said."""
+
+    id: str
+    """Of the call."""
+    content: str
+    failed: NotRequired[bool]
+    """Whether the client says that it failed; absent = no."""
+
+
+class ClientRound(TypedDict):
+    """A part of an answer that ends in calls, as a client sends it along."""
+
+    text: str
+    """Said before the calls."""
+    calls: list[ClientCall]
+    results: list[ClientResult]
+
+
+class KeptResult(TypedDict):
+    """What a turn's record keeps of a result."""
+
+    id: str
+    name: str
+    characters: int
+    content: NotRequired[str]
+    """Absent unless the settings keep it."""
+
+
+class KeptRound(TypedDict):
+    """What a turn's record keeps of a part of its answer that ended in calls."""
+
+    text: str
+    calls: list[ClientCall]
+    results: list[KeptResult]
+    """Empty as long as the client has brought none."""
+    own_tools: list[str]
+    """Names of the service's own tools that ran in this part."""
+    usage: Mapping[str, Any]
+
+
+def marked(name: str) -> str:
+    """Return the name of a client's tool as it stands in a turn."""
+    return f"{_MARK}{name}"
+
+
+def is_clients(call: ToolCall | ToolMessage) -> bool:
+    """Return whether a call, or a result, is of a client's tool."""
+    name = call.name if isinstance(call, ToolMessage) else call["name"]
+    return (name or "").startswith(_MARK)
+
+
+def unmarked(name: str) -> str:
+    """Return the client's own name of its tool."""
+    return name.removeprefix(_MARK)
+
+
+def calls_of(message: AnyMessage) -> tuple[list[ToolCall], list[ToolCall]]:
+    """Return the calls of a message: of the service's tools, and of the client's."""
+    calls = message.tool_calls if isinstance(message, AIMessage) else []
+    return [each for each in calls if not is_clients(each)], [each for each in calls if is_clients(each)]
+
+
+def open_calls(messages: Sequence[AnyMessage]) -> list[ToolCall]:
+    """Return the calls of the client's tools in the model's last message that have no result."""
+    done: set[str] = set()  # models may use an id again in a later message
+    for each in reversed(messages):
+        if not isinstance(each, ToolMessage):
+            return [call for call in calls_of(each)[1] if call["id"] not in done]
+        done.add(each.tool_call_id)
+    return []
+
+
+def messages_of(rounds: Sequence[ClientRound]) -> list[AnyMessage]:
+    """Return rounds that a client has sent along as messages of a turn."""
+    messages: list[AnyMessage] = []
+    for each in rounds:
+        calls = [
+            ToolCall(name=marked(call["name"]), args=call["arguments"], id=call["id"]) for call in each["calls"]
+        ]
+        messages.append(AIMessage(each["text"], tool_calls=calls))
+        names = {call["id"]: call["name"] for call in each["calls"]}
+        messages += [result_message(result, names[result["id"]]) for result in each["results"]]
+    return messages
+
+
+def result_message(result: ClientResult, name: str) -> ToolMessage:
+    """Return a result as the model reads it; `name` is the client's."""
+    status = "error" if result.get("failed") else "success"
+    return ToolMessage(result["content"], tool_call_id=result["id"], name=marked(name), status=status)
+
+
+BETWEEN_PARTS = "\n\n"
+"""Between what is said in one part of an answer and in the next."""
+
+
+def said_in(rounds: Sequence[KeptRound]) -> str:
+    """Return the answer as these parts have said it, up to where the next begins."""
+    return "".join(f"{each['text']}{BETWEEN_PARTS}" for each in rounds if each["text"].strip())
+
+
+def call_id(turn_id: UUID, part: int, place: int) -> str:
+    """Return the id by which a client knows a call: of a turn, one of its parts, from 0, and a place there."""
+    return f"call_{turn_id.hex}{part:03x}{place:02x}"
+
+
+def call_of(given: str) -> tuple[UUID, int, int] | None:
+    """Return turn, part and place that such an id names; None = it is another id."""
+    if (found := _CALL_ID.search(given)) is None:
+        return None
+    turn_id, part, place = found.groups()
+    return UUID(turn_id), int(part, 16), int(place, 16)
