@@ -22,7 +22,7 @@ _TOKEN = re.compile(
     r"""|(?P<date>y+|m+|d+|h+|s+(?:\.0+)?|aaa+|e+(?![+-])|g+)|(?P<exponent>E[+-])|(?P<digit>[0#?])|(?P<other>.)""",
     re.IGNORECASE | re.DOTALL,
 )
-_SECTION = re.compile(r"""((?:"[^"]*"?|[\\!_*].|\[[^\]]*\]|[^;])*);""", re.DOTALL)
+_SECTION = re.compile(r"""((?:"[^"]*(?:"|\Z)|[\\!_*].|\[[^\]]*(?:\]|\Z)|[^;"\\!_*\[])*);""", re.DOTALL)
 _NUMERIC_DATE = re.compile(r"\b[ymd]+(\\?[-/.])[ymd]+\1[ymd]+", re.IGNORECASE)
 _CHINESE = re.compile(r"\[\$-(?:[\da-f]*804|zh)", re.IGNORECASE)
 _WEEKDAYS = "一二三四五六日"

@@ -17,7 +17,8 @@ NAMES = frozenset(
     re.findall(
         r"\S+",
         """Anamnesis English API token tokens JSON UUID IANA ISO ID Enter Shift Ctrl Esc Cookie OpenAI DeepSeek
-        Qwen Ollama vLLM Milvus PostgreSQL Redis ChatGPT Claude Open WebUI LibreChat mem Markdown HTML PDF
+        Qwen Ollama vLLM Milvus PostgreSQL Redis ChatGPT Claude Open WebUI LibreChat mem Gemini SillyTavern
+        Character AI Telegram WhatsApp Zep Letta LangMem Hindsight Markdown HTML PDF
         DOCX XLSX CSV TXT ZIP PNG JPEG GIF WebP MB KB ms curl UTC human persona default me chat memory read
         write admin key scripted small background Asia Shanghai Europe Berlin en zh CN v Responses PM AM env""",
     )
