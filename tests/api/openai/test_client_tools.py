@@ -128,6 +128,21 @@ async def test_calls_at_once_are_streamed_beside_those_of_the_service(
     assert len(await contents(services)) == 2
 
 
+@pytest.mark.parametrize("called", [True, False])
+async def test_orders_to_memory_outlive_the_wait_for_results(
+    sdk: AsyncOpenAI, services: Services, model_server: ModelServer, *, called: bool
+) -> None:
+    own = [ToolCall("remember", {"text": "My sister is called Mia"}, "own")] if called else []
+    theirs = ToolCall("get_weather", {"city": "Leeds"}, "theirs")
+    model_server.script(Reply(["One moment."], [*own, theirs]), Reply(["Done, and it rains."]))
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "Remember that my sister is called Mia."}]
+    asked = await _ask(sdk, messages)
+    answer = await _ask(sdk, _with_results(messages, asked, "Rain"))
+    assert answer.choices[0].message.content == "Done, and it rains."
+    [change] = (await _turn(services, answer)).memory_changes
+    assert "Mia" in str(change)
+
+
 @pytest.mark.parametrize("way", ["items", "previous", "conversation"])
 async def test_responses_end_in_calls_and_go_on_with_their_outputs(
     sdk: Any, model_server: ModelServer, way: str
