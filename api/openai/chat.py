@@ -162,10 +162,15 @@ async def chunks(asked: StartedTurn, *, with_usage: bool, with_own: bool = False
 
     first: dict[str, Any] = {"role": "assistant", "content": ""}
     yield _chunk(head, first, None, usage, orjson.dumps(_note(asked))[1:-1])
+    told = False
     async with aclosing(asked.events) as events:
         async for batch in events:
             frames = [frame(event) for event in batch]
+            told = told or any(event.status == "token" for event in batch)
             if batch[-1].is_last:
+                last = batch[-1]
+                if not told and last.status != "error" and (answer := part_of(last.content)["answer"]):
+                    frames.append(frame(TurnEvent(last.sequence, "token", answer)))  # its pieces are kept no more
                 frames += _end(head, batch[-1], usage, with_usage=with_usage)
             if shown := b"".join(frames):
                 yield shown

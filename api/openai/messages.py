@@ -7,11 +7,12 @@ shown to the model for this one message.
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
+from uuid import UUID
 
 from pydantic import TypeAdapter, ValidationError
 
 from api.openai.client_message import ClientMessage, check_lengths, content_of
-from api.openai.tool_rounds import rounds_of, unanswered
+from api.openai.tool_rounds import left_open, rounds_of, unanswered
 from api.openai.wrappers import documents_apart, unwrap
 from services.conversations.speakers import other_speaker
 from services.conversations.values import MAX_IMAGES, Image, images_that_fit
@@ -41,6 +42,8 @@ class ClientRequest:
     """The name that the newest message gives; empty = none."""
     rounds: list[ClientRound] = field(default_factory=list)
     """Calls of the client's tools with their results that follow the newest message; the last ones are new."""
+    left_open: UUID | None = None
+    """The turn that the newest message leaves behind with calls of the client's tools."""
 
     @property
     def names(self) -> list[str]:
@@ -79,7 +82,8 @@ def read_messages(messages: Sequence[ClientMessage], where: str = "messages") ->
     )
     without_result = unanswered(messages[: after - 1], where)
     attached = list(dict.fromkeys([*without_result, *last.attached, *apart.attached, *before]))
-    return ClientRequest(text, images, attached, apart.said, _earlier(said), speaker, rounds)
+    behind = left_open(messages[: after - 1])
+    return ClientRequest(text, images, attached, apart.said, _earlier(said), speaker, rounds, behind)
 
 
 def read_all(messages: Sequence[ClientMessage], where: str) -> list[EarlierMessage]:

@@ -2,13 +2,16 @@
 
 from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
 from api.openai.client_message import ClientMessage, content_of
 from services.errors import InvalidInput
 from services.json_levels import shallow_json
-from state.client_tools import BETWEEN_PARTS, ClientCall, ClientResult, ClientRound
+from state.client_tools import BETWEEN_PARTS, ClientCall, ClientResult, ClientRound, call_of
 
 _NO_IMAGE = "[an image, which is not shown]"
+UNSHOWN = "images_of_results"
+"""Names images in results of tools, which the model is only told of."""
 
 
 def rounds_of(messages: Sequence[ClientMessage], where: str, *, alone: bool = False) -> list[ClientRound]:
@@ -38,6 +41,11 @@ def rounds_of(messages: Sequence[ClientMessage], where: str, *, alone: bool = Fa
     for each in rounds:
         _check_round(each, where, alone=alone)
     return rounds
+
+
+def shows_no_image(rounds: Sequence[ClientRound]) -> bool:
+    """Whether the newest results have an image, which the model does not see."""
+    return any(_NO_IMAGE in each["content"] for part in rounds[-1:] for each in part["results"])
 
 
 def _check_round(each: ClientRound, where: str, *, alone: bool) -> None:
@@ -71,12 +79,20 @@ def _result(message: ClientMessage, where: str) -> ClientResult:
     return ClientResult(**result, failed=True) if message.failed else result
 
 
+def left_open(messages: Sequence[ClientMessage]) -> UUID | None:
+    """The turn whose calls, or their results, stand last before the newest message; None = none of ours does."""
+    last = next((each for each in reversed(messages) if each.role not in {"system", "developer"}), None)
+    calls = [each.get("id") for each in (last.tool_calls if last else None) or ()]
+    named = call_of(str((last and last.tool_call_id) or (calls[-1] if calls else "")))
+    return named[0] if named else None
+
+
 def unanswered(messages: Sequence[ClientMessage], where: str) -> list[str]:
     """The results to which the newest message is added before the model has read them."""
     begin = next((n + 1 for n in range(len(messages) - 1, -1, -1) if messages[n].role == "user"), 0)
     if not messages or messages[-1].role != "tool":
         return []
-    rounds = rounds_of(messages[begin:], where)
+    rounds = rounds_of(messages[begin:], where, alone=begin == 0)
     names = {call["id"]: call["name"] for each in rounds for call in each["calls"]}
     return [
         f"{names.get(result['id'], 'tool')}: {result['content']}" for each in rounds for result in each["results"]

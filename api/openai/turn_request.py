@@ -16,7 +16,9 @@ from api.openai.messages import ClientRequest
 from api.openai.models import ModelNotFound, expert_name
 from api.openai.reconciliation import Reconciliation
 from api.openai.sessions import SESSION_HEADER, TURN_HEADER, ClientIds, in_header_or_metadata
+from api.openai.tool_rounds import UNSHOWN, shows_no_image
 from api.streams import TurnEvents
+from graph.turns.other_processes import end_paused
 from services.bootstrap import Services
 from services.conversations.speakers import names_of_user
 from services.conversations.turn import TurnRequest
@@ -99,6 +101,8 @@ async def start_turn(starter: StartsTurns, asking: ReadRequest) -> StartedTurn:
     check_length(asking.request.message, starter.services.settings.message_characters)
     user_id, runner = asking.speaker.user_id, starter.runner
     named = asking.request.names
+    if shows_no_image(asking.request.rounds):
+        asking = replace(asking, ignored=[*asking.ignored, UNSHOWN])
     tenant_id = (await starter.caller_for(user_id or NOBODY)).tenant_id
     if user_id is not None and named:
         names = await names_of_user(starter.services.users, tenant_id, user_id, named)
@@ -190,6 +194,7 @@ async def _start_stored(
     """Start the turn, or find it, and return the name of its conversation and its id."""
     services, runner = starter.services, starter.runner
     expert = expert_name(services, asking.model)
+    asking = await _after_left_open(starter, asking, tenant_id, user_id)
     reconciling = Reconciliation(services, runner, tenant_id, user_id, expert, asking.ids.space)
     place = reconciling.first_place(asking.request, asking.ids)
     for _ in range(_TRIES):
@@ -203,6 +208,23 @@ async def _start_stored(
         except ConversationExists:
             place = None
     raise Conflict("The conversation changes while this message is looked at; try again.")
+
+
+async def _after_left_open(
+    starter: StartsTurns, asking: ReadRequest, tenant_id: UUID, user_id: str
+) -> ReadRequest:
+    """End the turn that the message leaves behind, so that its history is complete, and name its conversation."""
+    if (turn_id := asking.request.left_open) is None:
+        return asking
+    services = starter.services
+    try:
+        left = await services.turns.get(tenant_id, turn_id, user_id=user_id)
+        conversation = await services.transcript.conversation(tenant_id, left.conversation_id)
+    except NotFound:
+        return asking
+    if left.status == "paused":
+        await end_paused(services, tenant_id, turn_id)
+    return replace(asking, ids=replace(asking.ids, session=asking.ids.session or conversation.session_id))
 
 
 def _turn(

@@ -228,7 +228,11 @@ class EventWriter:
             if at_least == 1:
                 await self._events.probe()
             return
-        batches = {each.turn_id: each.events_after(each.copied) for each in unwritten if each.turn_id is not None}
+        new = {each: each.events_after(each.copied) for each in unwritten}
+        batches: dict[UUID, list[TurnEvent]] = {}
+        for each in sorted(new, key=lambda each: each.copied):  # a turn may have a log for each of two parts
+            if each.turn_id is not None:
+                batches.setdefault(each.turn_id, []).extend(new[each])
         try:
             await self._events.append(batches)
         except BaseException:
@@ -239,8 +243,8 @@ class EventWriter:
         for each in unwritten:
             each.uncopied = False
             if each.turn_id is not None:
-                each.copied += len(batches[each.turn_id])
-                if each.ended and each.copied == len(each):
+                each.copied += len(new[each])
+                if each.ended and each.copied == len(each) and self._copies(each):  # not its next part's
                     self.forget(each.turn_id)
 
     def _copies(self, turn_log: TurnLog) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
-from typing import Any, LiteralString, cast
+from typing import Any, LiteralString, cast, get_args, get_type_hints
 from uuid import UUID
 
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
@@ -53,14 +53,27 @@ WHERE t.id = before.id AND t.tenant_id = %(tenant_id)s AND t.status = 'paused' A
 RETURNING before.paused
 """
 
-_TYPES = (
-    ("state.section", "Section"),
-    ("state.section", "Item"),
-    ("state.turn", "OpenTurn"),
-    ("state.turn", "Read"),
-    ("services.llm.request_form", "ContextMessage"),
+
+def _types_within(*roots: Any) -> list[tuple[str, str]]:
+    """Return module and name of the classes of the state that these types are made of."""
+    found: set[type] = set()
+    left = list(roots)
+    while left:
+        each = left.pop()
+        left += get_args(each)
+        if isinstance(each, type) and each.__module__.startswith("state.") and each not in found:
+            found.add(each)
+            left += get_type_hints(each).values()
+    return [(each.__module__, each.__qualname__) for each in found]
+
+
+# It reads no other classes: a row that was tampered with makes no object of another kind.
+_SERIALIZER = JsonPlusSerializer(
+    allowed_msgpack_modules=[
+        *_types_within(OpenTurn, ConversationState),
+        ("services.llm.request_form", "ContextMessage"),
+    ]
 )
-_SERIALIZER = JsonPlusSerializer(allowed_msgpack_modules=_TYPES)
 _OF_REQUEST = frozenset({"client_tools", "rounds", "sampling", "budget"})
 """What every request of a turn says anew."""
 _MUCH = 100_000

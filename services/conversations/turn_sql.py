@@ -189,6 +189,7 @@ EXPIRED: LiteralString = "NOT lease_expires_at BETWEEN now() AND now() + interva
 # job, which belongs in its transaction. The answer inherits the least trusted origin of what its prompt showed:
 # the values sort from that on. Which of its sentences repeat it is found out afterwards, where there is any.
 # A message that the model's endpoint refuses counts as not completed: it would be refused in every later prompt.
+# What a paused turn has said stands before a newer message, which has taken its place.
 # Messages and visits are found by subqueries: a join would read the whole of a table that has no statistics yet,
 # for as long as the connection keeps the plan.
 END: LiteralString = f"""
@@ -213,7 +214,12 @@ WITH ended AS (
       ))
     RETURNING conversation_id, user_message_id, request->>'answer_external_id' AS answer_external_id
 ), moment AS (
-    SELECT {next_moment("ended.conversation_id")} AS at FROM ended
+    SELECT coalesce(
+        (SELECT min(later.created_at) - interval '1 microsecond' FROM messages later
+         WHERE %(ends)s = 'paused' AND later.conversation_id = ended.conversation_id
+           AND later.created_at > (SELECT asked.created_at FROM messages asked WHERE asked.id = user_message_id)),
+        {next_moment("ended.conversation_id")}
+    ) AS at FROM ended
 ), keeps AS (
     SELECT u.memory FROM ended JOIN conversations c ON c.id = ended.conversation_id
     JOIN users u ON u.id = c.user_id

@@ -1,5 +1,6 @@
 """Tools that a client brings: called by the model, run by the client, and answered in the same exchange."""
 
+import asyncio
 import json
 from typing import Any
 from uuid import UUID
@@ -127,6 +128,21 @@ async def test_calls_at_once_are_streamed_beside_those_of_the_service(
     assert len(await contents(services)) == 2
 
 
+@pytest.mark.parametrize("called", [True, False])
+async def test_orders_to_memory_outlive_the_wait_for_results(
+    sdk: AsyncOpenAI, services: Services, model_server: ModelServer, *, called: bool
+) -> None:
+    own = [ToolCall("remember", {"text": "My sister is called Mia"}, "own")] if called else []
+    theirs = ToolCall("get_weather", {"city": "Leeds"}, "theirs")
+    model_server.script(Reply(["One moment."], [*own, theirs]), Reply(["Done, and it rains."]))
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "Remember that my sister is called Mia."}]
+    asked = await _ask(sdk, messages)
+    answer = await _ask(sdk, _with_results(messages, asked, "Rain"))
+    assert answer.choices[0].message.content == "Done, and it rains."
+    [change] = (await _turn(services, answer)).memory_changes
+    assert "Mia" in str(change)
+
+
 @pytest.mark.parametrize("way", ["items", "previous", "conversation"])
 async def test_responses_end_in_calls_and_go_on_with_their_outputs(
     sdk: Any, model_server: ModelServer, way: str
@@ -192,6 +208,67 @@ async def test_what_waits_for_no_results_ends_as_partial(
     answer = await _ask(sdk, _with_results(messages, again, "Sun"), extra_headers={"X-Session-Id": "s-2"})
     assert answer.choices[0].finish_reason == "stop"
     assert "Sun" in str(_prompts(model_server)[-1].body["input"][-1])
+
+
+@pytest.mark.parametrize("results", [(), ("Rain, 9 degrees",)])
+async def test_a_message_behind_open_calls_goes_on_with_their_conversation(
+    sdk: AsyncOpenAI, services: Services, model_server: ModelServer, results: tuple[str, ...]
+) -> None:
+    question: dict[str, Any] = {"role": "user", "content": QUESTION}
+    model_server.script(_calls("Leeds"), Reply(["Fine."]))
+    asked = await _ask(sdk, [question])
+    messages = [question, asked.choices[0].message.model_dump(exclude_none=True)]
+    if results:
+        messages = _with_results([question], asked, *results)
+    messages.append({"role": "user", "content": "Never mind."})
+    await _ask(sdk, messages)
+    assert [text for _, text in await contents(services)] == [QUESTION, "Let me look.", "Never mind.", "Fine."]
+    assert (await _turn(services, asked)).status == "partial"
+    assert all(result in str(_prompts(model_server)[-1].body["input"][-1]) for result in results)
+    said = [{"role": "assistant", "content": "Fine."}, {"role": "user", "content": "Thanks."}]
+    await _ask(sdk, [*messages, *said])
+    assert [text for _, text in await contents(services)][4:5] == ["Thanks."]
+
+
+async def test_outputs_may_come_with_a_message_and_with_images_that_are_named(
+    sdk: Any, services: Services, model_server: ModelServer
+) -> None:
+    tool: Any = {"type": "function", **WEATHER["function"]}
+    model_server.script(_calls("Leeds"), _calls("York"), Reply(["Briefly: rain."]))
+
+    async def go_on(before: Any, *more: Any) -> Any:
+        image = {"type": "input_image", "image_url": "data:image/png;base64,AAAA"}
+        output = [{"type": "input_text", "text": "Rain"}, image]
+        call: Any = before.output[-1]
+        brought = {"type": "function_call_output", "call_id": call.call_id, "output": output}
+        given: Any = {"model": "default", "tools": [tool], "previous_response_id": before.id}
+        return await sdk.responses.create(input=[brought, *more], **given)
+
+    asked = await sdk.responses.create(model="default", tools=[tool], user="u-1", input=QUESTION)
+    again = await go_on(asked)
+    assert again.model_extra["anamnesis"]["ignored"] == ["images_of_results"]
+    answer = await go_on(again, {"role": "user", "content": "Be brief."})
+    assert answer.output_text == "Briefly: rain."
+    sent = str(_prompts(model_server)[-1].body["input"][-1])
+    assert "Rain" in sent
+    assert "Be brief." in sent
+    assert [role for role, _ in await contents(services)] == ["user", "assistant"] * 2
+
+
+async def test_a_stream_whose_pieces_are_kept_no_more_tells_the_whole_answer(
+    sdk: AsyncOpenAI, services: Services, model_server: ModelServer
+) -> None:
+    model_server.script(_calls("Leeds"), Reply(["It ", "rains."]))
+    messages: list[dict[str, Any]] = [{"role": "user", "content": QUESTION}]
+    asked = await _ask(sdk, messages)
+    messages = _with_results(messages, asked, "Rain")
+    await _ask(sdk, messages)
+    turn_id = (await _turn(services, asked)).id
+    async with asyncio.timeout(60):
+        while not await services.events.delete([turn_id]):  # noqa: ASYNC110 — they are copied in the background
+            await asyncio.sleep(0.01)
+    said, _, finish = await _pieces(await _ask(sdk, messages, stream=True))
+    assert (said, finish) == (["It rains."], "stop")
 
 
 @pytest.mark.settings(encryption=True)

@@ -25,7 +25,7 @@ from services.identity.tenants import DEFAULT_TENANT
 from services.platform import redis
 from services.platform.patience import CircuitBreaker
 from services.platform.settings import Settings, load_settings
-from state.events import TurnEvent
+from state.events import PART, TurnEvent
 from state.turn import TurnInput
 from tests.graph.conftest import process_of
 from tests.support.model_server import ModelServer, Reply
@@ -310,4 +310,27 @@ async def test_an_in_process_redis_gets_a_turn_when_it_has_ended() -> None:
             await asyncio.sleep(0.01)
     assert await events.read(some_uuid(1), 0) == list(turn_log.events_after(0))
     writing.cancel()
+    await redis.close(client)
+
+
+@pytest.mark.parametrize("written", [True, False])
+async def test_the_next_part_of_a_turn_is_copied_though_the_one_before_is_being_written(*, written: bool) -> None:
+    client = redis.connect(None)
+    events = EventLog(client, CircuitBreaker("Redis"), keep_s=60)
+    writer, turn_id = EventWriter(events), some_uuid(1)
+    first = writer.log_for(turn_id)
+    first.append("token", "Let me look.")
+    first.append("calls", {"answer": "Let me look."})
+    if written:
+        writing = asyncio.create_task(writer.close())
+        await asyncio.sleep(0)  # until it waits for Redis
+        assert not writing.done()
+    second = writer.log_for(turn_id, before=PART)
+    if written:
+        await writing
+    second.append("token", "It rains.")
+    second.append("done", {"answer": "It rains."})
+    assert writer.find(turn_id) is second
+    await writer.close()
+    assert await events.read(turn_id, 0) == [*first.events_after(0), *second.events_after(PART)]
     await redis.close(client)
