@@ -97,9 +97,10 @@ class Floor:
         most = _LIKELY_OF_THE_ASSISTANT if query.asks and query.of_assistant else _HIGHEST
         return cls(min(max(needed, least), most), then)
 
-    def of_each(self, best: float) -> float:
-        """Return the probability that each must have, by that of the best; infinite where nothing is likely."""
-        return max(LIKELY, CLOSE * best) if best >= self.likelihood else math.inf
+    def of_each(self, best: float, place: int = 0) -> float:
+        """Return the least probability of what stands at a place (from 0); infinite where nothing is likely."""
+        least = _LIKELY_BEHIND if place >= _FIRST else LIKELY
+        return max(least, CLOSE * best) if best >= self.likelihood else math.inf
 
     def admits_by_time(self, ranked: Ranked) -> bool:
         """Whether the unit was said in the time that the message refers to."""
@@ -152,7 +153,7 @@ def select(
     max_tokens: int = 600,
     depth: int = 20,
 ) -> Selection:
-    """Choose episodes for a prompt from the best `depth` units, the likeliest first.
+    """Choose episodes for a prompt from the best `depth` units, and order them by their likelihood.
 
     Left out, each with its reason, are units whose message is among those `shown` (ids), what better units say,
     what the user only asked or ordered, what is not likely, and messages that say nothing beside the memories that
@@ -160,7 +161,7 @@ def select(
     it is shown; `best_known` is the highest probability of what the prompt says already.
     """
     excluded: list[Excluded] = []
-    best = sorted(ranking.results[:depth], key=lambda ranked: -ranked.likelihood)
+    best = ranking.results[:depth]
     unfit = [_unfit(ranked.unit, shown) for ranked in best]
     highest = max(
         best_known, *(each.likelihood for each, reason in zip(best, unfit, strict=True) if not reason), 0
@@ -169,11 +170,10 @@ def select(
     memories = [ranked.unit for ranked in best if ranked.likelihood >= least and ranked.unit.sources]
     fit: list[Ranked] = []
     for ranked, about in zip(best, unfit, strict=True):
-        admitted = ranked.likelihood >= least or (math.isinf(least) and floor.admits_by_time(ranked))
+        enough = floor.of_each(highest, len(fit))
+        admitted = ranked.likelihood >= enough or (math.isinf(least) and floor.admits_by_time(ranked))
         reason = about or (None if admitted else BELOW_FLOOR)
         reason = reason or _said_by(ranked.unit, [each.unit for each in fit], memories, covers)
-        if reason is None and len(fit) >= _FIRST and ranked.likelihood < _LIKELY_BEHIND and not math.isinf(least):
-            reason = BELOW_FLOOR
         if reason:
             excluded.append(Excluded(ranked.unit.id, reason))
         else:
@@ -186,6 +186,7 @@ def select(
         if kept:
             chosen.append(Recalled(recalled.episode_id, recalled.best, kept))
             left -= tokens
+    chosen.sort(key=lambda recalled: -recalled.best.likelihood)
     return Selection(tuple(chosen), tuple(excluded))
 
 

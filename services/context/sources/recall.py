@@ -98,7 +98,7 @@ class RecallSource(Source[RecallResult]):
             return ()
         tokens, limits = draft.tokens, draft.turn.recall_limits
         not_here, not_now = draft.excluded, draft.without
-        best = sorted(found.ranking.results[:_DEPTH], key=lambda ranked: -ranked.likelihood)
+        best = found.ranking.results[:_DEPTH]
         excluded = _excluded(best, found.units, not_here, not_now) if found.units and (not_here or not_now) else {}
         floor, query = found.floor, found.query
         least = floor.of_each(max((each.likelihood for each in best if each.unit.id not in excluded), default=0.0))
@@ -211,7 +211,7 @@ def _beginning(question: str) -> str:
 def _report(found: RecallResult, best: Sequence[Ranked], reasons: Mapping[str, str]) -> dict[str, Any]:
     return {
         "queries": [text[:300] for text in found.query.texts] if found.query else [],
-        "hits": [_hit(ranked, reasons) for ranked in best[:_REPORTED]],
+        "hits": [_hit(ranked, reasons) for ranked in sorted(best, key=lambda each: -each.likelihood)[:_REPORTED]],
         "found": found.ranking.found,
         "degraded": list(found.degraded),
         "ms": found.milliseconds,

@@ -98,7 +98,7 @@ def test_what_a_newer_unit_says_is_shown_once_and_what_a_newer_one_changes_twice
 def test_the_likeliest_stands_first_and_what_follows_four_must_be_likelier() -> None:
     found = [result(f"u{place}", likelihood=0.05 * place) for place in range(1, 5)]
     low = result("low", likelihood=0.015)
-    shown, reasons = chosen(low, *found)
+    shown, reasons = chosen(*found, low)
     assert shown == [["u4"], ["u3"], ["u2"], ["u1"]]
     assert reasons == {"low": "not likely enough"}
     assert chosen(low, found[3])[0] == [["u4"], ["low"]]
