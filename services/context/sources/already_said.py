@@ -1,5 +1,6 @@
 """What a prompt says beside what is recalled, so that it is not said twice."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,13 +11,15 @@ from services.memory.filing_checks import denies
 from services.memory.words import Words
 from services.search.hits import Ranked, Unit
 from services.search.selection import STATES_NOTHING
-from services.text.questions import states_something
+from services.text.questions import is_small_talk, states_something
 from services.text.tokenizer import is_informative
 
 ALREADY_SAID = "the prompt says it already"
 HOLDS_NO_MORE = "holds no more"
 _LONGEST = 500
 """Characters of a visible message that is compared: a longer one has the words of many others."""
+_LETTER = re.compile(r"\b[A-Za-z]\b")
+"""Single letters: “thank you x”."""
 _CORE_MEMORY = ("core_memory", "core_memory_changes")
 
 
@@ -30,6 +33,10 @@ def covers(text: str, lines: Iterable[str]) -> bool:
 def unit_covered(unit: Unit, others: Sequence[Unit]) -> bool:
     """Return whether other units say all that one says."""
     return covers(unit.text, [other.text for other in others])
+
+
+def _informs(text: str) -> bool:
+    return is_informative(text) and not is_small_talk(_LETTER.sub("", text))
 
 
 @dataclass(frozen=True)
@@ -86,11 +93,11 @@ def needless(
         stored = units[ranked.unit.id]
         if stored.valid_until is not None and not asks_of_past:
             reasons[ranked.unit.id] = HOLDS_NO_MORE
-        elif stored.message_id is not None and not ranked.unit.by_assistant and not is_informative(stored.text):
+        elif stored.message_id is not None and not ranked.unit.by_assistant and not _informs(stored.text):
             reasons[ranked.unit.id] = STATES_NOTHING
         elif ranked.unit.by_assistant:
             if not asks_of_answers and ranked.unit.id != first and stored.question:
-                if not (is_informative(stored.question) and states_something(stored.question)):
+                if not (_informs(stored.question) and states_something(stored.question)):
                     reasons[ranked.unit.id] = STATES_NOTHING
                 elif said.has(stored.question, stored.created_at) or covers(stored.question, filed):
                     reasons[ranked.unit.id] = ALREADY_SAID

@@ -52,6 +52,7 @@ def _why(text: str, *, best: str = "I keep bees.", **about: Any) -> str | None:
         ("the canoe we bought is red", {}, _SAID),
         ("Tom is the cat", {}, None),  # newer than what is visible
         ("yes!! I have", {}, _SAYS_NOTHING),
+        ("thank you x", {}, _SAYS_NOTHING),
         ("The office is on Mill Lane.", {"valid_until": NOW}, _CLOSED),
         ("The office is on Mill Lane.", {"valid_until": NOW, "asks_of_past": True}, None),
         ("Take the 9 o'clock bus.", {"role": "assistant", "question": "How do I get to Leeds?"}, _SAYS_NOTHING),
