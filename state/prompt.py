@@ -58,7 +58,7 @@ class Passage(TypedDict):
     """From 1; None if the document has no pages."""
     text: str
     score: float
-    """0 to 1, relative to the best passage of its search."""
+    """Probability that it answers the message, 0 to 1."""
 
 
 class Source(TypedDict):

@@ -121,8 +121,11 @@ def _answers(question: Question, units: WorkingSet) -> tuple[dict[str, list[int]
     total = fusion(words, np.nan_to_num(meaning, nan=-1.0), mask)
     states = ~units.overview().states_nothing[ours.places[:_DEPTH]]
     likely = ours.probability[:_DEPTH][states]
-    floor = Floor.of(query, kind=kind_of(vectors, _HEADS))
-    admitted = likely >= floor.of_each(float(likely.max(initial=0.0)))
+    floor, best = Floor.of(query, kind=kind_of(vectors, _HEADS)), float(likely.max(initial=0.0))
+    admitted = list[int]()
+    for at, each in enumerate(likely):
+        if each >= floor.of_each(best, len(admitted)):
+            admitted.append(at)
     return {
         "recall": ours.places[:_FIRST].tolist(),
         "BM25": by_words[:_FIRST].tolist(),

@@ -39,6 +39,11 @@ _NEGATION = re.compile(
 )
 
 
+def denies(text: str) -> bool:
+    """Return whether a text has a word that denies something."""
+    return _NEGATION.search(text) is not None
+
+
 @dataclass(frozen=True)
 class Evidence:
     """What the words of a batch are."""

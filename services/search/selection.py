@@ -28,6 +28,8 @@ LIKELY = 0.01
 """The least probability of anything shown: a model copes with a line too many, not with a missing one."""
 CLOSE = 0.05
 """Share of the best one's probability that each further item must have."""
+_FIRST, _LIKELY_BEHIND = 4, 0.02
+"""Units behind which each must have this probability, however few units the user has."""
 _BEST, _STEEPNESS, _HIGHEST = 0.02, 4.5, 0.6
 """The probability that the best must have where it is even whether the message needs memory, the power of the odds
 that it needs nothing with which that grows, and its most."""
@@ -37,6 +39,8 @@ _LIKELY_FOR_WORK, _IS_CHOICE = 0.2, 0.5
 """The same at least, where its words order work and leave no choice on which a preference may bear."""
 _LIKELY_OF_THE_ASSISTANT = 0.02
 """The same at most, where it asks about what the assistant said."""
+
+Covers = Callable[[Unit, Sequence[Unit]], bool]
 
 _TOKEN = re.compile(r"[a-z0-9]+(?:[.'-][a-z0-9]+)*|[\u3400-\u9fff]")
 _MOST_TOKENS = 60
@@ -93,9 +97,10 @@ class Floor:
         most = _LIKELY_OF_THE_ASSISTANT if query.asks and query.of_assistant else _HIGHEST
         return cls(min(max(needed, least), most), then)
 
-    def of_each(self, best: float) -> float:
-        """Return the probability that each must have, by that of the best; infinite where nothing is likely."""
-        return max(LIKELY, CLOSE * best) if best >= self.likelihood else math.inf
+    def of_each(self, best: float, place: int = 0) -> float:
+        """Return the least probability of what stands at a place (from 0); infinite where nothing is likely."""
+        least = _LIKELY_BEHIND if place >= _FIRST else LIKELY
+        return max(least, CLOSE * best) if best >= self.likelihood else math.inf
 
     def admits_by_time(self, ranked: Ranked) -> bool:
         """Whether the unit was said in the time that the message refers to."""
@@ -141,37 +146,37 @@ def select(
     *,
     floor: Floor,
     shown: Collection[str],
+    covers: Covers,
     count_tokens: Callable[[Recalled], int],
+    best_known: float = 0.0,
     max_items: int = 8,
     max_tokens: int = 600,
     depth: int = 20,
 ) -> Selection:
-    """Choose episodes for a prompt from the best `depth` units.
+    """Choose episodes for a prompt from the best `depth` units, and order them by their likelihood.
 
-    Left out, each with its reason, are units whose message is among those `shown` (ids), what repeats a better
-    unit, what the user only asked or ordered, what is not likely, and the messages of a memory that is shown.
-    `count_tokens` counts an episode as it is shown.
+    Left out, each with its reason, are units whose message is among those `shown` (ids), what better units say,
+    what the user only asked or ordered, what is not likely, and messages that say nothing beside the memories that
+    were written from them. `covers` tells whether units say all that one says; `count_tokens` counts an episode as
+    it is shown; `best_known` is the highest probability of what the prompt says already.
     """
     excluded: list[Excluded] = []
-    fit: list[Ranked] = []
     best = ranking.results[:depth]
     unfit = [_unfit(ranked.unit, shown) for ranked in best]
-    highest = max((each.likelihood for each, reason in zip(best, unfit, strict=True) if not reason), default=0.0)
+    highest = max(
+        best_known, *(each.likelihood for each, reason in zip(best, unfit, strict=True) if not reason), 0
+    )
     least = floor.of_each(highest)
-    covered = {source: ranked for ranked in best if ranked.likelihood >= least for source in ranked.unit.sources}
-    better: dict[str, str] = {}
+    memories = [ranked.unit for ranked in best if ranked.likelihood >= least and ranked.unit.sources]
+    fit: list[Ranked] = []
     for ranked, about in zip(best, unfit, strict=True):
-        unit = ranked.unit
-        admitted = ranked.likelihood >= least or (math.isinf(least) and floor.admits_by_time(ranked))
+        enough = floor.of_each(highest, len(fit))
+        admitted = ranked.likelihood >= enough or (math.isinf(least) and floor.admits_by_time(ranked))
         reason = about or (None if admitted else BELOW_FLOOR)
-        if reason is None and (same := better.get(folded(unit.text))) is not None:
-            reason = f"repeats {same}"
-        if reason is None and (memory := covered.get(unit.message_id or "")) is not None:
-            reason = f"in the memory {memory.unit.id}"
+        reason = reason or _said_by(ranked.unit, [each.unit for each in fit], memories, covers)
         if reason:
-            excluded.append(Excluded(unit.id, reason))
+            excluded.append(Excluded(ranked.unit.id, reason))
         else:
-            better[folded(unit.text)] = unit.id
             fit.append(ranked)
     chosen: list[Recalled] = []
     left = max_tokens
@@ -181,7 +186,19 @@ def select(
         if kept:
             chosen.append(Recalled(recalled.episode_id, recalled.best, kept))
             left -= tokens
+    chosen.sort(key=lambda recalled: -recalled.best.likelihood)
     return Selection(tuple(chosen), tuple(excluded))
+
+
+def _said_by(unit: Unit, better: Sequence[Unit], memories: Sequence[Unit], covers: Covers) -> str | None:
+    """Return which of the units that are shown says all that one says, as a reason to leave it out."""
+    for other in better:
+        newer = other.created_at >= unit.created_at  # a newer unit may change what an older one says
+        says = newer and not (other.by_assistant or unit.by_assistant) and covers(unit, [other])
+        if says or folded(other.text) == folded(unit.text):
+            return f"repeats {other.id}"
+    own = next((memory for memory in memories if unit.message_id in memory.sources), None)
+    return f"in the memory {own.id}" if own is not None and covers(unit, memories) else None
 
 
 def _unfit(unit: Unit, shown: Collection[str]) -> str | None:

@@ -197,10 +197,17 @@ async def test_what_holds_no_more_is_recalled_with_its_last_day(talk: Talk) -> N
     await talk.say("Where do I live, in Porto close to the river?", "asks-2")
     until = next(line for line in talk.prompt.splitlines() if "I live in Porto" in line)
     assert ", until 20" in until
+    await talk.say("I am hungry, and Porto is close to the river.", "tells")
+    assert "I live in Porto" not in talk.prompt
     await talk.http.post(f"{USER}/memory-operations/{change['operation_id']}/undo")
-    await talk.say("Where do I live, in Porto close to the river?", "asks-4")
-    assert "I live in Porto" in talk.prompt
-    assert ", until " not in talk.prompt
+    asked = await talk.say("Where do I live, in Porto close to the river?", "asks-4")
+    assert "lives in Porto" in talk.prompt
+    assert "I live in Porto" not in talk.prompt
+    why = (await talk.http.get(f"/api/v1/turns/{asked['turn_id']}/why")).json()
+    reasons = {each["text"]: each["reason"] for each in why["recall"]["items"]}
+    assert reasons["I live in Porto, close to the river."] == "the prompt says it already"
+    likely = [each["likelihood"] for each in why["recall"]["items"]]
+    assert likely == sorted(likely, reverse=True)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,9 @@ from state.section import Item, Section
 _PRIORITY = 20
 _PASSAGES_THAT_STAY = 2
 _MOST_TOKENS = 1200
+_CLOSE = 1 / 8
+"""Share of the best one's odds that each passage behind it must have."""
+FAR_BEHIND = "far behind the best"
 
 _HEADING: dict[Language, str] = {
     "en": "From the knowledge base; a line in brackets before each passage names its document:",
@@ -63,13 +66,17 @@ class PromptStrategy:
     def section(self, passages: Sequence[Passage], *, instructions: str, language: Language) -> Section:
         """Return the passages as a section; empty if there is nothing to say.
 
+        Passages far behind the best one are left out, and the section's `dropped` counts them.
+
         Args:
-            passages: the best first.
+            passages: what a document was just given for stands first, then the best first.
             instructions: of the knowledge base, for the model; may be empty.
             language: of the prompt.
         """
         if not passages and not self.says_when_empty:
             return Section(NAME)
+        close = _close_to_best(passages)
+        far, passages = len(passages) - len(close), close
         several = len({passage["kb_prefix"] for passage in passages}) > 1
         role = _ROLE[language].format(instructions=instructions) if instructions else ""
         found = f"{_HEADING[language]}\n<{DOCUMENTS}>" if passages else _NOTHING_FOUND[language]
@@ -85,6 +92,7 @@ class PromptStrategy:
             priority=_PRIORITY,
             keeps=_PASSAGES_THAT_STAY,
             most_tokens=_MOST_TOKENS,
+            dropped=[{"section": NAME, "items": far, "reason": FAR_BEHIND}] if far else [],
         )
 
     def _passage(self, number: int, passage: Passage, language: Language, *, names_base: bool) -> str:
@@ -93,6 +101,13 @@ class PromptStrategy:
         parts = (base, f"{passage['document']} #{passage['position']}", page, passage["heading"])
         label = one_line(" · ".join(part for part in parts if part))
         return inert(f"[{f'{number}: ' if self.numbered else ''}{label}]\n{passage['text']}")
+
+
+def _close_to_best(passages: Sequence[Passage]) -> Sequence[Passage]:
+    """Return the passages without those far behind the best; what stands before it was given, not found."""
+    odds = [each["score"] / max(1 - each["score"], 1e-9) for each in passages]
+    best = odds.index(max(odds)) if odds else 0
+    return [each for at, each in enumerate(passages) if at < best or odds[at] >= _CLOSE * odds[best]]
 
 
 def _source(passage: Passage) -> PassageSource:

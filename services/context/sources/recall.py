@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from services.context.source import MEMORY, PromptDraft, Source, inert
+from services.context.sources.already_said import ALREADY_SAID, AlreadySaid, needless, unit_covered
 from services.llm.token_estimates import TokenEstimator
 from services.memory.episodes.episode import StoredUnit
 from services.memory.recall.recall import Recall, RecallResult
@@ -99,18 +100,26 @@ class RecallSource(Source[RecallResult]):
         not_here, not_now = draft.excluded, draft.without
         best = found.ranking.results[:_DEPTH]
         excluded = _excluded(best, found.units, not_here, not_now) if found.units and (not_here or not_now) else {}
+        floor, query = found.floor, found.query
+        least = floor.of_each(max((each.likelihood for each in best if each.unit.id not in excluded), default=0.0))
+        of_past = draft.reference is not None or floor.then is not None
+        excluded |= needless(
+            [ranked for ranked in best if ranked.unit.id not in excluded],
+            found.units,
+            AlreadySaid() if of_past else AlreadySaid.by(draft),
+            least=least,
+            asks_of_past=of_past or (query.asks and query.of_oneself),
+            asks_of_answers=of_past or query.of_assistant,
+        )
         usable = [ranked for ranked in best if ranked.unit.id not in excluded]
-        usable.sort(key=lambda ranked: _holds_no_more(found.units.get(ranked.unit.id)))
-        asked = terms(found.query.text)
-        floor = found.floor
-        least = floor.of_each(max((ranked.likelihood for ranked in usable), default=0.0))
+        asked = terms(query.text)
         short = [
             _shortened(ranked, asked, tokens)
             if ranked.likelihood >= least or floor.admits_by_time(ranked)
             else ranked  # it will not be shown
             for ranked in usable
         ]
-        language = language_of([found.query.text])
+        language = language_of([query.text])
 
         def shown(recalled: Recalled) -> RecalledEpisode:
             return _shown(recalled, found, language, draft.turn.timezone, not_here | not_now)
@@ -119,6 +128,10 @@ class RecallSource(Source[RecallResult]):
             Ranking(tuple(short)),
             floor=floor,
             shown=draft.shown_messages,
+            covers=unit_covered,
+            best_known=max(
+                (each.likelihood for each in best if excluded.get(each.unit.id) == ALREADY_SAID), default=0.0
+            ),
             count_tokens=lambda recalled: tokens.count(shown(recalled)["text"]),
             max_items=(limits and limits["items"]) or self._max_items,
             max_tokens=(limits and limits["tokens"]) or self._max_tokens,
@@ -128,11 +141,6 @@ class RecallSource(Source[RecallResult]):
         episodes = [shown(recalled) for recalled in selection.recalled]
         reasons = excluded | {excluded.unit_id: excluded.reason for excluded in selection.excluded}
         return (recall_section(episodes, _report(found, best, reasons), draft.language),)
-
-
-def _holds_no_more(unit: StoredUnit | None) -> bool:
-    """Return whether all that a unit says was replaced: it stands behind what may hold."""
-    return unit is not None and unit.valid_until is not None
 
 
 def _excluded(
@@ -203,7 +211,7 @@ def _beginning(question: str) -> str:
 def _report(found: RecallResult, best: Sequence[Ranked], reasons: Mapping[str, str]) -> dict[str, Any]:
     return {
         "queries": [text[:300] for text in found.query.texts] if found.query else [],
-        "hits": [_hit(ranked, reasons) for ranked in best[:_REPORTED]],
+        "hits": [_hit(ranked, reasons) for ranked in sorted(best, key=lambda each: -each.likelihood)[:_REPORTED]],
         "found": found.ranking.found,
         "degraded": list(found.degraded),
         "ms": found.milliseconds,

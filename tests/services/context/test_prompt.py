@@ -25,7 +25,7 @@ def _shown(
 
 
 def _passage(text: str, position: int = 0) -> Passage:
-    return passage_of(text, position=position, score=1.0 / (position + 1))
+    return passage_of(text, position=position, score=0.9 - position / 20)
 
 
 def test_the_order_is_from_what_never_changes_to_what_always_does() -> None:
@@ -57,6 +57,13 @@ def test_over_the_budget_passages_go_before_history_and_two_stay() -> None:
     assert (dropped["first_message_id"], dropped["reason"]) == ("m0", "over the budget")
     assert dropped["last_message_id"] == f"m{dropped['items'] - 1}"
     assert sum(size for name, size in report["tokens"].items() if name != "message") <= 1000
+
+
+def test_passages_far_behind_the_best_are_left_out_and_counted_but_not_those_just_given() -> None:
+    scored = [passage_of(f"p{at}", position=at, score=score) for at, score in enumerate((0.5, 0.95, 0.8, 0.6))]
+    prompt = prompt_of(passages=scored)
+    assert [each in str(prompt.messages) for each in ("p0", "p1", "p2", "p3")] == [True, True, True, False]
+    assert {"section": "knowledge", "items": 1, "reason": "far behind the best"} in prompt.report["dropped"]
 
 
 def test_notes_go_last_of_all_and_as_a_whole() -> None:

@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -41,11 +42,16 @@ def _floor(message: str, **about: Any) -> Floor:
     return Floor.of(query, **about)
 
 
+def _has_words(unit: Unit, others: Sequence[Unit]) -> bool:
+    return set(unit.text.split()) <= {word for other in others for word in other.text.split()}
+
+
 def chosen(*found: Ranked, floor: Floor | None = None, **limits: int) -> tuple[list[list[str]], dict[str, str]]:
     selection = select(
         Ranking(found),
         floor=floor or _floor("It rains in Porto today."),
         shown={"m-shown"},
+        covers=_has_words,
         count_tokens=lambda one: sum(len(ranked.unit.text.split()) for ranked in one.units),
         **limits,
     )
@@ -74,11 +80,28 @@ def test_everything_that_is_left_out_says_why() -> None:
     }
 
 
-def test_a_memory_covers_the_messages_that_it_comes_from() -> None:
-    memory = result("memory", sources=frozenset({"m-said"}), likelihood=0.4)
-    shown, reasons = chosen(result("said", likelihood=0.6), memory, result("other"))
-    assert shown == [["memory"], ["other"]]
+def test_a_memory_covers_the_messages_that_it_comes_from_unless_they_say_more() -> None:
+    memory = result("memory", "has dog bruno", sources=frozenset({"m-said", "m-more"}), likelihood=0.4)
+    said, more = result("said", "dog bruno", likelihood=0.6), result("more", "dog bruno bites", likelihood=0.5)
+    shown, reasons = chosen(said, memory, more, result("other"))
+    assert shown == [["more"], ["other"], ["memory"]]
     assert reasons == {"said": "in the memory memory"}
+
+
+def test_what_a_newer_unit_says_is_shown_once_and_what_a_newer_one_changes_twice() -> None:
+    new = result("new", "we eat fish on friday", likelihood=0.6, second=60)
+    assert chosen(new, result("old", "we eat fish")) == ([["new"]], {"old": "repeats new"})
+    later = result("later", "we eat fish", second=90)
+    assert chosen(new, later)[0] == [["new"], ["later"]]
+
+
+def test_the_likeliest_stands_first_and_what_follows_four_must_be_likelier() -> None:
+    found = [result(f"u{place}", likelihood=0.05 * place) for place in range(1, 5)]
+    low = result("low", likelihood=0.015)
+    shown, reasons = chosen(*found, low)
+    assert shown == [["u4"], ["u3"], ["u2"], ["u1"]]
+    assert reasons == {"low": "not likely enough"}
+    assert chosen(low, found[3])[0] == [["u4"], ["low"]]
 
 
 def test_nothing_is_shown_where_nothing_is_likely_but_what_was_said_at_the_time_asked_for() -> None:
@@ -97,7 +120,7 @@ def test_an_order_that_leaves_no_choice_needs_more() -> None:
 
 
 def test_items_and_tokens_are_limited_and_a_shorter_one_may_still_fit() -> None:
-    long = result("long", "one " * 50)
+    long = result("long", "far " * 50)
     found = (result("a"), long, result("b"), result("c"))
     assert chosen(*found, max_tokens=9)[0] == [["a"], ["b"], ["c"]]
     assert chosen(*found, max_items=2)[0] == [["a"], ["long"]]
