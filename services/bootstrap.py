@@ -25,6 +25,7 @@ from services.engines import Engines, make_database
 from services.experiments.experiments import Experiments
 from services.identity.api_keys import ApiKeys
 from services.identity.authentication import Authenticator, Tickets
+from services.identity.operators import Operators
 from services.identity.rate_limits import RateLimits
 from services.index_rebuild import IndexRebuild
 from services.jobs.queue import JobQueue, WorkerTimings
@@ -53,8 +54,9 @@ from services.platform import redis
 from services.platform.embedded_milvus import Standby
 from services.platform.milvus import Milvus
 from services.platform.outgoing import OutgoingHttp
-from services.platform.patience import CircuitBreaker
+from services.platform.patience import CircuitBreaker, Probes
 from services.platform.postgres import Database
+from services.platform.recent_turns import RecentTurns
 from services.platform.redis import RedisClient
 from services.platform.settings import Settings
 from services.reflection.reflection import Reflection
@@ -126,6 +128,8 @@ class Services(Connected):
         """Make those that are not given, and register their jobs in the queue."""
         super().__init__(**vars(connected))
         settings = self.settings
+        self.probes, self.recent_turns = Probes(), RecentTurns()
+        self.operators = Operators(self.authenticator, self.probes)
         self.memory = memory
         self.tools, self.tool_executor = tools.registry, tools.executor
         self.approvals, self.mcp_servers = tools.approvals, tools.servers
@@ -276,4 +280,5 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
         services = Services(connected, memory, tools, engines.standby)
         stack.push_async_callback(services.knowledge.search.close)
         stack.push_async_callback(services.store.close)
+        stack.push_async_callback(services.probes.close)
         yield services

@@ -53,7 +53,7 @@ async def warn_of_surroundings(services: Services) -> None:
     settings = services.settings
     if settings.redis_url is not None:
         try:
-            await redis.ping(services.redis)
+            await redis.probe(services.redis)
         except Unavailable as error:
             log.warning("Redis does not answer; check ANAMNESIS_REDIS_URL", reason=error.message)
     if "default_timezone" not in settings.model_fields_set and (doubt := zone_doubt()):
