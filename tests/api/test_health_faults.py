@@ -73,8 +73,14 @@ async def with_redis(
     ],
 )
 async def test_a_redis_that_refuses_writes_is_not_ok(
-    with_redis: httpx.AsyncClient, own_redis: RedisServer, fault: str, cure: str, said: str
+    with_redis: httpx.AsyncClient,
+    own_redis: RedisServer,
+    model_server: ModelServer,
+    fault: str,
+    cure: str,
+    said: str,
 ) -> None:
+    model_server.default = Reply(["Yes ", "indeed."], gap_s=1.0)  # longer than events wait for each other
     await with_redis.get("/readyz")  # it imports the client of Milvus
     assert (await _dependencies(with_redis))["redis"]["state"] == "ok"
     with own_redis.client() as redis:
