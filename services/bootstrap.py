@@ -7,6 +7,7 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Any, Self
 
+from services.backlog import Backlog
 from services.context.wiring import make_conversation, make_sources
 from services.conversations.branches import Branches
 from services.conversations.client_metadata import ClientMetadata
@@ -227,13 +228,15 @@ class Services(Connected):
         )
         pairs = PairFinder(self.models, self.embedder)
         self.upkeep = Upkeep(database, memory.values, pairs, memory.proposals.pairs, memory.operations)
+        keeps_up = settings.memory_upkeep and settings.memory_episodes
         self.upkeep_scheduler = UpkeepScheduler(
             database,
             self.upkeep,
             jobs,
             find_days=self.daily_scheduler.find if self.daily_scheduler.is_on else None,
-            on=settings.memory_upkeep and settings.memory_episodes,
+            on=keeps_up,
         )
+        self.backlog = Backlog(database, indexes=settings.memory_episodes, upkeep=keeps_up)
         self.reflection = Reflection(database, self.models, jobs, on=settings.memory_reflection)
 
     def _make_removal(self) -> None:

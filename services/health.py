@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from services.backlog import backup_age_s
 from services.errors import AnamnesisError
 from services.jobs.records import QueueState
 from services.platform import metrics, redis
@@ -116,11 +117,22 @@ def overall(dependencies: list[Dependency]) -> State:
 
 
 async def measure(services: "Services") -> None:
-    """Set the gauges of what the service uses, and of the job queue: NaN while the database does not answer."""
-    dependencies, _ = await asyncio.gather(check_dependencies(services), _measure_jobs(services))
+    """Set the gauges of what the service uses, the job queue and what is behind: NaN = the database is away."""
+    dependencies, *_ = await asyncio.gather(
+        check_dependencies(services), _measure_jobs(services), _measure_backlog(services)
+    )
     for each in dependencies:
         if not each.name.startswith(_TOOLS):
             metrics.DEPENDENCY_UP.labels(each.name).set(each.state in {"ok", "not_asked"})
+
+
+async def _measure_backlog(services: "Services") -> None:
+    backlog = services.backlog
+    with contextlib.suppress(AnamnesisError, TimeoutError):
+        await services.probes.ask("backlog", backlog.measure, within_s=_PATIENCE_S)
+    metrics.INDEX_WAITS_SECONDS.set(backlog.index_waits_s)
+    metrics.UPKEEP_OVERDUE_USERS.set(backlog.users_overdue)
+    metrics.BACKUP_AGE_SECONDS.set(backup_age_s(services.settings.data_dir))
 
 
 async def _measure_jobs(services: "Services") -> None:

@@ -111,6 +111,22 @@ DEPENDENCY_UP = Gauge(
     multiprocess_mode="livemostrecent",
 )
 
+INDEX_WAITS_SECONDS = Gauge(
+    "anamnesis_index_waits_seconds",
+    "Time for which the episode that waits longest for the index was seen waiting.",
+    multiprocess_mode="livemostrecent",
+)
+UPKEEP_OVERDUE_USERS = Gauge(
+    "anamnesis_upkeep_overdue_users",
+    "Users with changes of two days ago or more through which no night's upkeep has gone.",
+    multiprocess_mode="livemostrecent",
+)
+BACKUP_AGE_SECONDS = Gauge(
+    "anamnesis_backup_age_seconds",
+    "Time since the last backup that was made with this data folder.",
+    multiprocess_mode="livemostrecent",
+)
+
 # Of the whole queue, set when they are asked for.
 JOBS_WAITING = Gauge(
     "anamnesis_jobs_waiting",
