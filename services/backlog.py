@@ -35,9 +35,12 @@ WHERE u.tenant_id = %(tenant_id)s AND (last.at IS NULL OR last.at < %(before)s)
 class Backlog:
     """Measures, of all tenants, what waits to be indexed and who waits for upkeep."""
 
-    def __init__(self, database: Database, *, indexes: bool, upkeep: bool) -> None:
-        """Take whether this deployment indexes episodes, and keeps memory up at night."""
+    def __init__(
+        self, database: Database, *, indexes: bool, upkeep: bool, index_every_s: float = _INDEX_EVERY_S
+    ) -> None:
+        """Take whether this deployment indexes episodes, and keeps memory up at night, and how often to look."""
         self._database = database
+        self._index_every_s = index_every_s
         self._indexes = indexes
         self._keeps_up = upkeep
         self._since: dict[UUID, tuple[UUID, float]] = {}
@@ -62,7 +65,7 @@ class Backlog:
     async def measure(self) -> None:
         """Measure again what was measured some time ago."""
         now = time.monotonic()
-        if self._indexes and now - self._index_at >= _INDEX_EVERY_S:
+        if self._indexes and now - self._index_at >= self._index_every_s:
             await self._measure_index(now)
         if self._keeps_up and now - self._upkeep_at >= _UPKEEP_EVERY_S:
             await self._measure_upkeep(now)
