@@ -17,7 +17,7 @@ from api.problems import response_of
 from graph.turns.runner import TurnRunner
 from services.bootstrap import Services
 from services.conversations.values import Id, SpaceName
-from services.errors import CallerError, Forbidden, Unauthenticated
+from services.errors import Forbidden, Unauthenticated
 from services.identity.caller import Caller, Scope
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
@@ -64,20 +64,15 @@ async def _authorization(connection: HTTPConnection) -> str | None:
 
 
 async def is_operator(connection: HTTPConnection) -> bool:
-    """Whether the caller may see what is for operators: an admin of the default tenant; anybody if it is open."""
+    """Whether the caller may see what is for operators: an admin of the default tenant; anybody if it is open.
+
+    Raises:
+        Unavailable: the key cannot be checked now.
+    """
     services: Services = connection.state.services
     if not services.settings.operations_protected:
         return True
-    return await _is_admin_of_service(services, connection.headers.get("authorization"))
-
-
-async def _is_admin_of_service(services: Services, authorization: str | None) -> bool:
-    try:
-        caller = await services.authenticator.caller_of(authorization)
-        caller.require("admin")
-    except CallerError:
-        return False
-    return caller.tenant_id == DEFAULT_TENANT
+    return await services.operators.include(connection.headers.get("authorization"))
 
 
 async def _operator(connection: HTTPConnection) -> None:
@@ -103,7 +98,7 @@ class ProtectedDocs:
         """Check the headers of requests for the documentation."""
         if scope["type"] == "http" and scope["path"] in _DOCS:
             sent = Headers(scope=scope).get("authorization", "")
-            if not await _is_admin_of_service(self.services, _password_as_bearer(sent)):
+            if not await self.services.operators.include(_password_as_bearer(sent)):
                 response = response_of(_not_for_everybody(), path=scope["path"])
                 response.headers["WWW-Authenticate"] = 'Basic realm="Anamnesis: any name, an admin\'s key"'
                 await response(scope, receive, send)

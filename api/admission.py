@@ -10,7 +10,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.mcp.http import challenge
-from api.problems import answer_early, response_of
+from api.problems import STARTING_TURNS, answer_early, response_of
 from api.request_bodies import SMALL_BYTES, Replayed, declared_bytes, sender_of
 from graph.turns.turn_queue import FairGate
 from services.errors import AnamnesisError, Busy
@@ -18,19 +18,6 @@ from services.identity.authentication import Authenticator
 from services.identity.rate_limits import RateLimits
 from services.platform import span_names as names
 from services.platform.tracing import mark_failed, span, trace_id
-
-STARTING_TURNS = frozenset(
-    {
-        "/api/v1/chat",
-        "/api/v1/chat/stream",
-        "/v1/chat/completions",
-        "/v1/responses",
-        "/v1/messages",
-        "/api/v1/ui/chat",
-        "/api/v1/ui/ag-ui",
-    },
-)
-"""Paths whose POST starts a turn. WebSockets are accepted: each of their turns is checked separately."""
 
 
 def _starts_turn(scope: Scope) -> bool:

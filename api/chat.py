@@ -24,6 +24,7 @@ from services.conversations.turn import TurnRequest
 from services.errors import AnamnesisError, InvalidInput
 from services.identity.authentication import TICKET_S
 from services.identity.caller import Caller
+from services.platform.metrics import TURNS_REFUSED
 from state.events import TurnEvent
 
 log = structlog.get_logger(__name__)
@@ -216,5 +217,6 @@ def _answer_of(last: TurnEvent) -> JSONResponse:
 
 
 def _refusal(problem: Problem, *, retryable: bool, request_id: str | None = None) -> str:
+    TURNS_REFUSED.labels(problem.code).inc()
     content = {"code": problem.code, "message": problem.detail, "retryable": retryable, "turn_id": None}
     return ws_frame(TurnEvent(1, "error", content), None, request_id)

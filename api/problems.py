@@ -35,6 +35,7 @@ from services.errors import (
     Unavailable,
 )
 from services.knowledge.document import UnknownKind
+from services.platform.metrics import TURNS_REFUSED
 from services.validation import accepted_fields, is_known, plain_reason
 from state.events import TurnEvent
 
@@ -44,6 +45,18 @@ MEDIA_TYPE = "application/problem+json"
 _TYPE = re.compile(r"str|int|float|bool|[a-z-]{1,40}\[.*\]")
 OPENAI_PATHS = "/v1/"
 """Requests below it are answered in the form of OpenAI's API."""
+STARTING_TURNS = frozenset(
+    {
+        "/api/v1/chat",
+        "/api/v1/chat/stream",
+        "/v1/chat/completions",
+        "/v1/responses",
+        "/v1/messages",
+        "/api/v1/ui/chat",
+        "/api/v1/ui/ag-ui",
+    },
+)
+"""Paths whose POST starts a turn. WebSockets are accepted: each of their turns is checked separately."""
 
 ANTHROPIC_PATHS = "/v1/messages"
 """Requests to it, and below it, are answered in the form of Anthropic's API."""
@@ -121,7 +134,13 @@ def problem_of(error: AnamnesisError) -> Problem:
 
 
 def problem_response(problem: Problem, headers: dict[str, str] | None = None, *, path: str = "") -> JSONResponse:
-    """The HTTP response that carries a problem, in the form that the requested path has."""
+    """The HTTP response that carries a problem, in the form that the path has; a refused turn is counted."""
+    if path in STARTING_TURNS:
+        TURNS_REFUSED.labels(problem.code).inc()
+    return _in_form_of(path, problem, headers)
+
+
+def _in_form_of(path: str, problem: Problem, headers: dict[str, str] | None) -> JSONResponse:
     if path.startswith(ANTHROPIC_PATHS):
         return JSONResponse(anthropic_error(problem), _openai_status(problem), headers)
     if path.startswith(OPENAI_PATHS):
@@ -152,7 +171,7 @@ def response_of_failed(
 ) -> JSONResponse:
     """The HTTP response to a request whose turn ended with an error, in the form that the requested path has."""
     retry = {"Retry-After": str(last.content.get("retry_after_s", 1))} if last.content["retryable"] else {}
-    return problem_response(problem_of_failed(last), {**(headers or {}), **retry}, path=path)
+    return _in_form_of(path, problem_of_failed(last), {**(headers or {}), **retry})
 
 
 _KINDS = {

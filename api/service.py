@@ -1,5 +1,6 @@
 """The service itself: what the caller may do, whether it is well, and its metrics."""
 
+import asyncio
 from dataclasses import asdict
 from http import HTTPStatus
 from importlib.metadata import version
@@ -14,7 +15,8 @@ from api.access import FOR_OPERATORS, KnownCaller, OfServiceAdmins, ServicesOf, 
 from api.problems import documented
 from api.request_bodies import JsonRoute
 from api.schemas import Answer, ReadinessView
-from services.health import Dependency, check_dependencies, measure_jobs, overall
+from services.errors import Unavailable
+from services.health import Dependency, check_dependencies, for_strangers, measure, overall
 from services.identity.caller import SCOPES
 from services.identity.caller import Scope as AccessScope
 from services.llm.model_checks import ModelCheck, check_models
@@ -93,20 +95,31 @@ async def healthz() -> str:
 
 @health_router.get("/readyz", response_model=ReadinessView, responses={503: {"model": ReadinessView}})
 async def readyz(connection: Request, services: ServicesOf) -> JSONResponse:
-    """Whether the service can answer and, for operators, the state of each dependency; 503 if busy or down."""
-    dependencies = await check_dependencies(services)
+    """Whether the service can answer and, for operators, the state of each dependency; 503 if busy or down.
+
+    It answers within two seconds. While keys cannot be checked, senders of a key see the states without details.
+    """
+    dependencies, shown_to = await asyncio.gather(check_dependencies(services), _known_operator(connection))
     state: str = overall(dependencies)
     if state != "down" and connection.state.runner.busy:
         state = "busy"
     status = HTTPStatus.SERVICE_UNAVAILABLE if state in {"busy", "down"} else HTTPStatus.OK
-    shown = dependencies if await is_operator(connection) else []
+    shown = for_strangers(dependencies) if shown_to is None else dependencies if shown_to else []
     return JSONResponse({"state": state, "dependencies": [asdict(each) for each in shown]}, status)
+
+
+async def _known_operator(connection: Request) -> bool | None:
+    """Return whether the caller is an operator; None while keys cannot be checked."""
+    try:
+        return await is_operator(connection)
+    except Unavailable:
+        return None
 
 
 @health_router.get("/metrics", response_class=PlainTextResponse, dependencies=[FOR_OPERATORS])
 async def metrics(connection: Request, services: ServicesOf) -> Response:
     """Metrics in Prometheus' text format; in OpenMetrics, with exemplars, for those who accept it."""
-    await measure_jobs(services.jobs)
+    await measure(services)
     content, media_type = exposition(connection.headers.get("accept", ""))
     return Response(content, media_type=media_type)
 

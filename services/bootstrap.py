@@ -7,6 +7,7 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Any, Self
 
+from services.backlog import Backlog
 from services.context.wiring import make_conversation, make_sources
 from services.conversations.branches import Branches
 from services.conversations.client_metadata import ClientMetadata
@@ -25,6 +26,7 @@ from services.engines import Engines, make_database
 from services.experiments.experiments import Experiments
 from services.identity.api_keys import ApiKeys
 from services.identity.authentication import Authenticator, Tickets
+from services.identity.operators import Operators
 from services.identity.rate_limits import RateLimits
 from services.index_rebuild import IndexRebuild
 from services.jobs.queue import JobQueue, WorkerTimings
@@ -53,8 +55,9 @@ from services.platform import redis
 from services.platform.embedded_milvus import Standby
 from services.platform.milvus import Milvus
 from services.platform.outgoing import OutgoingHttp
-from services.platform.patience import CircuitBreaker
+from services.platform.patience import CircuitBreaker, Probes
 from services.platform.postgres import Database
+from services.platform.recent_turns import RecentTurns
 from services.platform.redis import RedisClient
 from services.platform.settings import Settings
 from services.reflection.reflection import Reflection
@@ -126,6 +129,8 @@ class Services(Connected):
         """Make those that are not given, and register their jobs in the queue."""
         super().__init__(**vars(connected))
         settings = self.settings
+        self.probes, self.recent_turns = Probes(), RecentTurns()
+        self.operators = Operators(self.authenticator, self.probes)
         self.memory = memory
         self.tools, self.tool_executor = tools.registry, tools.executor
         self.approvals, self.mcp_servers = tools.approvals, tools.servers
@@ -223,13 +228,15 @@ class Services(Connected):
         )
         pairs = PairFinder(self.models, self.embedder)
         self.upkeep = Upkeep(database, memory.values, pairs, memory.proposals.pairs, memory.operations)
+        keeps_up = settings.memory_upkeep and settings.memory_episodes
         self.upkeep_scheduler = UpkeepScheduler(
             database,
             self.upkeep,
             jobs,
             find_days=self.daily_scheduler.find if self.daily_scheduler.is_on else None,
-            on=settings.memory_upkeep and settings.memory_episodes,
+            on=keeps_up,
         )
+        self.backlog = Backlog(database, indexes=settings.memory_episodes, upkeep=keeps_up)
         self.reflection = Reflection(database, self.models, jobs, on=settings.memory_reflection)
 
     def _make_removal(self) -> None:
@@ -276,4 +283,5 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
         services = Services(connected, memory, tools, engines.standby)
         stack.push_async_callback(services.knowledge.search.close)
         stack.push_async_callback(services.store.close)
+        stack.push_async_callback(services.probes.close)
         yield services

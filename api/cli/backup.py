@@ -11,6 +11,7 @@ import typer
 
 from api.cli import shell
 from api.cli.stores import rebuild_indexes
+from services.backlog import note_backup
 from services.backup.archive import Archive, Manifest
 from services.backup.snapshot import write_backup
 from services.engines import direct_url, open_postgres
@@ -42,11 +43,22 @@ def backup(
             file,
             lambda name, total: progress.update(bar, description=name, total=total, advance=1),
         )
+    _note_made(settings)
     size = file.stat().st_size
     if as_json:
         shell.print_json({"file": str(file), "bytes": size, **_summary(manifest)})
     else:
         typer.echo(f"{file} ({size / 1e6:.1f} MB) holds {shell.as_counts(_rows(manifest))}.")
+
+
+def _note_made(settings: Settings) -> None:
+    try:
+        note_backup(settings.data_dir)
+    except OSError as error:
+        why = (
+            f"The metrics will not know of this backup: {settings.data_dir} cannot be written ({error.strerror})."
+        )
+        typer.echo(why, err=True)
 
 
 def restore(

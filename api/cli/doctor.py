@@ -21,14 +21,6 @@ _PATIENCE_S = 10.0
 _PATIENCE_WITH_TOOLS = timedelta(seconds=10)
 _PATIENCE_WITH_MODELS_S = 600.0
 
-_ADVICE = {
-    "postgres": "Is the server up? See ANAMNESIS_DATABASE_URL, or postgres.log in the data folder.",
-    "milvus": "Turns answer without it. See ANAMNESIS_MILVUS_URI, or milvus.log in the data folder.",
-    "redis": "Turns answer without it. See ANAMNESIS_REDIS_URL.",
-    "worker": "Start one: anamnesis worker, or ANAMNESIS_WORKER=inline.",
-    "llm": "Ask it: anamnesis doctor --ask",
-    "embeddings": "The built-in encoder: install anamnesis-agent again. Another one: anamnesis doctor --ask",
-}
 _FILES = {
     "well": "files well: it is asked for all changes of memory at once",
     "some": "files some: it is asked for facts alone, in small questions",
@@ -80,7 +72,10 @@ def doctor(
         raise typer.Exit(FAILED)
 
 
-_WANTS_KEY = f"The service at {{address}} wants a key of an admin of the default tenant: set {KEY_VARIABLE}."
+_WANTS_KEY = (
+    f"The service at {{address}} is {{state}}. The rest wants the key of an admin of the default tenant: "
+    f"set {KEY_VARIABLE}."
+)
 
 
 def _of_service(address: str, key: str | None, *, ask: bool) -> Findings | None:
@@ -91,7 +86,7 @@ def _of_service(address: str, key: str | None, *, ask: bool) -> Findings | None:
             ready = client.get("/readyz")
             found = _json_of(ready, address)
             if not found.get("dependencies") and not ask:
-                fail(_WANTS_KEY.format(address=address))
+                fail(_WANTS_KEY.format(address=address, state=found.get("state", "there")))
             if not ask:
                 return {"dependencies": found["dependencies"], "models": None, "filing": None}
             asked = client.post("/api/v1/doctor", timeout=_PATIENCE_WITH_MODELS_S)
@@ -100,7 +95,7 @@ def _of_service(address: str, key: str | None, *, ask: bool) -> Findings | None:
     except (httpx.HTTPError, KeyError) as error:
         fail(f"The service at {address} does not answer as it should ({type(error).__name__}).")
     if asked.status_code in {httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN}:
-        fail(_WANTS_KEY.format(address=address))
+        fail(_WANTS_KEY.format(address=address, state=found["state"]))
     found = _json_of(asked, address)
     if "models" not in found:
         fail(f"The service at {address} cannot check its models: {found.get('detail', asked.status_code)}")
@@ -169,8 +164,7 @@ def _show(findings: Findings) -> None:
 
 def _dependency(found: dict[str, Any]) -> dict[str, Any]:
     latency = "" if found["latency_ms"] is None else f"{found['latency_ms']:.1f} ms"
-    advice = "" if found["state"] == "ok" else _ADVICE.get(found["name"].rpartition(": ")[2], "")
-    return {**found, "state": found["state"].replace("_", " "), "latency": latency, "advice": advice}
+    return {"advice": "", **found, "state": found["state"].replace("_", " "), "latency": latency}
 
 
 def _model(model: dict[str, Any]) -> dict[str, Any]:

@@ -49,12 +49,12 @@ async def work(settings: Settings) -> None:
 
 
 async def warn_of_surroundings(services: Services) -> None:
-    """Say if a configured Redis does not answer, and if the time zone of new users is not the machine's."""
+    """Say if a configured Redis cannot be used, and if the time zone of new users is not the machine's."""
     settings = services.settings
     if settings.redis_url is not None:
         try:
-            await redis.ping(services.redis)
+            await redis.probe(services.redis)
         except Unavailable as error:
-            log.warning("Redis does not answer; check ANAMNESIS_REDIS_URL", reason=error.message)
+            log.warning("Redis cannot be used; check ANAMNESIS_REDIS_URL", reason=error.message)
     if "default_timezone" not in settings.model_fields_set and (doubt := zone_doubt()):
         log.warning(f"{doubt}; set ANAMNESIS_DEFAULT_TIMEZONE if that is wrong")

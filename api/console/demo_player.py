@@ -94,6 +94,7 @@ class DemoPlayer:
             services.usage.meter,
             services.memory.changes,
             services.memory.foreign_origins,
+            services.recent_turns,
         )
         self._told: dict[UUID, WrittenSummary] = {}
         self.turns = 0

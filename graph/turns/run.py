@@ -40,8 +40,10 @@ from services.platform.metrics import (
     EXPERIMENT_TURNS,
     FIRST_TOKEN_SECONDS,
     LLM_TOKENS,
+    TURN_ERRORS,
     TURNS,
 )
+from services.platform.recent_turns import RecentTurns
 from services.platform.tracing import Attributes, confidential, mark_failed, span, trace_id
 from services.tools.actor import note_repeated
 from services.usage.ledger import Spender, UsageMeter
@@ -156,6 +158,7 @@ class TurnDriver:
         meter: UsageMeter,
         changes: Changes,
         origins: ForeignOrigins,
+        recent: RecentTurns,
     ) -> None:
         self._graph = graph
         graph.input_channels = ["turn", _FIRST_NODE, *_NEXT_PART.values()]
@@ -167,6 +170,7 @@ class TurnDriver:
         self._meter = meter
         self._changes = changes
         self._origins = origins
+        self._recent = recent
         self._ending = asyncio.Semaphore(_FAIL_AT_ONCE)
 
     async def run(self, run: TurnRun) -> None:
@@ -313,6 +317,9 @@ class TurnDriver:
 
     def _note(self, run: TurnRun, status: str, facts: dict[str, Any]) -> None:
         TURNS.labels(status).inc()
+        self._recent.note(facts.get("error"))
+        if "error" in facts:
+            TURN_ERRORS.labels(facts["error"]).inc()
         for experiment, variant in run.turn.experiments.items():
             EXPERIMENT_TURNS.labels(experiment, variant, status).inc()
         if usage := run.written.get("usage"):

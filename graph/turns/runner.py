@@ -31,7 +31,7 @@ from services.conversations.turn_values import KEY, KEY_OF_ANOTHER_MESSAGE, othe
 from services.conversations.values import check_length, message_digest
 from services.errors import Busy, DatabaseUnavailable, InvalidInput
 from services.llm.token_estimates import count_tokens
-from services.platform.metrics import TURNS_REFUSED, TURNS_RUNNING
+from services.platform.metrics import TURNS_RUNNING
 from services.platform.settings import Settings
 from state.client_tools import ClientResult
 from state.conversation import ConversationState
@@ -66,6 +66,7 @@ class TurnRunner:
             services.usage.meter,
             services.memory.changes,
             services.memory.foreign_origins,
+            services.recent_turns,
         )
         self._writer = EventWriter(services.events)
         self._running: dict[UUID, TurnRun] = {}
@@ -96,7 +97,6 @@ class TurnRunner:
             Busy: the maximum number of turns runs or waits here.
         """
         if self.busy:
-            TURNS_REFUSED.inc()
             raise Busy
 
     async def start(self, request: TurnRequest) -> UUID:

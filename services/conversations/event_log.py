@@ -11,19 +11,15 @@ from typing import Any
 from uuid import UUID
 
 import orjson
-import structlog
-from redis.exceptions import ClusterError, RedisError, ResponseError, TryAgainError
+from redis.exceptions import RedisError, ResponseError
 
 from services.encryption.vault import Vault
 from services.errors import Unavailable
 from services.platform.patience import CircuitBreaker
-from services.platform.redis import RedisClient, is_own
+from services.platform.redis import RedisClient, is_own, probe
 from state.events import PART, TurnEvent
 
-log = structlog.get_logger(__name__)
-
 _END = "9007199254740991-0"  # greater than the id of any batch
-_NOBODY = UUID(int=0)
 _WHILE_IT_RUNS_S = 3600
 """Seconds after their first event at which streams expire if nobody ends them."""
 
@@ -51,12 +47,13 @@ class EventLog:
         return self._breaker.failing
 
     async def probe(self) -> None:
-        """Check whether Redis answers.
+        """Check whether Redis takes events.
 
         Raises:
             Unavailable: it does not.
         """
-        await self.delete([_NOBODY])
+        async with self._breaker.use():
+            await probe(self._redis)
 
     async def append(self, batches: Mapping[UUID, Sequence[TurnEvent]]) -> None:
         """Add events, in order, to any number of turns, in one round trip.
@@ -82,13 +79,10 @@ class EventLog:
         try:
             async with self._breaker.use():
                 results = await pipeline.execute(raise_on_error=False)
-                if away := next(filter(_is_away, results), None):
-                    raise away
+                if refused := next(filter(_is_refusal, results), None):
+                    raise refused
         except (RedisError, OSError, TimeoutError) as error:
-            raise Unavailable("Redis does not answer.") from error
-        for result in results:
-            if isinstance(result, ResponseError) and "equal or smaller" not in str(result):
-                log.warning("Redis refused events", error=str(result))
+            raise Unavailable("Redis does not answer, or refuses events.") from error
 
     async def read(self, turn_id: UUID, after: int) -> list[TurnEvent]:
         """Return the events after number `after`, and always the last event of a turn, whatever its number.
@@ -142,8 +136,7 @@ def _key(turn_id: UUID) -> str:
     return f"turn:{turn_id}:events"
 
 
-def _is_away(result: object) -> bool:
-    """Whether an answer within a pipeline says that a node of a cluster could not be asked."""
-    if isinstance(result, ResponseError):
-        return isinstance(result, ClusterError | TryAgainError)
-    return isinstance(result, RedisError | OSError)
+def _is_refusal(result: object) -> bool:
+    """Whether an answer within a pipeline says that something is not stored: Redis is away, or refuses it."""
+    there_already = isinstance(result, ResponseError) and "equal or smaller" in str(result)
+    return isinstance(result, RedisError | OSError) and not there_already

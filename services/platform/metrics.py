@@ -22,8 +22,11 @@ UTILITY_REQUESTS = Counter(
     "Requests of clients for titles, tags and the like, by what they were recognised by: header or template.",
     ["by"],
 )
+TURN_ERRORS = Counter("anamnesis_turn_errors_total", "Turns that ended with an error, by its code.", ["code"])
 TURNS_REFUSED = Counter(
-    "anamnesis_turns_refused_total", "Requests for turns that were refused as too many ran already."
+    "anamnesis_turns_refused_total",
+    "Requests for turns that were refused before a turn was, by the code of the answer.",
+    ["reason"],
 )
 TURNS_RUNNING = Gauge(
     "anamnesis_turns_running", "Turns that are running in this process.", multiprocess_mode="livesum"
@@ -98,6 +101,30 @@ JOB_SECONDS = Histogram(
     "Tries of background jobs, by task and outcome: succeeded, failed, postponed or cancelled.",
     ["task", "outcome"],
     buckets=(*_SECONDS, 120, 300, 600),
+)
+
+# Set when they are asked for.
+DEPENDENCY_UP = Gauge(
+    "anamnesis_dependency_up",
+    "Whether what the service uses is well: 1 = it is, or was not needed yet; 0 = it is away, refuses or fails.",
+    ["name"],
+    multiprocess_mode="livemostrecent",
+)
+
+INDEX_WAITS_SECONDS = Gauge(
+    "anamnesis_index_waits_seconds",
+    "Time for which the episode that waits longest for the index was seen waiting.",
+    multiprocess_mode="livemostrecent",
+)
+UPKEEP_OVERDUE_USERS = Gauge(
+    "anamnesis_upkeep_overdue_users",
+    "Users with changes of two days ago or more through which no night's upkeep has gone.",
+    multiprocess_mode="livemostrecent",
+)
+BACKUP_AGE_SECONDS = Gauge(
+    "anamnesis_backup_age_seconds",
+    "Time since the last backup that was made with this data folder.",
+    multiprocess_mode="livemostrecent",
 )
 
 # Of the whole queue, set when they are asked for.

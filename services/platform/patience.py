@@ -1,10 +1,10 @@
 """Patience with others that are slow or away, and with long steps of our own."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from purgatory import AsyncCircuitBreakerFactory
 from purgatory.domain.model import OpenedState
@@ -105,3 +105,43 @@ class CircuitBreaker:
             self.failing = self._counts(error)
             raise
         self.failing = False
+
+
+class Probes:
+    """Questions that may hang: who asks waits for some time only, and none is asked twice at the same time.
+
+    A question that takes longer goes on, and who asks meanwhile waits for its answer: to cancel a query waits for
+    the same server, and each new one would take another connection.
+    """
+
+    def __init__(self) -> None:
+        self._asked: dict[str, asyncio.Task[Any]] = {}
+
+    async def ask(
+        self, name: str, question: Callable[[], Coroutine[Any, Any, Result]], *, within_s: float
+    ) -> Result:
+        """Return the answer, or raise what the question raises.
+
+        Raises:
+            TimeoutError: there is no answer within these seconds.
+        """
+        task = self._asked.get(name)
+        if task is None:
+            task = self._asked[name] = asyncio.create_task(question(), name=f"probe {name}")
+            task.add_done_callback(lambda ended: self._forget(name, ended))
+        if not (await asyncio.wait({task}, timeout=within_s))[0]:
+            raise TimeoutError
+        result: Result = task.result()
+        return result
+
+    async def close(self) -> None:
+        """End the questions that have no answer yet, within two seconds."""
+        for task in (asked := set(self._asked.values())):
+            task.cancel()
+        if asked:
+            await asyncio.wait(asked, timeout=2)
+
+    def _forget(self, name: str, task: "asyncio.Task[Any]") -> None:
+        del self._asked[name]
+        if not task.cancelled():
+            task.exception()  # who asked may be gone

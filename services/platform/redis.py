@@ -2,6 +2,7 @@
 
 import time
 from typing import Any
+from uuid import uuid4
 
 from pydantic import SecretStr
 from redis.asyncio import Redis, RedisCluster
@@ -10,7 +11,7 @@ from redis.asyncio.connection import SSLConnection, parse_url
 from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool
 from redis.backoff import ExponentialWithJitterBackoff
-from redis.exceptions import AuthenticationError, RedisError
+from redis.exceptions import AuthenticationError, OutOfMemoryError, ReadOnlyError, RedisError, ResponseError
 
 from services.errors import Unavailable
 from services.platform.redis_address import RedisAddress
@@ -63,17 +64,29 @@ async def close(client: RedisClient) -> None:
             await sentinel.aclose()
 
 
-async def ping(client: RedisClient) -> float:
-    """Return the milliseconds that a PING takes.
+async def probe(client: RedisClient) -> float:
+    """Return the milliseconds that it takes to write an event, as a Redis that only reads is no mailbox.
+
+    Each time the key is another one, so that of a cluster every node is tried now and then.
 
     Raises:
-        Unavailable: nothing answers.
+        Unavailable: nothing answers, or Redis refuses to write.
     """
+    key = f"turn:probe-{uuid4().hex}:events"
     begun = time.perf_counter()
     try:
-        await client.ping()
+        pipeline = client.pipeline(transaction=False)
+        pipeline.xadd(key, {"events": "[]"})
+        pipeline.delete(key)
+        await pipeline.execute()
     except AuthenticationError as error:
         raise Unavailable("Redis refuses the user or the password.") from error
+    except ReadOnlyError as error:
+        raise Unavailable("Redis refuses to write: it is a replica, which only reads.") from error
+    except OutOfMemoryError as error:
+        raise Unavailable("Redis refuses to write: its memory (maxmemory) is full.") from error
+    except ResponseError as error:
+        raise Unavailable(f"Redis refuses to write: {error}") from error
     except (RedisError, OSError) as error:
         raise Unavailable("Redis does not answer.") from error
     return (time.perf_counter() - begun) * 1000

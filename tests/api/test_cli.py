@@ -52,7 +52,7 @@ def test_doctor_names_what_is_wrong_and_what_to_do(engines: Engines) -> None:
     assert (states["postgres"], states["milvus"], states["redis"]) == ("ok", "degraded", "degraded")
     shown = _anamnesis("doctor", **environment, COLUMNS="200").stdout
     assert shown.startswith("No service answers at http://127.0.0.1:")
-    assert "Turns answer without it. See ANAMNESIS_REDIS_URL." in shown
+    assert "Turns answer without it; see ANAMNESIS_REDIS_URL" in shown
 
 
 def test_without_its_database_doctor_and_serve_end_with_one_line(engines: Engines) -> None:

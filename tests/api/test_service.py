@@ -85,6 +85,7 @@ def test_milvus_is_started_with_the_first_memory_and_a_conversation_survives_a_r
         "state": "not_asked",
         "latency_ms": None,
         "detail": "embedded; is started when it is needed",
+        "advice": "",
     }
     assert not [each for each in _children(service) if "server" in each.cmdline()]
     answer_of(chat(service.url, "My dog is called Bruno."))

@@ -20,7 +20,7 @@ async def test_a_redis_that_is_away_is_named_with_its_setting(
     services: Services, capsys: pytest.CaptureFixture[str]
 ) -> None:
     await warn_of_surroundings(services)
-    assert "Redis does not answer; check ANAMNESIS_REDIS_URL" in "".join(capsys.readouterr())
+    assert "Redis cannot be used; check ANAMNESIS_REDIS_URL" in "".join(capsys.readouterr())
 
 
 async def test_a_zone_that_was_set_is_not_doubted(services: Services, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,7 +16,7 @@ _NAME = re.compile(r"\b(?:anamnesis|gen_ai_client)_[a-z_]+\b")
 _OF_A_HISTOGRAM = ("_bucket", "_sum", "_count")
 
 
-def _known() -> dict[str, tuple[str, ...]]:
+def known_metrics() -> dict[str, tuple[str, ...]]:
     """Labels by name, as Prometheus stores them."""
     assert metrics.TURNS
     known = {}
@@ -38,14 +38,16 @@ def _metrics_in(query: str) -> set[str]:
 def test_every_metric_is_documented_with_its_labels() -> None:
     page = (ROOT / "docs" / "metrics.md").read_text()
     rows = re.findall(r"^\| `([a-z_]+)(?:\{([a-z_,]*)\})?` \| (?:counter|gauge|histogram) \|", page, re.MULTILINE)
-    assert {name: tuple(labels.split(",")) if labels else () for name, labels in rows} == _known()
+    assert {name: tuple(labels.split(",")) if labels else () for name, labels in rows} == known_metrics()
 
 
 def test_alerts_ask_for_metrics_that_there_are_and_have_a_page_each() -> None:
-    known = _known()
+    known = known_metrics()
     for rule in ALERTS:
         assert set(rule) == {"alert", "expr", "for", "labels", "annotations"}
         assert _metrics_in(rule["expr"]) <= set(known), rule["alert"]
+        for name, selector in re.findall(r"((?:anamnesis|gen_ai)_\w+)\{([^}]*)\}", rule["expr"]):
+            assert set(re.findall(r"(\w+)[=!]", selector)) <= set(known[name]), rule["alert"]
         page = (ROOT / rule["annotations"]["runbook"]).read_text()
         assert rule["expr"] in page
         assert "## Look" in page
@@ -68,4 +70,4 @@ def test_the_dashboard_asks_for_metrics_that_there_are() -> None:
     panels = json.loads((OBSERVABILITY / "dashboard.json").read_text())["panels"]
     queries = [target["expr"] for panel in panels for target in panel["targets"]]
     assert len(panels) >= 12
-    assert set().union(*map(_metrics_in, queries)) <= set(_known())
+    assert set().union(*map(_metrics_in, queries)) <= set(known_metrics())

@@ -186,9 +186,8 @@ async def test_interrupted_behind_its_commit_a_turn_is_still_told_as_done(
     run = TurnRun(turn, TurnLog())
     graph, places = build_graph(services).compile(), TurnQueue(services.leases)
     memory = services.memory
-    driver = TurnDriver(
-        graph, services.turns, places, services.usage.meter, memory.changes, memory.foreign_origins
-    )
+    meter, recent = services.usage.meter, services.recent_turns
+    driver = TurnDriver(graph, services.turns, places, meter, memory.changes, memory.foreign_origins, recent)
     run.task = asyncio.create_task(driver.run(run))
     while not (await services.turns.get(DEFAULT_TENANT, turn.turn_id)).ended and not run.log.ended:  # noqa: ASYNC110
         await asyncio.sleep(0)

@@ -72,7 +72,7 @@ async def test_over_tls_everything_works_and_a_strange_certificate_is_refused(tl
         await use_everything(client, tls_address)
     async with _connected(tls_address.partition("?")[0]) as client:
         with pytest.raises(Unavailable):
-            await redis.ping(client)
+            await redis.probe(client)
 
 
 async def test_in_a_cluster_everything_works_until_a_node_is_gone(

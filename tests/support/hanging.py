@@ -1,0 +1,47 @@
+"""Servers that accept connections and then say nothing."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+
+@asynccontextmanager
+async def silent_server() -> AsyncIterator[int]:
+    """Accept connections and never answer; yield the port."""
+    async with hanging_proxy(None) as (port, _):
+        yield port
+
+
+@asynccontextmanager
+async def hanging_proxy(socket: str | None) -> AsyncIterator[tuple[int, asyncio.Event]]:
+    """Pass on what comes to a Unix socket and back; yield the port, and what to clear so that all of it hangs.
+
+    Without a socket nothing is ever passed on.
+    """
+    flows = asyncio.Event()
+    if socket is not None:
+        flows.set()
+    open_now: set[asyncio.StreamWriter] = set()
+
+    async def copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            while data := await source.read(65536):
+                await flows.wait()
+                target.write(data)
+        target.close()
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        open_now.add(writer)
+        await flows.wait()
+        server_reader, server_writer = await asyncio.open_unix_connection(socket)
+        open_now.add(server_writer)
+        await asyncio.gather(copy(reader, server_writer), copy(server_reader, writer))
+
+    server = await asyncio.start_server(connected, "127.0.0.1", 0)
+    try:
+        yield server.sockets[0].getsockname()[1], flows
+    finally:
+        server.close()
+        flows.set() if socket is not None else None
+        for writer in open_now:
+            writer.close()
