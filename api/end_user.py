@@ -21,7 +21,7 @@ NO_USER = (
     "headers with a key made with --acts-for-headers, or give the key a default user."
 )
 _ISSUER = "open-webui"
-_ADDRESS = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
+_ADDRESS = re.compile(r"[^@\s]{1,64}@[^@\s]{1,128}\.[^@\s]{1,64}")
 """An e-mail address, which people write in capitals as well."""
 
 

@@ -22,7 +22,6 @@ _TOKEN = re.compile(
     r"""|(?P<date>y+|m+|d+|h+|s+(?:\.0+)?|aaa+|e+(?![+-])|g+)|(?P<exponent>E[+-])|(?P<digit>[0#?])|(?P<other>.)""",
     re.IGNORECASE | re.DOTALL,
 )
-_SECTION = re.compile(r"""((?:"[^"]*(?:"|\Z)|[\\!_*].|\[[^\]]*(?:\]|\Z)|[^;"\\!_*\[])*);""", re.DOTALL)
 _NUMERIC_DATE = re.compile(r"\b[ymd]+(\\?[-/.])[ymd]+\1[ymd]+", re.IGNORECASE)
 _CHINESE = re.compile(r"\[\$-(?:[\da-f]*804|zh)", re.IGNORECASE)
 _WEEKDAYS = "一二三四五六日"
@@ -81,7 +80,13 @@ def _tokens(section: str) -> _Tokens:
 
 @lru_cache(maxsize=512)
 def _sections(code: str) -> list[str]:
-    return [found[1] for found in _SECTION.finditer(f"{code};")][: _TEXT_SECTION + 1]
+    sections = [""]
+    for token in _tokens(code):
+        if token["other"] == ";":
+            sections.append("")
+        else:
+            sections[-1] += token[0]
+    return sections[: _TEXT_SECTION + 1]
 
 
 def _literal(token: re.Match[str]) -> str:

@@ -23,7 +23,7 @@ _SUPERSCRIPTS = str.maketrans("0123456789+-−=()n", "⁰¹²³⁴⁵⁶⁷⁸�
 _SUBSCRIPTS = str.maketrans("0123456789+-−=()", "₀₁₂₃₄₅₆₇₈₉₊₋₋₌₍₎")
 _SCRIPT = re.compile(r"[-+−=()\dn]+")
 _KINDS = {"a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman"}
-_NO_ADDRESS = re.compile(r"\s*(?:#|$|javascript:|data:|file:|about:|blob:)", re.IGNORECASE)
+_NO_ADDRESS = re.compile(r"\A\s*(?:#|$|javascript:|data:|file:|about:|blob:)", re.IGNORECASE)
 _BLANK_LINES = re.compile(r"\n\s*\n\s*\n+")
 _HEADINGS = ["h1", "h2", "h3", "h4", "h5", "h6"]
 _MOST_COLUMNS = 200

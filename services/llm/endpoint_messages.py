@@ -109,7 +109,7 @@ _SECRETS = re.compile(
     re.IGNORECASE,
 )
 
-_PAGE = re.compile(r"\s*<[a-z!?]", re.IGNORECASE)
+_PAGE = re.compile(r"\A\s*<[a-z!?]", re.IGNORECASE)
 """The beginning of HTML or XML; DashScope's messages begin with `<400>`."""
 _TEXTS = ("message", "error", "detail", "msg", "error_msg", "status_msg", "base_resp", "errmsg", "title")
 """Fields that hold a message, in the order in which they are read."""

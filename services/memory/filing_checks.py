@@ -16,7 +16,7 @@ from services.memory.filing_answer import EXAMPLES, Fault, FilingOperation
 from services.memory.foreign_words import own_text
 from services.memory.model import Memory
 from services.memory.quotes import Quoted, folded, is_quoted, quoted
-from services.memory.words import stated
+from services.memory.words import Words, stated
 from services.text.tokenizer import informative_terms
 
 Verdict = Literal["do", "ask", "drop"]
@@ -65,7 +65,7 @@ class Evidence:
 
     def prepare(self) -> None:
         """Read the texts, so that operations are checked against them at once."""
-        self.own_text, self.foreign_terms, self.foreign_text  # noqa: B018
+        self.own_text, self.foreign_terms, self.foreign_text, self.told  # noqa: B018
         for text in self.messages.values():
             quoted("…", text)
 
@@ -80,9 +80,9 @@ class Evidence:
         return _terms(self.said)
 
     @cached_property
-    def told_terms(self) -> frozenset[str]:
-        """Return the informative words of all that was said or is remembered, whoever wrote it."""
-        return self.said_terms | _terms([*self.answers, *self.known, *self.foreign])
+    def told(self) -> Words:
+        """Return the words of all that was said or is remembered, whoever wrote it; of Chinese the characters."""
+        return Words.of("\n".join([*self.said, *self.answers, *self.known, *self.foreign]))
 
     @cached_property
     def scripts(self) -> frozenset[str]:
@@ -205,8 +205,8 @@ def _fault_of_text(operation: FilingOperation, memory: Memory | None, evidence: 
     written = evidence.scripts | (scripts_of(memory.text) if memory else frozenset())
     if text and scripts_of(text).isdisjoint(written) and scripts_of(text) and written:
         return "script"
-    told = evidence.told_terms | informative_terms(operation.quote)
-    if evidence.is_strict and words and words.isdisjoint(told):
+    told = (evidence.told, Words.of(operation.quote))
+    if evidence.is_strict and words and not any(Words.of(text).share_in(each) for each in told):
         return "unsaid"
     return None
 

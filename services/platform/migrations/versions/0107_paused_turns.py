@@ -11,7 +11,8 @@ def upgrade() -> None:
     op.execute("""
         ALTER TABLE turns DROP CONSTRAINT turns_status_check;
         ALTER TABLE turns ADD CONSTRAINT turns_status_check
-            CHECK (status IN ('waiting', 'running', 'paused', 'completed', 'partial', 'failed', 'cancelled')) NOT VALID;
+            CHECK (status IN ('waiting', 'running', 'paused', 'completed', 'partial', 'failed', 'cancelled'))
+            NOT VALID;
         ALTER TABLE turns VALIDATE CONSTRAINT turns_status_check;
         COMMENT ON COLUMN turns.status IS 'paused = its client runs tools and brings their results';
         CREATE INDEX turns_paused ON turns (conversation_id, lease_expires_at) WHERE status = 'paused';
