@@ -17,8 +17,8 @@ DATES_OF_CHINESE_EXCEL = {
 """Formats that have no text in a file, by their ids; the Japanese ones are the same but for two times."""
 
 _TOKEN = re.compile(
-    r"""(?P<text>"[^"]*"?|[\\!_*].)|\[\$(?P<currency>[^\]-]*)[^\]]*\]|\[(?P<passed>h+|m+|s+)\]"""
-    r"""|\[(?P<sign>[<>=]+)(?P<limit>-?[\d.]+)\]|\[[^\]]*\]|(?P<half>AM/PM|A/P|上午/下午)|(?P<general>General)"""
+    r"""(?P<text>"[^"]*"?|[\\!_*].)|\[\$(?P<currency>[^\]-]{0,99})[^\]]{0,99}\]|\[(?P<passed>h+|m+|s+)\]"""
+    r"""|\[(?P<sign>[<>=]+)(?P<limit>-?[\d.]+)\]|\[[^\]]{0,99}\]|(?P<half>AM/PM|A/P|上午/下午)|(?P<general>General)"""
     r"""|(?P<date>y+|m+|d+|h+|s+(?:\.0+)?|aaa+|e+(?![+-])|g+)|(?P<exponent>E[+-])|(?P<digit>[0#?])|(?P<other>.)""",
     re.IGNORECASE | re.DOTALL,
 )

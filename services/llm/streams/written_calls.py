@@ -31,7 +31,7 @@ _MARK = re.compile(
 )
 """The beginning of a call in a template, which no other text has."""
 _BARE = re.compile(
-    r"\s*(?:```\w*\s*)?(?:\[?\s*\{\s*\"(?:name|tool|tool_name|function|type|action|arguments|parameters)\""
+    r"\A\s*(?:```\w*\s*)?(?:(?:\[\s*)?\{\s*\"(?:name|tool|tool_name|function|type|action|arguments|parameters)\""
     r"|\[\s*[a-z_][\w.]*\(|(?:print\()?default_api\.)"
 )
 """The beginning of an answer that may be a call and nothing else."""
@@ -53,11 +53,12 @@ _INVOKED = re.compile(
     re.DOTALL,
 )
 _GLM = re.compile(
-    r"([\w.-]+)\s*((?:<arg_key>.*?</arg_key>\s*<arg_value>.*?</arg_value>\s*)+|(?=</tool_call>))", re.DOTALL
+    r"\A([\w.-]{1,128})\s*((?:<arg_key>[^<]{1,200}</arg_key>\s*<arg_value>.*?</arg_value>\s*)+|(?=</tool_call>))",
+    re.DOTALL,
 )
-_ARGUMENT = re.compile(r"<arg_key>(.*?)</arg_key>\s*<arg_value>(.*?)</arg_value>()\s*", re.DOTALL)
+_ARGUMENT = re.compile(r"<arg_key>([^<]{1,200})</arg_key>\s*<arg_value>(.*?)</arg_value>()\s*", re.DOTALL)
 _NAMED = re.compile(
-    r"(?:function<｜tool▁sep｜>|<\|channel\|>\w+ to=)?([\w.-]+)(?::\d+)?\s*"
+    r"\A(?:function<｜tool▁sep｜>|<\|channel\|>\w+ to=)?([\w.-]{1,128})(?::\d+)?"
     r"(?:<\|tool_call_argument_begin\|>|<｜tool▁sep｜>|\[CALL_ID\]\w+|\[ARGS\]|<\|constrain\|>json|<\|message\|>|json|```|\s)*"
     r"(?=\{)"
 )

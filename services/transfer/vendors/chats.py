@@ -67,7 +67,7 @@ _OTHER_ACTIVITY = re.compile(
     r"(?:Created|Used|Added|Gave|Selected|Shared|Deleted|Viewed|Visited|Searched|Edited|Pinned|Renamed|Exported"
     r"|Updated) "
 )
-_ATTACHED = re.compile(r"\s*Attached (\d+) files?\.?\s*$")
+_ATTACHED = re.compile(r"\s{0,9}Attached (\d{1,4}) files?\.?\s{0,9}$")
 _BLOCKS = ["p", "br", "li", "div", "tr", "pre", "h1", "h2", "h3", "h4"]
 
 
@@ -124,7 +124,7 @@ def _words(page: str) -> str:
     soup = BeautifulSoup(page, "html.parser")
     for block in soup(_BLOCKS):
         block.insert_after("\n")
-    return re.sub(r"\s*\n\s*", "\n", soup.get_text()).strip()
+    return "\n".join(filter(None, map(str.strip, soup.get_text().splitlines())))
 
 
 def sillytavern(found: Iterable[tuple[Place, Any]]) -> Iterator[Read]:
