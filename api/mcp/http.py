@@ -65,7 +65,7 @@ class McpOverHttp:
         """For clients of the older protocol that can ask their user: the answer comes in a request of its own, and
         finds the question by its session."""
         self._owners: dict[str, Hashable] = {}
-        """Of sessions: nobody else may answer in them."""
+        """Nobody else may answer in a session."""
         self._running: asyncio.Task[None] | None = None
         self._stop = asyncio.Event()
 

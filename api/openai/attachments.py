@@ -1,4 +1,4 @@
-"""What of a client's attachments and system messages fits, and the header that says what was cut."""
+"""Fits a client's attachments and system messages into their budgets, and names in a header what was cut."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

@@ -23,9 +23,9 @@ class ClientMessage(BaseModel):
     tool_calls: list[dict[str, Any]] | None = None
     """Calls of the client's tools, as Chat Completions has them."""
     tool_call_id: str | None = None
-    """Of a tool's result: the call that it answers."""
+    """The call that a tool's result answers."""
     failed: bool = False
-    """Of a tool's result: whether the client says that the tool failed."""
+    """Whether the client says that the tool has failed, in a tool's result."""
 
 
 def check_lengths(messages: Sequence[ClientMessage], where: str) -> None:

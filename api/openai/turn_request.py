@@ -75,7 +75,7 @@ class ReadRequest:
     keeps: bool
     """Whether the client lets it be stored."""
     ignored: Sequence[str] = ()
-    """What of the request has no effect."""
+    """Parts of the request without effect."""
     tools: ClientTools | None = None
     """The tools that the client runs."""
     where: str = "messages"
@@ -282,7 +282,7 @@ def is_cut(instructions: str, settings: Settings) -> bool:
 
 
 def _of_request(asking: ReadRequest) -> TurnInput:
-    """What every request of a turn says anew."""
+    """Return the fields that every request of a turn says again."""
     asked = TurnInput()
     if asking.budget:
         asked["budget"] = asking.budget

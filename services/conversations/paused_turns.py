@@ -75,7 +75,7 @@ _SERIALIZER = JsonPlusSerializer(
     ]
 )
 _OF_REQUEST = frozenset({"client_tools", "rounds", "sampling", "budget"})
-"""What every request of a turn says anew."""
+"""Return the fields that every request of a turn says again."""
 _MUCH = 100_000
 """Characters of a paused turn's messages from which on a thread reads and writes it."""
 
