@@ -251,10 +251,12 @@ class Embedder:
         if not self._builtin.loaded:
             await asyncio.to_thread(self._builtin.load)
         encode = self._builtin.encode_again if again else self._builtin.encode
-        for begin in range(0, len(texts), _BETWEEN):
-            if begin:
+        while some := texts[len(vectors) : len(vectors) + _BETWEEN]:
+            if vectors:
                 await asyncio.sleep(0)
-            vectors += list(encode(texts[begin : begin + _BETWEEN]))
+            while len(some) > 1 and sum(map(len, some)) > _CHARACTERS_AT_ONCE:
+                some = some[:-1]
+            vectors += list(encode(some))
         return vectors
 
     async def _centre_of(self, client: "EmbeddingClient") -> Vector:
