@@ -93,6 +93,8 @@ _remembered_passages = text_cache(64)(_cut_into_passages)
 
 
 def _size(text: str) -> int:
+    if text.isascii():  # the splitter asks for every piece, which may be a character
+        return len(text)
     return len(text) + (_OF_CHINESE - 1) * len(_CHINESE.findall(text))
 
 

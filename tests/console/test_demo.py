@@ -37,8 +37,11 @@ async def test_every_answer_of_the_demo_has_its_why_and_all_of_it_goes(
         await seen.open()
         await expect(page.locator(".composer select")).to_have_count(0)
         await page.locator(".account .user").click()
-        await expect(page.get_by_role("dialog").get_by_role("button", name="Lin")).to_have_count(0)
+        users = page.get_by_role("dialog", name="Choose a user")
+        await expect(users).to_be_visible()
+        await expect(users.get_by_role("button", name="Lin")).to_have_count(0)
         await page.keyboard.press("Escape")
+        await expect(users).to_be_hidden()
         await look.click()  # it is there already
         await expect(page.locator(".demo-bar")).to_be_visible()
         await page.locator(".drawer .stack").wait_for()
