@@ -25,6 +25,7 @@ from api import (
     memory,
     model,
     pages,
+    promises,
     prompt_memory,
     service,
     store,
@@ -65,6 +66,7 @@ _MODULES = (
     *(
         memory,
         memories,
+        promises,
         prompt_memory,
         erasures,
         episodes,
