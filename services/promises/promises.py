@@ -4,21 +4,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, LiteralString
-from uuid import UUID
+from uuid import UUID, uuid5
 
 from psycopg.rows import dict_row, tuple_row
 from uuid_utils.compat import uuid7
 
 from services.encryption.marks import Words
-from services.errors import Conflict, InvalidInput, NotFound
+from services.errors import CallerError, Conflict, InvalidInput, NotFound
 from services.memory.blocks import Owner
 from services.memory.operations import Operation, OperationLog, Trigger
+from services.memory.planning.wording import told
 from services.platform.connections import Connection
 from services.platform.postgres import Database
 from services.platform.shared_reads import page_after
 from services.promises import sql
 from services.promises.promise import LONGEST_TEXT, AskedBy, Promise, occasion_of, promise_of
+from services.text.language import language_of
 from services.time_reference.local_days import BadTimeZone, time_zone
+from state.memory import MemoryChange, PlainPromise
+from state.turn import OpenTurn
 
 OPERATION = "promise"
 """Type under which a change of a promise stands in the log; its field says which."""
@@ -63,10 +67,11 @@ class Promises:
             Conflict: too many wait already.
         """
         now = now or datetime.now(UTC)
+        trigger = _placed(trigger, new.conversation_id)
         text = self._text(new.text)
         zone = await self._zone(owner, new.timezone)
         occasion = occasion_of(new.when, now, zone)
-        promise_id, operation_id = new.id or uuid7(), uuid7()
+        promise_id, operation_id = new.id or uuid7(), uuid5(new.id, "operation") if new.id else uuid7()
         values = {
             **vars(owner),
             "id": promise_id,
@@ -93,6 +98,27 @@ class Promises:
 
         await self._database.transact(owner.tenant_id, add)
         return await self.get(owner, promise_id, now), operation_id
+
+    async def make_plain(self, turn: OpenTurn, asked: PlainPromise) -> MemoryChange:
+        """Make what a message asks for in plain form, once; return what the turn tells of it.
+
+        Where it cannot be made, that is told, and it has no operation.
+        """
+        new = NewPromise(
+            text=asked.text,
+            when=asked.when,
+            timezone=turn.timezone,
+            conversation_id=turn.conversation_id,
+            message_id=turn.user_message_id,
+            quote=asked.quote,
+            id=uuid5(turn.turn_id, OPERATION),
+        )
+        change = promised_change(turn, asked)
+        try:
+            _, operation_id = await self.make(Owner.of_turn(turn), new, Trigger.of_turn(turn, "user"), turn.now)
+        except CallerError as error:
+            return MemoryChange(**{**change, "operation_id": None, "summary": error.message})
+        return MemoryChange(**{**change, "operation_id": str(operation_id)})
 
     async def get(self, owner: Owner, promise_id: UUID, now: datetime | None = None) -> Promise:
         """One promise of a user's.
@@ -163,7 +189,8 @@ class Promises:
             await connection.execute(sql.CHANGE, {**values, **_sealed(new)})
             kind = {"kept": "done", "cancelled": "cancel"}.get(state or "", "move")
             old = _logged(row)
-            await self._note(connection, owner, kind, old, {**_logged(new), "id": str(promise_id)}, trigger)
+            placed = _placed(trigger, row["conversation_id"])
+            await self._note(connection, owner, kind, old, {**_logged(new), "id": str(promise_id)}, placed)
 
         await self._database.transact(owner.tenant_id, change)
         return await self.get(owner, promise_id, now)
@@ -250,12 +277,25 @@ class Promises:
         await self._log.append(connection, owner.tenant_id, owner.user_id, operation, trigger, operation_id)
 
 
+def promised_change(turn: OpenTurn, asked: PlainPromise) -> MemoryChange:
+    """Return what a turn tells of a promise that its message asks for in plain form."""
+    moment = f"{asked.at.astimezone(time_zone(turn.timezone)):%Y-%m-%d %H:%M}"
+    items = [f"{moment} {asked.text}"]
+    summary = told("promise", items, language_of([asked.quote]))
+    return MemoryChange(kind="promise", summary=summary, operation_id=str(turn.turn_id), items=items)
+
+
 async def _one(
     connection: Connection, statement: LiteralString, values: Mapping[str, Any]
 ) -> dict[str, Any] | None:
     async with connection.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(statement, values)
         return await cursor.fetchone()
+
+
+def _placed(trigger: Trigger, conversation_id: UUID | None) -> Trigger:
+    """Return a trigger that goes with the promise's conversation."""
+    return trigger if trigger.conversation_id else replace(trigger, conversation_id=conversation_id)
 
 
 def _logged(row: Mapping[str, Any]) -> dict[str, str]:

@@ -109,6 +109,8 @@ def _moments(text: str, now: datetime, zone: tzinfo) -> list[datetime]:
     is_whole = recurs and (recurs["daily"] or recurs["workdays"])
     if not (named or clock or part or is_whole) or (recurs and not (named or is_whole or part)):
         raise BadOccasion("names no day" if recurs else "names no moment")
+    if any(each.text.endswith("起") for each in named):
+        raise BadOccasion("says since when, and not when")
     if recurs and any(each.end - each.start > ONE_DAY for each in named):
         raise BadOccasion("recurs over several days, or until one: give the days themselves")
     if recurs and recurs["workdays"]:

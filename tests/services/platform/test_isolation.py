@@ -21,10 +21,13 @@ from services.knowledge.bases import KnowledgeBases, NewBase
 from services.knowledge.conversion import ConversionLimits, Converter
 from services.knowledge.document import Chunk
 from services.knowledge.documents import Documents
+from services.memory.blocks import Owner
+from services.memory.operations import OperationLog, Trigger
 from services.memory.upkeep.policy import UpkeepPolicy, change_policy
 from services.platform.connections import Connection
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
+from services.promises.promises import NewPromise, Promises
 from tests.support.knowledge import a_document
 from tests.support.turns import exchange, remember
 
@@ -77,8 +80,12 @@ async def two_tenants(database: Database, engines: Engines) -> Database:
                 [tenant_id],
             )
     turns = Turns(database, jobs)
-    await remember(database, await exchange(turns, "ours", "answer", space="a space"))
-    await remember(database, await exchange(turns, "theirs", "answer", tenant_id=OTHER, space="a space"))
+    promises = Promises(database, OperationLog(database))
+    for tenant_id, said in ((DEFAULT_TENANT, "ours"), (OTHER, "theirs")):
+        turn = await exchange(turns, said, "answer", tenant_id=tenant_id, space="a space")
+        await remember(database, turn)
+        new = NewPromise(text=said, when="tomorrow", timezone="UTC")
+        await promises.make(Owner.of_turn(turn), new, Trigger("user"))
     return database
 
 
