@@ -141,7 +141,7 @@ class Promises:
         limit: int = 50,
     ) -> Sequence[Promise]:
         """Promises by their moments; `visible`: only those that the owner's expert and space may show."""
-        about = {"state": "open" if state == "due" else state, "visible": visible}
+        about: dict[str, Any] = {"state": "open" if state == "due" else state, "visible": visible}
         if visible:
             about["expert_id"] = owner.expert_id
         return await self._page(owner, about, after, limit, None)

@@ -101,7 +101,7 @@ class Batch:
         known = [
             (self._users[line.user_id].id, line)
             for _, line in self._lines
-            if isinstance(line, _OF_CONVERSATION | CoreMemoryLine)
+            if isinstance(line, MessageLine | SessionLine | EpisodeLine | CoreMemoryLine)
         ]
         await self._forgotten.look_up(known)
         if self._forgotten.digests:
@@ -186,7 +186,8 @@ class Batch:
             if session not in wanted or times[number] < wanted[session]["created_at"]:
                 title = "" if self._is_deleted(line) else title_of(line.content)
                 wanted[session] = row(session, line, title, times[number])
-        for _, episode in (*self._only(EpisodeLine), *self._only(PromiseLine)):
+        others: list[EpisodeLine | PromiseLine] = [line for _, line in self._only(EpisodeLine)]
+        for episode in [*others, *(line for _, line in self._only(PromiseLine))]:
             if episode.session_id is not None:
                 session = self._session(episode.user_id, episode.session_id)
                 wanted.setdefault(session, row(session, episode, "", episode.created_at))

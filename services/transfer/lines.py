@@ -430,8 +430,8 @@ def remembered_line(line: Line, secrets: Secrets) -> Line:
     if isinstance(line, EpisodeLine):
         return line.model_copy(update={"content": secrets.without(line.content)})
     if isinstance(line, PromiseLine):
-        kept = {"text": secrets.without(line.text), "quote": secrets.without(line.quote)}
-        return line.model_copy(update=kept)
+        texts = {"text": secrets.without(line.text), "quote": secrets.without(line.quote)}
+        return line.model_copy(update=texts)
     if isinstance(line, CoreMemoryLine):
         pinned = [each.model_copy(update={"text": secrets.without(each.text)}) for each in line.pinned]
         return line.model_copy(update={"content": secrets.without_in(line.content), "pinned": pinned})

@@ -78,6 +78,8 @@ BODIES: dict[str, Any] = {
     "POST /api/v1/users/{user_id}/episodes/search": {"query": "tea"},
     "POST /api/v1/users/{user_id}/memories/{memory_id}/correct": {"text": "Likes coffee."},
     "POST /api/v1/users/{user_id}/memories/{memory_id}/pin": {"pinned": True},
+    "POST /api/v1/users/{user_id}/promises": {"text": "tea", "when": "tomorrow"},
+    "PATCH /api/v1/users/{user_id}/promises/{promise_id}": {"text": "coffee"},
     "PUT /api/v1/upkeep-policy": {"fading": "never"},
     "POST /api/v1/users/{user_id}/upkeep-runs": {"fading": "archive"},
     "PATCH /api/v1/users/{user_id}": {"display_name": "Another"},
@@ -237,6 +239,7 @@ async def _settle(client: httpx.AsyncClient, headers: dict[str, str], *, is_admi
     excluded = (await ask("GET", f"{conversation}/exclusions"))["items"][0]
     put = {"op": "put", "namespace": ["notes"], "key": "k", "value": {"text": SECRET}}
     await ask("POST", "/api/v1/store/batch", json={"user_id": "ada", "operations": [put]})
+    promised = await ask("POST", f"{user}/promises", json={"text": f"{SECRET} tea", "when": "tomorrow"})
     logged = (await ask("GET", f"{user}/memory-operations"))["items"][0]
     documents: dict[str, Any] = {"params": {"source": "tea.md"}, "content": f"# Tea\n\n{SECRET} likes tea."}
     plain = {**headers, "Content-Type": "text/plain"}
@@ -253,6 +256,7 @@ async def _settle(client: httpx.AsyncClient, headers: dict[str, str], *, is_admi
         "item_id": f"msg_{message_id}",
         "episode_id": written["id"],
         "memory_id": written["id"],
+        "promise_id": promised["id"],
         "exclusion_id": excluded["id"],
         "run_id": upkeep["id"],
         "operation_id": logged["id"],
