@@ -23,6 +23,8 @@ from services.conversations.transcript import Transcript
 from services.conversations.turns import Turns
 from services.conversations.users import Spaces, Users
 from services.engines import Engines, make_database
+from services.events.feed import EventFeed
+from services.events.webhooks import Webhooks
 from services.experiments.experiments import Experiments
 from services.identity.api_keys import ApiKeys
 from services.identity.authentication import Authenticator, Tickets
@@ -246,6 +248,8 @@ class Services(Connected):
             find_days=self.daily_scheduler.find if self.daily_scheduler.is_on else None,
             on=keeps_up,
         )
+        self.event_feed = EventFeed(database)
+        self.webhooks = Webhooks(database, jobs, private_origins=settings.webhook_origins)
         self.keeping = Keeping(database, self.models, jobs)
         self.backlog = Backlog(database, indexes=settings.memory_episodes, upkeep=keeps_up)
         self.reflection = Reflection(database, self.models, jobs, on=settings.memory_reflection)
@@ -297,4 +301,6 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
         stack.push_async_callback(services.knowledge.search.close)
         stack.push_async_callback(services.store.close)
         stack.push_async_callback(services.probes.close)
+        stack.push_async_callback(services.event_feed.close)
+        stack.push_async_callback(services.webhooks.close)
         yield services

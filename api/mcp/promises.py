@@ -75,8 +75,11 @@ class PromiseTools:
             _, request = await acting.changes(expert, space)
             promises, owner, trigger = acting.services.promises, request.owner, request.trigger
             if id is not None:
-                given = {"text": text or None, "when": when or None, "state": _STATES.get(state)}
-                return _view(await promises.change(owner, id, trigger, **given))
+                settled = _STATES.get(state)
+                changed = await promises.change(
+                    owner, id, trigger, text=text or None, when=when or None, state=settled
+                )
+                return _view(changed)
             if not (text.strip() and when.strip()):
                 raise ToolError("Give `text` and `when`; nothing was promised.")
             made, _ = await promises.make(owner, NewPromise(text=text, when=when), trigger)

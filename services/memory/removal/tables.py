@@ -48,6 +48,7 @@ _COLUMNS: Mapping[LiteralString, LiteralString] = {
     "memory_versions": "user_id",
     "store_items": "user_id",
     "promises": "user_id",
+    "user_events": "user_id",
     "tool_accounts": "user_id",
     "knowledge_bases": "user_id",
     "kb_documents": "base_id",

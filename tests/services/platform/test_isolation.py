@@ -13,6 +13,7 @@ from psycopg.rows import tuple_row
 from services.conversations.turns import Turns
 from services.engines import Engines
 from services.errors import ConfigurationError, DatabaseUnavailable
+from services.events.webhooks import Webhooks
 from services.experiments.assignment import Variant
 from services.experiments.experiments import Experiments, NewExperiment
 from services.identity.tenants import DEFAULT_TENANT
@@ -33,6 +34,7 @@ from tests.support.turns import exchange, remember
 
 pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
 
+_HOOK = "http://127.0.0.1:9"
 OTHER = UUID("0190a000-0000-7000-8000-0000000000aa")
 _WITH_A_TENANT: LiteralString = """
 SELECT c.relname, c.relrowsecurity AND c.relforcerowsecurity
@@ -63,10 +65,12 @@ async def two_tenants(database: Database, engines: Engines) -> Database:
             "sha256(name::bytea), '{chat}' FROM tenants"
         )
     jobs = JobQueue(database)
+    webhooks = Webhooks(database, jobs, private_origins=[_HOOK])
     documents = Documents(database, jobs, Converter(ConversionLimits(1, 1.0, 64)), most_bytes=1)
     for tenant_id in (DEFAULT_TENANT, OTHER):
         base = await KnowledgeBases(database, jobs).create(tenant_id, NewBase("handbook", "Our handbook."))
         await documents.put(tenant_id, base.id, a_document(), [(Chunk("", None, "Nine to five."), "nine five")])
+        await webhooks.add(tenant_id, _HOOK, [])
         variants = [Variant(name=name, weight=1, settings={}) for name in ("a", "b")]
         await change_policy(database, tenant_id, UpkeepPolicy(fading="archive"))
         await Experiments(database).create(tenant_id, NewExperiment("trial", variants))
