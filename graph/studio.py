@@ -55,7 +55,7 @@ class StudioContext(TypedDict, total=False):
     """UUID of the tenant; none = the default one."""
     user_id: str
     session_id: str
-    """None = the thread."""
+    """Absent = the thread."""
     expert: str
     space: str
 

@@ -1,4 +1,4 @@
-"""For whom a request of an assistant acts, and what it may do."""
+"""The user for whom an assistant's request acts, and its rights."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
