@@ -245,7 +245,7 @@ def _read(text: Text, at: int, *, follows: bool) -> Reading | None:
 
 
 def _placed(text: Text, phrase: Phrase, stop: int) -> Reading:
-    """Join a phrase with the words before or after it that say which one: October 3 last year, last year in March."""
+    """Join a phrase with the words before or after it that say which one: October 3 last year."""
     if phrase.cycle:
         of = _OF_WHICH.match(text.text, stop)
         which = Said(text, of) if of else None
