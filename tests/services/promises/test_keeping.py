@@ -213,3 +213,29 @@ async def test_it_is_found_by_an_index_among_many(database: Database) -> None:
         due = "SELECT user_id FROM promises WHERE state = 'open' AND due_at <= now() ORDER BY due_at LIMIT 1000"
         plan = await connection.execute(f"EXPLAIN {due}")
         assert "promises_due" in "".join(row[0] for row in await plan.fetchall())
+
+
+async def test_the_first_prompt_of_a_visit_tells_what_is_coming_up_and_no_other(
+    services: Services, client: httpx.AsyncClient, model_server: ModelServer
+) -> None:
+    await make(client, when="in 2 days", timezone="UTC")
+    far = await make(client, text="renew the passport", when="in 3 weeks")
+    await say(client, "Hello", timezone="UTC")
+    shown = "\n".join(text for _, text in model_server.requests[-1].prompt)
+    assert "You promised the user: " in shown
+    assert "09:00 call the dentist." in shown
+    assert far["text"] not in shown
+    await say(client, "And now?")
+    assert "You promised the user" not in "\n".join(text for _, text in model_server.requests[-1].prompt)
+
+
+async def test_other_programs_read_them_as_a_calendar(client: httpx.AsyncClient) -> None:
+    made = await make(client, text="买牛奶，带上袋子；" + "谢谢" * 20, when="每周一早上九点", timezone="UTC")
+    answer = await client.get(f"{PATH}/calendar.ics")
+    lines = answer.text.replace("\r\n ", "").split("\r\n")
+    assert all(len(each.encode()) <= 75 for each in answer.text.split("\r\n"))
+    first = datetime.fromisoformat(made["when"])
+    assert f"DTSTART:{first:%Y%m%dT090000Z}" in lines
+    [further] = [each for each in lines if each.startswith("RDATE:")]
+    assert further[6:].split(",")[0] == f"{first + timedelta(days=7):%Y%m%dT090000Z}"
+    assert f"SUMMARY:{made['text']}" in lines
