@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Sequence
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -11,13 +12,13 @@ import httpx
 import pytest
 from psycopg.rows import tuple_row
 
-from services.bootstrap import Services, open_services
+from services.bootstrap import Services
 from services.engines import Engines
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.operations import Trigger
 from services.platform.postgres import Database
-from services.platform.settings import Settings
 from services.promises.promises import NewPromise
+from tests.support.jobs import running_worker
 from tests.support.model_server import ModelServer, Reply, ToolCall
 from tests.support.retracting import forget
 from tests.support.talking import say
@@ -27,6 +28,28 @@ pytestmark = [pytest.mark.anyio, pytest.mark.settings(llm_model="large", small_l
 PATH = "/api/v1/users/u-1/promises"
 _DONE = Reply(['{"done": true, "message": ""}'])
 _NO_MODEL = Reply(status=500)
+_WORKER = """
+import asyncio, sys
+from datetime import datetime
+from uuid import UUID
+from services.identity.tenants import DEFAULT_TENANT
+from services.jobs.queue import JobQueue
+from services.llm.chat_models import ChatModels
+from services.platform.postgres import Database
+from services.platform.settings import load_settings
+from services.promises.keeping import Keeping
+
+async def main(url, model, user_id, now):
+    database = Database(url)
+    await database.open()
+    settings = load_settings(llm_model="large", small_llm_model="small", llm_base_url=model, llm_api_key="k")
+    keeping = Keeping(database, ChatModels(settings), JobQueue(database))
+    print("ready", flush=True)
+    while True:
+        await keeping.keep(DEFAULT_TENANT, UUID(user_id), datetime.fromisoformat(now))
+
+asyncio.run(main(*sys.argv[1:]))
+"""
 
 
 async def make(client: httpx.AsyncClient, **values: Any) -> dict[str, Any]:
@@ -180,8 +203,10 @@ async def test_it_goes_with_the_words_that_asked_for_it_and_comes_back_with_them
     assert [each["state"] for each in await listed(client)] == ["cancelled"]
 
 
-async def test_two_workers_of_which_one_is_killed_and_clocks_that_jump_double_and_lose_nothing(
-    services: Services, settings: Settings, engines: Engines, client: httpx.AsyncClient, model_server: ModelServer
+@pytest.mark.process
+@pytest.mark.in_clear
+async def test_workers_that_are_killed_and_clocks_that_jump_double_and_lose_nothing(
+    services: Services, engines: Engines, client: httpx.AsyncClient, model_server: ModelServer
 ) -> None:
     first = await say(client, "Hello", "s-1")
     minutes = range(1, 41)
@@ -189,18 +214,19 @@ async def test_two_workers_of_which_one_is_killed_and_clocks_that_jump_double_an
     model_server.default = Reply(['{"done": false, "message": "Now."}'])
     dues = [datetime.fromisoformat(each["when"]) for each in made]
     user_id = (await services.memory.core.owner(DEFAULT_TENANT, "u-1", "default")).user_id
-    async with open_services(settings, engines) as other:
+    asked = (engines.database_url, model_server.base_url, str(user_id))
+    with ExitStack() as workers:
+        killed = [workers.enter_context(running_worker(_WORKER, *asked, dues[at].isoformat())) for at in (-1, 20)]
+        there = len(model_server.requests)
         clocks = [dues[25], dues[5] - timedelta(hours=3), dues[-1] + timedelta(hours=1), dues[10]]
-        workers = [
-            asyncio.create_task(each.keeping.keep(DEFAULT_TENANT, user_id, now))
-            for now in clocks
-            for each in (services, other)
-        ]
-        while len(model_server.requests) < 10:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
-        workers[0].cancel()
-        workers[5].cancel()
-        await asyncio.gather(*workers, return_exceptions=True)
+        here = [asyncio.create_task(services.keeping.keep(DEFAULT_TENANT, user_id, now)) for now in clocks]
+        for process in killed:
+            there += 8
+            while len(model_server.requests) < there:  # noqa: ASYNC110
+                await asyncio.sleep(0.005)
+            process.kill()
+        here[2].cancel()
+        await asyncio.gather(*here, return_exceptions=True)
     for now in (dues[-1], dues[-1] + timedelta(hours=1)):
         await services.keeping.keep(DEFAULT_TENANT, user_id, now)
     said = await said_in(client, first["conversation_id"])
