@@ -265,3 +265,34 @@ async def test_other_programs_read_them_as_a_calendar(client: httpx.AsyncClient)
     [further] = [each for each in lines if each.startswith("RDATE:")]
     assert further[6:].split(",")[0] == f"{first + timedelta(days=7):%Y%m%dT090000Z}"
     assert f"SUMMARY:{made['text']}" in lines
+
+
+async def test_it_is_exported_and_imported_and_erased_with_its_message(
+    services: Services, client: httpx.AsyncClient, model_server: ModelServer
+) -> None:
+    arguments = {"text": "call Tom", "when": "every Monday at 9"}
+    model_server.script(Reply(tool_calls=[ToolCall("promise", arguments)]), Reply(["I will."]))
+    await say(client, "I like tea. Remind me every Monday at 9 to call Tom.", "s-1")
+    await make(client)
+    before = await listed(client)
+    lines = (await client.get("/api/v1/users/u-1/export")).content
+    (await client.delete("/api/v1/users/u-1")).raise_for_status()
+    for _ in range(2):
+        answer = await client.post(
+            "/api/v1/import", content=lines, headers={"content-type": "application/x-ndjson"}
+        )
+        assert answer.is_success, answer.text
+    after = await listed(client)
+    told = ("text", "when", "said", "repeats", "quote", "state", "timezone", "created_at")
+    assert [[each[name] for name in told] for each in after] == [[each[name] for name in told] for each in before]
+    [asked] = [each for each in after if each["quote"]]
+    gone = await client.post("/api/v1/users/u-1/erasures", json={"message_id": asked["message_id"]})
+    assert gone.is_success, gone.text
+    assert [each["text"] for each in await listed(client)] == ["call the dentist"]
+    rows = await services.database.fetch(
+        DEFAULT_TENANT,
+        "SELECT count(*) FROM promises WHERE tenant_id = %(tenant_id)s",
+        {"tenant_id": DEFAULT_TENANT},
+        tuple_row,
+    )
+    assert rows == [(1,)]
