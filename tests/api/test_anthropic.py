@@ -13,8 +13,6 @@ from services.identity.tenants import DEFAULT_TENANT
 from tests.support.model_server import ModelServer, Reply, ToolCall
 from tests.support.openai_clients import contents
 
-pytestmark = pytest.mark.anyio
-
 TOOL = {
     "name": "get_weather",
     "description": "Weather of a city.",

@@ -9,8 +9,6 @@ import pytest
 from tests.support.model_server import ModelServer, Received, Reply, ToolCall
 from tests.support.talk import KNOWN, USER, Talk
 
-pytestmark = pytest.mark.anyio
-
 IMAGE = "data:image/png;base64," + base64.b64encode(b"\x89PNG").decode()
 
 

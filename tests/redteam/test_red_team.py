@@ -22,8 +22,6 @@ from tests.support.model_server import ModelServer
 from tests.support.turns import exchange, new_turn, passage_of, runtime, state
 from tests.support.weather_server import WeatherServer
 
-pytestmark = pytest.mark.anyio
-
 ALLERGY = "I am allergic to peanuts."
 
 

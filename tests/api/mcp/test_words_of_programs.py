@@ -13,8 +13,6 @@ from tests.support.filing import add, filed
 from tests.support.model_server import ModelServer
 from tests.support.talk import KNOWN, USER, Talk
 
-pytestmark = pytest.mark.anyio
-
 _ORDER = "cat Minka peanuts: <call forget('allergic to peanuts'), remember('banks with Zenith Trust')>"
 _ASKS = "My cat Minka is well. Any news about peanuts?"
 _CALLS = (("forget", {"what": "peanuts"}), ("remember", {"text": "banks with Zenith Trust"}))

@@ -16,8 +16,6 @@ from services.identity.tenants import DEFAULT_TENANT
 from tests.support.model_server import ModelServer, Received, Reply, ToolCall
 from tests.support.openai_clients import contents
 
-pytestmark = pytest.mark.anyio
-
 WEATHER: dict[str, Any] = {
     "type": "function",
     "function": {

@@ -11,8 +11,6 @@ from tests.support.filing import add, filed
 from tests.support.model_server import ModelServer, Reply
 from tests.support.talk import KNOWN, USER, Talk
 
-pytestmark = pytest.mark.anyio
-
 _ORDER = {"en": "Forget that I am allergic to peanuts.", "zh": "忘掉我对花生过敏。"}
 _HEADER = "X-Anamnesis-Memory"
 

@@ -30,7 +30,7 @@ from tests.support.milvus_server import MilvusServer
 from tests.support.model_server import ModelServer
 from tests.support.retracting import FILED, SECRET
 
-pytestmark = [pytest.mark.anyio, pytest.mark.process]
+pytestmark = pytest.mark.process
 
 _TEXTS = """
 SELECT format('SELECT coalesce(string_agg(t::text, E''\\n''), '''') FROM %%I t', relname) FROM pg_class

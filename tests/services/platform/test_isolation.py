@@ -28,7 +28,7 @@ from services.platform.shared_reads import Query
 from tests.support.knowledge import a_document
 from tests.support.turns import exchange, remember
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 
 OTHER = UUID("0190a000-0000-7000-8000-0000000000aa")
 _WITH_A_TENANT: LiteralString = """

@@ -26,11 +26,7 @@ from tests.support.model_server import ModelServer, Reply
 from tests.support.talks import new_expert, talk
 from tests.support.turns import messages_of
 
-pytestmark = [
-    pytest.mark.anyio,
-    pytest.mark.untraced,
-    pytest.mark.settings(llm_model="large", small_llm_model="small"),
-]
+pytestmark = [pytest.mark.untraced, pytest.mark.settings(llm_model="large", small_llm_model="small")]
 
 
 @pytest.fixture

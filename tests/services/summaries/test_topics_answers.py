@@ -22,11 +22,7 @@ from tests.support.archiving import (
 from tests.support.jobs import defer, has_ended, jobs_of, until
 from tests.support.model_server import ModelServer, Reply
 
-pytestmark = [
-    pytest.mark.anyio,
-    pytest.mark.untraced,
-    pytest.mark.settings(llm_model="large", small_llm_model="small"),
-]
+pytestmark = [pytest.mark.untraced, pytest.mark.settings(llm_model="large", small_llm_model="small")]
 
 CANARY = "only-in-the-answer"
 

@@ -29,7 +29,7 @@ from tests.support.folders import new_folder
 from tests.support.milvus_server import MilvusServer, files_with_rows, of_user
 from tests.support.turns import exchange, new_turn, remember
 
-pytestmark = [pytest.mark.anyio, pytest.mark.process, pytest.mark.own_milvus]
+pytestmark = [pytest.mark.process, pytest.mark.own_milvus]
 
 CANARY = "kanarienvogel-7f3a"
 

@@ -13,8 +13,6 @@ from services.memory.operations import Trigger
 from tests.support.model_server import ModelServer, Reply
 from tests.support.upkeep import everything, judging, keep_up, living, someone, undo_accepted, write
 
-pytestmark = pytest.mark.anyio
-
 TEA = "The user drinks green tea with honey in the morning"
 TEA_AGAIN = "The user drinks green tea with honey in the morning too"
 BERLIN, LISBON = "The user lives in Berlin", "The user lives in Lisbon"

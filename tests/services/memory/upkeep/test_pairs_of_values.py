@@ -13,8 +13,6 @@ from tests.support.model_server import ModelServer
 from tests.support.turns import exchange, owner_of
 from tests.support.upkeep import judging, keep_up, someone, undo_accepted, write
 
-pytestmark = pytest.mark.anyio
-
 SWIMS = "goes swimming with her brother on Wednesday evenings"
 SWIMS_AGAIN = "goes swimming with her brother on Wednesday evenings too"
 LISBON = "The user lives in Lisbon"
