@@ -82,7 +82,7 @@ class PromptDraft:
 
     @property
     def owner(self) -> Owner:
-        """Whose memory it is made from."""
+        """Return the owner of the memory that it is made from."""
         return Owner.of_turn(self.turn)
 
     @property

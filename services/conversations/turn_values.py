@@ -135,7 +135,7 @@ def refuse_conflict(found: Mapping[str, Any], request: TurnRequest) -> None:
 
 
 def other_space(name: str | None) -> InvalidInput:
-    """That a conversation belongs to the space of this name, or to none, and not to the one that is named."""
+    """Return the error that a conversation belongs to this space, or to none, and not to the one asked for."""
     belongs = "to no space" if name is None else f"to the space {name!r}"
     return InvalidInput("space", f"the conversation belongs {belongs}; begin another one for this space")
 

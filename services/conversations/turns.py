@@ -220,7 +220,7 @@ class Turns(TurnRecords):
             raise InvalidInput("kb_prefix", f"there is no knowledge base with the prefix {prefix!r}")
 
     async def _other_space(self, values: Mapping[str, Any]) -> InvalidInput:
-        """That the conversation does not belong to the space that the request names."""
+        """Return the error that the conversation is not of the space that the request names."""
         found = await self._database.fetch(values["tenant_id"], turn_sql.SPACE_OF, values, tuple_row)
         return other_space(found[0][0] if found else None)
 

@@ -95,7 +95,7 @@ class Evaluated:
     scores: dict[str, list[Scores]]
     """Scores by system, one for each question, in their order."""
     milliseconds: list[float]
-    """That each recall took."""
+    """Milliseconds that each recall took."""
     messages: int
     refused: int
     """Lines that could not be imported."""

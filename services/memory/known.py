@@ -1,4 +1,4 @@
-"""What is known of a user: values of core memory and written memories, as one list of statements.
+"""Statements known of a user: values of core memory and written memories, in one list.
 
 What was said is the archive; it is searched, and not a list of memories.
 """

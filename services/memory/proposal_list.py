@@ -86,7 +86,7 @@ class Proposal:
 
 _Row = dict[str, Any]
 _SIDES = ("kept", "dropped")
-"""Of two memories, the one that stays and the one that goes."""
+"""The one of two memories that stays, and the one that goes."""
 _AS_STORED = ("id", "kind", "state", "expert", "conversation_id", "turn_id", "at", "operation_id")
 
 
@@ -154,7 +154,7 @@ class ProposalList:
 def _memories(
     row: _Row, values: Mapping[tuple[UUID, str], CoreValue], *, waits: bool
 ) -> list[tuple[ProposedMemory, Sequence[UUID | None]]] | None:
-    """Of two memories, the one that stays and the one that goes, each with the messages that it comes from.
+    """Return the two memories of a proposal, the one that stays first, each with the messages that it comes from.
 
     None if a value of core memory is not known, or does not hold any more while the proposal waits.
     """

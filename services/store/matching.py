@@ -215,7 +215,7 @@ class Candidate:
     index_paths: list[str] | None
     updated_at: datetime
     digest: int
-    """Of the operation that wrote it."""
+    """Digest of the operation that wrote it."""
     vector: str | None
     """As it is stored; empty = it has no text; None = it was not made."""
     value: str | None

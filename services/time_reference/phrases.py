@@ -81,7 +81,7 @@ Found = tuple[Span | None, int, int]
 
 
 def day(of: date) -> Span:
-    """That one day."""
+    """Return the span of one day."""
     return Span(of, of, Unit.DAY)
 
 

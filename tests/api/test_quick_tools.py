@@ -24,13 +24,6 @@ ASK: dict[str, Any] = {"user_id": "u-1", "session_id": "s-1", "message": BOTH}
 
 
 @pytest.fixture
-async def weather() -> AsyncIterator[WeatherServer]:
-    """Where the weather is asked for."""
-    async with WeatherServer() as server:
-        yield server
-
-
-@pytest.fixture
 def settings(settings: Settings, weather: WeatherServer) -> Settings:
     """The usual ones, with a weather server."""
     return settings.model_copy(update={"weather_url": weather.url})

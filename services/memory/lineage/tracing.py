@@ -1,6 +1,6 @@
 """Traces what something derived was made from, and what was made of something, over all steps between."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import groupby
@@ -195,7 +195,9 @@ class Lineage:
         items = await self.items(tenant_id, user_id, sorted(seen))
         if direction == "down":
             messages = {node.id for node in seen if node.kind == "message"}
-            items = [item if item.node in asked else _only_from(item, messages) for item in items]
+            for item in items:
+                if item.node not in asked:
+                    item.values[:] = [value for value in item.values if value.message_id in messages]
         return items, sorted(edges), is_complete
 
     async def of_node(self, tenant_id: UUID, user_id: UUID, node: Node, direction: Direction) -> Trace:
@@ -239,13 +241,13 @@ class Lineage:
                 if item and item.origin is None:
                     above = [each for parent in parents.get(node, ()) if (each := origin(parent))]
                     above += [_of_maker({"actor": each.actor}) for each in item.values if each.message_id is None]
-                    found[node] = _least_trusted(above) or _of_maker(item.made_by)
+                    found[node] = min(above, key=_ORIGINS.index, default=_of_maker(item.made_by))
             return found[node]
 
         return [replace(item, origin=origin(item.node)) for item in items]
 
     async def items(self, tenant_id: UUID, user_id: UUID, nodes: Sequence[Node]) -> list[Item]:
-        """What is known of nodes, by kind and time; what is not there any more is left out."""
+        """Return nodes with what is known of them, by kind and time; those that are gone are left out."""
         items: list[Item] = []
         for kind, group in groupby(sorted(nodes), attrgetter("kind")):
             values = {"tenant_id": tenant_id, "user_id": user_id, "kind": kind, "ids": [node.id for node in group]}
@@ -261,16 +263,6 @@ class Lineage:
         return items
 
 
-def _only_from(item: Item, messages: set[UUID]) -> Item:
-    kept = [value for value in item.values if value.message_id in messages]
-    return replace(item, values=kept)
-
-
 def _of_maker(made_by: Mapping[str, Any]) -> Origin:
     """Return the origin of something without parents, by who made it."""
     return _OF_ACTORS.get(str(made_by.get("actor", "")), "assistant")
-
-
-def _least_trusted(origins: Iterable[Origin]) -> Origin | None:
-    """Return the least trusted of some origins; None of none."""
-    return min(origins, key=_ORIGINS.index, default=None)

@@ -185,7 +185,7 @@ class Erasures:
     async def _outcomes(
         self, rows: Rows, plan: TargetPlan, before: Sequence[Item], *, delete_messages: bool
     ) -> list[AffectedItem]:
-        """What became of everything that was reached."""
+        """Return what became of everything that was reached."""
         derived = [item for item in before if item.kind != "message"]
         left: dict[Node, bool] = {}
         for kind, group in groupby(derived, lambda item: item.kind):

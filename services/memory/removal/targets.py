@@ -103,7 +103,7 @@ class Target:
 
     @property
     def kind(self) -> str:
-        """Which of them it is.
+        """Return the name of the one that is given.
 
         Raises:
             InvalidInput: none, or more than one.
@@ -125,13 +125,13 @@ class TargetPlan:
     tenant_id: UUID
     user_id: UUID
     changes: list[tuple[Owner, PlannedChange]]
-    """What memory withdraws, by whose memory it is."""
+    """Removals to carry out, by whose memory they are of."""
     messages: dict[UUID, str | None]
     """Every message concerned, also those that memory no longer knows, with what stays of it; None = nothing."""
     values: Sequence[CoreValue]
     """Every value that core memory has or had."""
     topic: Words | None = None
-    """Of a description: the words that are sought in values that no longer hold."""
+    """Words of a description, sought in values that no longer hold; None = another target."""
 
     @property
     def whose(self) -> dict[str, Any]:

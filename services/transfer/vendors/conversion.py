@@ -176,7 +176,7 @@ class VendorExport:
         return _READERS[self._vendor](records.mapping(raw, "it"), place.written_at)
 
     def _hint(self, raw: Any) -> str:
-        """Whose export a record that cannot be read looks like."""
+        """Say whose export a record looks like that cannot be read."""
         keys = raw.keys() if isinstance(raw, Mapping) else frozenset()
         other = next((vendor for vendor, fields in _LOOKS if fields <= keys), self._vendor)
         return "" if other == self._vendor else f"; it looks like an export to be read with --from {other}"

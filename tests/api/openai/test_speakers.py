@@ -15,14 +15,6 @@ _ORDER = {"en": "Forget that I am allergic to peanuts.", "zh": "忘掉我对花�
 _HEADER = "X-Anamnesis-Memory"
 
 
-@pytest.fixture
-async def talk(client: httpx.AsyncClient, model_server: ModelServer) -> Talk:
-    """The user u-1, of whom some things are known."""
-    opened = Talk(client, model_server)
-    await opened.begin(KNOWN)
-    return opened
-
-
 async def _said(
     talk: Talk, *messages: dict[str, Any], path: str = "chat/completions", **more: Any
 ) -> httpx.Response:

@@ -22,12 +22,6 @@ UNREADABLE = "The weather service's answer cannot be read."
 
 
 @pytest.fixture
-async def weather() -> AsyncIterator[WeatherServer]:
-    async with WeatherServer() as server:
-        yield server
-
-
-@pytest.fixture
 async def http() -> AsyncIterator[OutgoingHttp]:
     opened = OutgoingHttp()
     yield opened
