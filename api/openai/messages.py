@@ -31,7 +31,7 @@ _Spoken = tuple[Literal["user", "assistant"], str, list[str], str]
 
 @dataclass(frozen=True)
 class ClientRequest:
-    """What a request says: the newest message, and what stands around and before it."""
+    """A client's request, taken apart: the newest message, and what stands around and before it."""
 
     message: str
     images: list[str]
@@ -96,7 +96,7 @@ def read_all(messages: Sequence[ClientMessage], where: str) -> list[EarlierMessa
 
 
 def _read(messages: Sequence[ClientMessage], where: str) -> tuple[list[_Spoken], list[str]]:
-    """What user and assistant say, with images, and the instructions."""
+    """Separate the messages of user and assistant, with images, from the instructions."""
     check_lengths(messages, where)
     said: list[_Spoken] = []
     instructions: list[str] = []

@@ -15,7 +15,7 @@ from services.llm.json_text import json_values
 
 _ID_CHARACTERS = string.ascii_letters + string.digits
 _ID_LENGTH = 9
-"""Of ids that are made up: some endpoints take no others."""
+"""Length of ids that are made up: some endpoints take no others."""
 
 
 @dataclass
@@ -45,7 +45,7 @@ class ToolCallPieces:
     def __init__(self) -> None:
         self._calls: list[_Call] = []
         self.odd: set[str] = set()
-        """What was unusual, in words."""
+        """Oddities of the answer, in words."""
 
     def __bool__(self) -> bool:
         """Whether there are any."""
