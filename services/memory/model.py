@@ -40,7 +40,7 @@ class Memory:
 
 @dataclass(frozen=True)
 class ChangeRequest:
-    """For whom memory is changed, and in which turn."""
+    """A request for a change of memory: for whom, and in which turn."""
 
     owner: Owner
     conversation_id: UUID

@@ -84,7 +84,7 @@ class Trigger:
     conversation_id: UUID | None = None
     turn_id: UUID | None = None
     expert_id: UUID | None = None
-    """Whose memory of the user it is, where that is not known otherwise."""
+    """Expert whose memory of the user it is, where that is not known otherwise."""
     space_id: UUID | None = None
     """The space that is changed; None = what all spaces of the user share."""
     details: Mapping[str, Any] = field(default_factory=dict)
@@ -111,7 +111,7 @@ class Operation:
     type: str
     """Such as `core_memory_update`."""
     field: str | None = None
-    """What was changed, such as the name of a section."""
+    """Name of what was changed, such as a section."""
     old_value: Any = None
     new_value: Any = None
     query: str | None = None
@@ -140,7 +140,7 @@ class LoggedOperation:
     """Name of the expert whose memory it is."""
     type: str
     field: str | None
-    """What was changed, such as a section of core memory."""
+    """Name of what was changed, such as a section of core memory."""
     old_value: Any
     new_value: Any
     query: str | None

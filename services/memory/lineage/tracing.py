@@ -61,8 +61,9 @@ Direction = Literal["up", "down"]
 """`up`: to what it was made from. `down`: to what was made of it."""
 
 Origin = Literal["document", "import", "tool", "assistant", "operator", "user"]
-"""Whose words something is made of, the least trusted first: those of a document, or of a text that a user or an
-application pasted; of an import; of a tool's result; of the assistant; of an operator; the user's own."""
+"""Origins of the words that something is made of, the least trusted first: words of a document, or of a text that
+a user or an application pasted; of an import; of a tool's result; of the assistant; of an operator; the user's
+own."""
 
 _ORIGINS: tuple[Origin, ...] = get_args(Origin)
 _OF_ACTORS: Mapping[str, Origin] = {"user": "user", "import": "import", "operator": "operator"}

@@ -48,7 +48,7 @@ class AffectedItem:
 
 @dataclass(frozen=True)
 class ForgetResult:
-    """What was forgotten, or in a preview would be."""
+    """Everything that was forgotten, or in a preview would be."""
 
     preview: bool
     items: list[AffectedItem]
