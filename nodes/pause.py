@@ -10,6 +10,8 @@ from langgraph.runtime import Runtime
 
 from nodes.persist import outcome_of
 from services.conversations.paused_turns import PausedTurns
+from services.conversations.values import MAX_IMAGES_BYTES
+from services.llm.shorter_prompts import with_newest_images
 from services.validation import without_nul
 from state.client_tools import (
     ClientCall,
@@ -100,7 +102,7 @@ def resumed(
     done: list[KeptRound] = [*rounds[:-1], {**rounds[-1], "results": kept}]
     return {
         **state,
-        "messages": [*state["messages"], *messages],
+        "messages": with_newest_images([*state["messages"], *messages], MAX_IMAGES_BYTES),
         "answer": said_in(done),
         "tool_rounds": 0,
         "context_report": {**state["context_report"], "rounds": done},

@@ -44,6 +44,8 @@ class ClientResult(TypedDict):
     content: str
     failed: NotRequired[bool]
     """Whether the client says that it failed; absent = no."""
+    images: NotRequired[list[str]]
+    """Addresses or data URLs; the content has each in words."""
 
 
 class ClientRound(TypedDict):
@@ -125,7 +127,14 @@ def messages_of(rounds: Sequence[ClientRound]) -> list[AnyMessage]:
 def result_message(result: ClientResult, name: str) -> ToolMessage:
     """Return a result as the model reads it; `name` is the client's."""
     status = "error" if result.get("failed") else "success"
-    return ToolMessage(result["content"], tool_call_id=result["id"], name=marked(name), status=status)
+    content = content_with(result["content"], result.get("images", ()))
+    return ToolMessage(content, tool_call_id=result["id"], name=marked(name), status=status)
+
+
+def content_with(text: str, images: Sequence[str]) -> Any:
+    """Return the content of a message with what a tool has said and its images."""
+    shown = [{"type": "image_url", "image_url": {"url": image}} for image in images]
+    return [{"type": "text", "text": text}, *shown] if shown else text
 
 
 BETWEEN_PARTS = "\n\n"

@@ -20,7 +20,7 @@ from api.openai.chat_schemas import (
     passed_parameters,
     with_left_out,
 )
-from api.openai.client_message import ClientMessage, check_lengths
+from api.openai.client_message import ClientMessage, check_lengths, holds_files
 from api.openai.messages import read_messages
 from api.openai.models import documented_errors
 from api.openai.sessions import ClientIds, ids_of
@@ -111,6 +111,8 @@ async def start_answer(
     if find is not None:
         speaker, ids = await find(speaker, ids)
     request = read_messages(messages, body.holds_messages)
+    if holds_files(messages):
+        ignored = [*ignored, "files"]
     if is_cut(request.instructions, starter.services.settings):
         ignored = [*ignored, "system_messages_beyond_the_limit"]
     asking = ReadRequest(

@@ -65,7 +65,7 @@ def read_messages(messages: Sequence[ClientMessage], where: str = "messages") ->
     after = next((n + 1 for n in range(len(messages) - 1, -1, -1) if messages[n].role == "user"), 0)
     rounds = rounds_of(messages[after:], where, alone=after == 0)
     added = [each for each in messages[after:] if each.role in {"system", "developer"}]
-    said, instructions = _read([*messages[:after], *added], where)
+    said, instructions = _read([*messages[:after], *added], where, after - 1)
     if after == 0 and rounds:
         return ClientRequest("", [], [], "\n\n".join(instructions), rounds=rounds)
     if not said or said[-1][0] != "user" or (len(messages) > after + len(added) and not rounds):
@@ -95,8 +95,10 @@ def read_all(messages: Sequence[ClientMessage], where: str) -> list[EarlierMessa
     return _earlier(_read(messages, where)[0])
 
 
-def _read(messages: Sequence[ClientMessage], where: str) -> tuple[list[_Spoken], list[str]]:
-    """What user and assistant say, with images, and the instructions."""
+def _read(
+    messages: Sequence[ClientMessage], where: str, last: int | None = None
+) -> tuple[list[_Spoken], list[str]]:
+    """What user and assistant say, with images, and the instructions; files of all but the `last` in words."""
     check_lengths(messages, where)
     said: list[_Spoken] = []
     instructions: list[str] = []
@@ -104,7 +106,8 @@ def _read(messages: Sequence[ClientMessage], where: str) -> tuple[list[_Spoken],
     for place, message in enumerate(messages):
         if message.role in {"tool", "function"}:
             continue
-        text, images = content_of(message.content, f"{where}.{place}.content")
+        earlier = last is not None and place != last
+        text, images = content_of(message.content, f"{where}.{place}.content", tells_of_files=earlier)
         if message.role == "assistant":
             begun = BETWEEN_PARTS.join(filter(str.strip, (begun, text)))
             if not message.tool_calls and begun:

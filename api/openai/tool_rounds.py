@@ -5,13 +5,12 @@ from typing import Any
 from uuid import UUID
 
 from api.openai.client_message import ClientMessage, content_of
+from services.conversations.values import images_of_result
 from services.errors import InvalidInput
 from services.json_levels import shallow_json
 from state.client_tools import BETWEEN_PARTS, ClientCall, ClientResult, ClientRound, call_of
 
-_NO_IMAGE = "[an image, which is not shown]"
-UNSHOWN = "images_of_results"
-"""Names images in results of tools, which the model is only told of."""
+_UNSHOWN = "\n[its images are not shown]"
 
 
 def rounds_of(messages: Sequence[ClientMessage], where: str, *, alone: bool = False) -> list[ClientRound]:
@@ -43,11 +42,6 @@ def rounds_of(messages: Sequence[ClientMessage], where: str, *, alone: bool = Fa
     return rounds
 
 
-def shows_no_image(rounds: Sequence[ClientRound]) -> bool:
-    """Whether the newest results have an image, which the model does not see."""
-    return any(_NO_IMAGE in each["content"] for part in rounds[-1:] for each in part["results"])
-
-
 def _check_round(each: ClientRound, where: str, *, alone: bool) -> None:
     results = {result["id"] for result in each["results"]}
     calls = {call["id"] for call in each["calls"]}
@@ -73,10 +67,14 @@ def _call(given: dict[str, Any], where: str) -> ClientCall:
 def _result(message: ClientMessage, where: str) -> ClientResult:
     if not message.tool_call_id:
         raise InvalidInput(where, "the result of a tool names its call in `tool_call_id`")
-    text, images = content_of(message.content, where)
-    text = "\n".join([text, *([_NO_IMAGE] * len(images))]) if images else text
-    result = ClientResult(id=message.tool_call_id, content=text)
-    return ClientResult(**result, failed=True) if message.failed else result
+    text, images = content_of(message.content, where, tells_of_files=True)
+    shown, words = images_of_result(images)
+    result = ClientResult(id=message.tool_call_id, content="\n".join(filter(None, (text, words))))
+    if message.failed:
+        result["failed"] = True
+    if shown:
+        result["images"] = shown
+    return result
 
 
 def left_open(messages: Sequence[ClientMessage]) -> UUID | None:
@@ -95,5 +93,7 @@ def unanswered(messages: Sequence[ClientMessage], where: str) -> list[str]:
     rounds = rounds_of(messages[begin:], where, alone=begin == 0)
     names = {call["id"]: call["name"] for each in rounds for call in each["calls"]}
     return [
-        f"{names.get(result['id'], 'tool')}: {result['content']}" for each in rounds for result in each["results"]
+        f"{names.get(result['id'], 'tool')}: {result['content']}{_UNSHOWN if 'images' in result else ''}"
+        for each in rounds
+        for result in each["results"]
     ]

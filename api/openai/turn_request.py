@@ -16,7 +16,6 @@ from api.openai.messages import ClientRequest
 from api.openai.models import ModelNotFound, expert_name
 from api.openai.reconciliation import Reconciliation
 from api.openai.sessions import SESSION_HEADER, TURN_HEADER, ClientIds, in_header_or_metadata
-from api.openai.tool_rounds import UNSHOWN, shows_no_image
 from api.streams import TurnEvents
 from graph.turns.other_processes import end_paused
 from services.bootstrap import Services
@@ -101,8 +100,6 @@ async def start_turn(starter: StartsTurns, asking: ReadRequest) -> StartedTurn:
     check_length(asking.request.message, starter.services.settings.message_characters)
     user_id, runner = asking.speaker.user_id, starter.runner
     named = asking.request.names
-    if shows_no_image(asking.request.rounds):
-        asking = replace(asking, ignored=[*asking.ignored, UNSHOWN])
     tenant_id = (await starter.caller_for(user_id or NOBODY)).tenant_id
     if user_id is not None and named:
         names = await names_of_user(starter.services.users, tenant_id, user_id, named)

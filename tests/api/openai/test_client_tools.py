@@ -230,15 +230,17 @@ async def test_a_message_behind_open_calls_goes_on_with_their_conversation(
     assert [text for _, text in await contents(services)][4:5] == ["Thanks."]
 
 
-async def test_outputs_may_come_with_a_message_and_with_images_that_are_named(
+async def test_outputs_may_come_with_a_message_and_with_images_that_the_model_sees(
     sdk: Any, services: Services, model_server: ModelServer
 ) -> None:
     tool: Any = {"type": "function", **WEATHER["function"]}
-    model_server.script(_calls("Leeds"), _calls("York"), Reply(["Briefly: rain."]))
+    none = Reply(status=400, error_message="This model does not support image input.")
+    model_server.script(_calls("Leeds"), _calls("York"), none, _calls("Hull"), Reply(["Briefly: rain."]))
+    image = {"type": "input_image", "image_url": "data:image/png;base64,AAAA"}
 
     async def go_on(before: Any, *more: Any) -> Any:
-        image = {"type": "input_image", "image_url": "data:image/png;base64,AAAA"}
-        output = [{"type": "input_text", "text": "Rain"}, image]
+        file = {"type": "input_file", "filename": "map.pdf", "file_data": "data:application/pdf;base64,AAAA"}
+        output = [{"type": "input_text", "text": "Rain"}, image, file]
         call: Any = before.output[-1]
         brought = {"type": "function_call_output", "call_id": call.call_id, "output": output}
         given: Any = {"model": "default", "tools": [tool], "previous_response_id": before.id}
@@ -246,12 +248,19 @@ async def test_outputs_may_come_with_a_message_and_with_images_that_are_named(
 
     asked = await sdk.responses.create(model="default", tools=[tool], user="u-1", input=QUESTION)
     again = await go_on(asked)
-    assert again.model_extra["anamnesis"]["ignored"] == ["images_of_results"]
-    answer = await go_on(again, {"role": "user", "content": "Be brief."})
+    assert again.model_extra["anamnesis"]["ignored"] == ["files"]
+    result, seen = _prompts(model_server)[-1].body["input"][-2:]
+    assert result["output"] == "Rain\n[input_file, map.pdf; not shown]\n[image: image/png, 3 bytes]"
+    assert [each["type"] for each in seen["content"]] == ["input_text", "input_image", "input_text"]
+    assert seen["content"][1]["image_url"] == image["image_url"]
+    third = await go_on(again)
+    sent = str(_prompts(model_server)[-1].body["input"])
+    assert sent.count("[Images that the language model does not take are not shown.]") == 2
+    assert image["image_url"] not in sent
+    answer = await go_on(third, {"role": "user", "content": "Be brief."})
     assert answer.output_text == "Briefly: rain."
     sent = str(_prompts(model_server)[-1].body["input"][-1])
-    assert "Rain" in sent
-    assert "Be brief." in sent
+    assert all(said in sent for said in ("Rain", "[its images are not shown]", "Be brief."))
     assert [role for role, _ in await contents(services)] == ["user", "assistant"] * 2
 
 
