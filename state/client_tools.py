@@ -17,6 +17,10 @@ MOST_PARTS = 400
 """Maximum number of parts of a turn; the model is then offered no tools of the client any more."""
 
 
+RESULTS = "results"
+"""The entry in `degraded` of a turn that shows a part of what the client's tools have said."""
+
+
 class ClientTools(TypedDict):
     """The tools of one request."""
 
@@ -46,6 +50,8 @@ class ClientResult(TypedDict):
     """Whether the client says that it failed; absent = no."""
     images: NotRequired[list[str]]
     """Addresses or data URLs; the content has each in words."""
+    of: NotRequired[int]
+    """Characters of the whole, of which the content has a part; absent = it is the whole."""
 
 
 class ClientRound(TypedDict):

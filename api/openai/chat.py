@@ -24,7 +24,7 @@ from api.openai.client_message import ClientMessage, check_lengths, holds_files
 from api.openai.messages import read_messages
 from api.openai.models import documented_errors
 from api.openai.sessions import ClientIds, ids_of
-from api.openai.turn_request import ReadRequest, StartedTurn, budget_of, is_cut, start_turn, usage_of
+from api.openai.turn_request import ReadRequest, StartedTurn, budget_of, start_turn, usage_of
 from api.openai.utilities import is_utility, utility_turn
 from api.problems import OPENAI_PATHS, openai_error, problem_of_failed, response_of_failed
 from api.request_bodies import JsonRoute
@@ -113,8 +113,6 @@ async def start_answer(
     request = read_messages(messages, body.holds_messages)
     if holds_files(messages):
         ignored = [*ignored, "files"]
-    if is_cut(request.instructions, starter.services.settings):
-        ignored = [*ignored, "system_messages_beyond_the_limit"]
     asking = ReadRequest(
         model=body.model,
         request=request,

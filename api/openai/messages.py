@@ -12,7 +12,7 @@ from uuid import UUID
 from pydantic import TypeAdapter, ValidationError
 
 from api.openai.client_message import ClientMessage, check_lengths, content_of
-from api.openai.tool_rounds import left_open, rounds_of, unanswered
+from api.openai.tool_rounds import earlier_results, left_open, rounds_of
 from api.openai.wrappers import documents_apart, unwrap
 from services.conversations.speakers import other_speaker
 from services.conversations.values import MAX_IMAGES, Image, images_that_fit
@@ -80,8 +80,8 @@ def read_messages(messages: Sequence[ClientMessage], where: str = "messages") ->
     before = (
         each for role, told, *_ in reversed(said) if role == "user" for each in documents_apart(told).attached
     )
-    without_result = unanswered(messages[: after - 1], where)
-    attached = list(dict.fromkeys([*without_result, *last.attached, *apart.attached, *before]))
+    results = earlier_results(messages[: after - 1], where)
+    attached = list(dict.fromkeys([*results, *last.attached, *apart.attached, *before]))
     behind = left_open(messages[: after - 1])
     return ClientRequest(text, images, attached, apart.said, _earlier(said), speaker, rounds, behind)
 

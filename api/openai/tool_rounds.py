@@ -1,5 +1,6 @@
 """Calls of the client's tools and their results, as its messages show them."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
@@ -11,6 +12,9 @@ from services.json_levels import shallow_json
 from state.client_tools import BETWEEN_PARTS, ClientCall, ClientResult, ClientRound, call_of
 
 _UNSHOWN = "\n[its images are not shown]"
+_UNFIT = re.compile(r'[<>"\s]+')
+_LONGEST_NAME = 300
+"""Characters of a call that name its result."""
 
 
 def rounds_of(messages: Sequence[ClientMessage], where: str, *, alone: bool = False) -> list[ClientRound]:
@@ -85,15 +89,19 @@ def left_open(messages: Sequence[ClientMessage]) -> UUID | None:
     return named[0] if named else None
 
 
-def unanswered(messages: Sequence[ClientMessage], where: str) -> list[str]:
-    """The results to which the newest message is added before the model has read them."""
-    begin = next((n + 1 for n in range(len(messages) - 1, -1, -1) if messages[n].role == "user"), 0)
-    if not messages or messages[-1].role != "tool":
-        return []
-    rounds = rounds_of(messages[begin:], where, alone=begin == 0)
-    names = {call["id"]: call["name"] for each in rounds for call in each["calls"]}
-    return [
-        f"{names.get(result['id'], 'tool')}: {result['content']}{_UNSHOWN if 'images' in result else ''}"
-        for each in rounds
-        for result in each["results"]
-    ]
+def earlier_results(messages: Sequence[ClientMessage], where: str) -> list[str]:
+    """What the client's tools have said before the newest message, each as a source that its call names."""
+    calls: dict[str, str] = {}
+    found: list[str] = []
+    for place, message in enumerate(messages):
+        for call in message.tool_calls or ():
+            about = call.get("function")
+            named = (str(about.get(key) or "") for key in ("name", "arguments")) if isinstance(about, dict) else ()
+            calls[str(call.get("id"))] = " ".join(named)
+        if message.role == "tool":
+            text, images = content_of(message.content, f"{where}.{place}.content", tells_of_files=True)
+            words = images_of_result(images)[1]
+            told = f"\n{words}{_UNSHOWN}" if words else ""
+            name = _UNFIT.sub(" ", calls.get(str(message.tool_call_id), "tool"))[:_LONGEST_NAME]
+            found.append(f'<source name="earlier result of {name}">\n{text}{told}\n</source>')
+    return found

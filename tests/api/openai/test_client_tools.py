@@ -8,12 +8,13 @@ from uuid import UUID
 
 import httpx
 import pytest
-from openai import AsyncOpenAI, BadRequestError
+from openai import AsyncOpenAI, BadRequestError, omit
 
 from graph.turns.other_processes import recover
 from services.bootstrap import Services
 from services.errors import NotFound
 from services.identity.tenants import DEFAULT_TENANT
+from tests.api.openai.test_attachments import FACT, contract
 from tests.support.model_server import ModelServer, Received, Reply, ToolCall
 from tests.support.openai_clients import contents
 
@@ -84,6 +85,33 @@ async def test_a_call_goes_to_the_client_and_its_result_back_into_the_same_turn(
     more = [*messages, said, {"role": "user", "content": "Thanks"}]
     await _ask(sdk, more, extra_headers=headers)
     assert [text for _, text in (await contents(services))[-4:-1]] == [QUESTION, stored[1][1], "Thanks"]
+    source = '<source name="earlier result of get_weather { city : Leeds }">\nRain, 9 degrees\n</source>'
+    assert source in _prompts(model_server)[-1].prompt[-2][1]
+
+
+@pytest.mark.parametrize("user", ["u-1", None])
+async def test_a_long_result_is_read_where_the_question_points(
+    sdk: AsyncOpenAI, model_server: ModelServer, user: str | None
+) -> None:
+    question = "How much is the warehouse deposit?"
+    messages: list[dict[str, Any]] = [{"role": "user", "content": question}]
+    model_server.script(_calls("Leeds", "York"), Reply(["42,300."]))
+    asked = await _ask(sdk, messages, user=user)
+    messages = _with_results(messages, asked, contract("en", 120_000), "Short.")
+    answer: Any = await sdk.chat.completions.with_raw_response.create(
+        **{"model": "default", "tools": [WEATHER], "messages": messages, "user": user or omit}
+    )
+    shown, of = map(int, answer.headers["X-Anamnesis-Cut"].removeprefix("results=").split("/"))
+    assert (shown < 70_000, of > 120_000) == (True, True)
+    long, short = [each["output"] for each in _prompts(model_server)[-1].body["input"] if "output" in each]
+    assert FACT["en"].strip() in long
+    assert f"[This result has {of - 6} characters" in long
+    assert short == "Short."
+    if user:
+        turn = await sdk.get(
+            f"{sdk.base_url}../api/v1/turns/{answer.headers['X-Turn-Id']}", cast_to=httpx.Response
+        )
+        assert turn.json()["degraded"] == ["results"]
 
 
 async def _pieces(stream: Any) -> tuple[list[str], list[Any], str]:
