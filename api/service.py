@@ -57,7 +57,7 @@ class ServiceView(BaseModel):
 
 @router.get("", response_model=ServiceView)
 async def service(caller: KnownCaller) -> ServiceView:
-    """Which models answer, which limits hold, and what the caller may do."""
+    """Tell which models answer, which limits hold, and what the caller may do."""
     settings = caller.services.settings
     return ServiceView(
         version=version("anamnesis-agent"),

@@ -1,4 +1,4 @@
-"""What a real small model files of 24 talks: what it gets wrong, and what of that the service lets through.
+"""Filing by a real small model, over 24 talks: its mistakes, and those of them that the service lets through.
 
 `python -m benchmarks.filing_by_model URL MODEL [EVERY]`: URL is that of an OpenAI-compatible endpoint, such as the
 server of llama.cpp; with EVERY, each second or third talk alone is played. The prompts, the parser and the checks

@@ -41,10 +41,10 @@ class ClientCall(TypedDict):
 
 
 class ClientResult(TypedDict):
-    """What a client's tool has said."""
+    """Result of a client's tool."""
 
     id: str
-    """Of the call."""
+    """Id of the call."""
     content: str
     failed: NotRequired[bool]
     """Whether the client says that it failed; absent = no."""
@@ -64,7 +64,7 @@ class ClientRound(TypedDict):
 
 
 class KeptResult(TypedDict):
-    """What a turn's record keeps of a result."""
+    """A result as a turn's record keeps it."""
 
     id: str
     name: str
@@ -74,7 +74,7 @@ class KeptResult(TypedDict):
 
 
 class KeptRound(TypedDict):
-    """What a turn's record keeps of a part of its answer that ended in calls."""
+    """A part of an answer that ended in calls, as a turn's record keeps it."""
 
     text: str
     calls: list[ClientCall]

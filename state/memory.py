@@ -58,7 +58,7 @@ class MemoryChange(TypedDict):
     operation_id: str | None
     """Id in the log of operations, for undoing it; None = nothing matched, and nothing was changed."""
     items: list[str]
-    """What was removed, kept or corrected, in brief."""
+    """Texts that were removed, kept or corrected, in brief."""
     candidates: NotRequired[list[Candidate]]
     """If nothing was changed because several memories may be meant: those."""
     made_by: NotRequired[Literal["filing"]]
@@ -89,9 +89,9 @@ class PlannedChange:
 
     change: MemoryChange
     target: str = ""
-    """What the user named, for the log."""
+    """The thing that the user named, for the log."""
     messages: Mapping[str, str | None] = field(default_factory=dict)
-    """What memory will keep of messages, by their ids; None = nothing."""
+    """Texts that memory will keep of messages, by their ids; None = nothing."""
     off_record: bool = False
     """Whether their conversation goes on showing these messages."""
     closes: Sequence[str] = ()
@@ -102,7 +102,7 @@ class PlannedChange:
     written: Sequence[str] = ()
     """Memories to write, because core memory has no room for them or they matter only for their subject."""
     own: Literal["keep", "cut", "off the record"] = "keep"
-    """What memory keeps of the turn itself: all of it; what does not say what was removed; or nothing."""
+    """The part of the turn itself that memory keeps: all; what does not say what was removed; or nothing."""
     order: str = ""
     """The sentence of the message that is the order, which a turn that is cut does not keep."""
     removed: Sequence[str] = ()

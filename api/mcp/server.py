@@ -113,7 +113,7 @@ def _add_resources(server: MCPServer[Any], acting_of: ActingOf) -> None:
 
     @server.resource("memory://days/{day}", title="A day", mime_type="application/json", name="days")
     async def days(day: str, ctx: Context) -> str:
-        """What was talked about on a local day, such as memory://days/2026-11-02."""
+        """Topics of a local day, such as memory://days/2026-11-02."""
         try:
             asked = date.fromisoformat(day)
         except ValueError:

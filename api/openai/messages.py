@@ -31,7 +31,7 @@ _Spoken = tuple[Literal["user", "assistant"], str, list[str], str]
 
 @dataclass(frozen=True)
 class ClientRequest:
-    """What a request says: the newest message, and what stands around and before it."""
+    """A client's request, taken apart: the newest message, and what stands around and before it."""
 
     message: str
     images: list[str]
@@ -98,7 +98,7 @@ def read_all(messages: Sequence[ClientMessage], where: str) -> list[EarlierMessa
 def _read(
     messages: Sequence[ClientMessage], where: str, last: int | None = None
 ) -> tuple[list[_Spoken], list[str]]:
-    """What user and assistant say, with images, and the instructions; files of all but the `last` in words."""
+    """Separate user's and assistant's messages, with images, from instructions; only the `last` may hold no file."""
     check_lengths(messages, where)
     said: list[_Spoken] = []
     instructions: list[str] = []

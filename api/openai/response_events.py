@@ -54,7 +54,7 @@ class ResponseHead:
 
     @property
     def own(self) -> str:
-        """What its id, and that of its message, have behind their kind."""
+        """Return the part that an item's id shares with its message's, behind the prefix of its kind."""
         return f"{self.turn_id}_{self.part}" if self.part else str(self.turn_id)
 
     def view(

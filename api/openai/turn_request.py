@@ -32,7 +32,7 @@ log = structlog.get_logger(__name__)
 
 MEMORY_HEADER = "X-Anamnesis-Memory"
 BUDGET_HEADER = "X-Anamnesis-Budget"
-"""What the turn may use, such as `model_calls=2, seconds=20, tokens=4000`."""
+"""Header with the limits of a turn, such as `model_calls=2, seconds=20, tokens=4000`."""
 _TRIES = 4
 """Maximum number of attempts to begin a conversation that other requests begin at the same time."""
 ANOTHER = (
@@ -59,12 +59,12 @@ class StartedTurn:
     part: int = 0
     """Number of the turn's part that its events are of, from 0."""
     abandon: Callable[[], Awaitable[object]] | None = None
-    """What ends a temporary turn when its reader disconnects."""
+    """Ends a temporary turn when its reader disconnects."""
 
 
 @dataclass(frozen=True)
 class ReadRequest:
-    """What a request asks, read."""
+    """A request as it was read."""
 
     model: str
     request: ClientRequest
@@ -81,7 +81,7 @@ class ReadRequest:
     sampling: Sampling = field(default_factory=Sampling)
     """Parameters that reach the model."""
     budget: RequestBudget = field(default_factory=RequestBudget)
-    """What the turn may use."""
+    """Limits of the turn."""
     cut: dict[str, int] = field(default_factory=dict)
     """Characters of the whole of what was cut, as in `TurnInput`."""
     echo: Mapping[str, Any] = field(default_factory=dict)

@@ -95,10 +95,10 @@ class TurnRun:
     degraded: list[str] = field(default_factory=list)
     """Features that are unavailable from the turn's beginning."""
     written: ConversationState = field(default_factory=ConversationState)
-    """What the nodes have written so far."""
+    """State that the nodes have written so far."""
     begun: float = field(default_factory=time.perf_counter)
     resumed: ConversationState | None = None
-    """With which a further part of the turn begins; None = it begins with the first."""
+    """State with which a further part of the turn begins; None = the turn begins with its first part."""
     now: datetime | None = None
     """The moment that counts as the present in it; None = the present."""
     started_at: datetime = field(default_factory=partial(datetime.now, UTC))

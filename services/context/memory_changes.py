@@ -127,7 +127,7 @@ def _core_memory(core: CoreMemorySections, items: Sequence[ItemChange]) -> CoreM
 
 
 def _recalled(found: RecallResult, texts: Mapping[str, str | None], episodes: set[str]) -> RecallResult:
-    """What was recalled, in the words that are left of each message; what nothing is left of goes."""
+    """Return the recalled messages in the words that are left of each; one without any words left goes."""
     kept = []
     for ranked in found.ranking.results:
         unit, rest = ranked.unit, texts.get(ranked.unit.message_id or "", ranked.unit.text)

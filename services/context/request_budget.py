@@ -1,4 +1,4 @@
-"""What one request may use: its limits, what is left of them, and the prompt that fits into that.
+"""Budget of one request: its limits, what is left of them, and the prompt that fits into that.
 
 A prompt is fitted first by leaving its tools out, then with less context.
 """
@@ -29,7 +29,7 @@ _OF_REST = 0.5
 _USUAL_ANSWER = 400
 """Tokens to keep free for the answer, by sending less context."""
 _SHARE_OF_ANSWER = 0.25
-"""The same for small budgets, as a share of what is left."""
+"""Share of what is left that a small budget keeps for the answer."""
 
 Assemble = Callable[[bool, int], Prompt]
 """Assembles the prompt, with or without tools, within a number of tokens that excludes the message."""
@@ -49,7 +49,7 @@ def within(asked: RequestBudget, usual: RequestBudget, most: RequestBudget) -> R
 
 @dataclass(frozen=True)
 class Allowance:
-    """What is left of a budget; None = no limit."""
+    """Rest of a budget; None = no limit."""
 
     limits: RequestBudget
     model_calls: int | None = None

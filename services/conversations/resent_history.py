@@ -34,7 +34,7 @@ class StoredMessage:
 
 @dataclass(frozen=True)
 class ResentHistory:
-    """What a client sends, as digests."""
+    """History that a client sends, as digests."""
 
     earlier: Sequence[bytes]
     """Oldest first, without the newest message."""
@@ -44,7 +44,7 @@ class ResentHistory:
 
 @dataclass(frozen=True)
 class HistoryMatch:
-    """What the client intends."""
+    """Intention that a client's history shows."""
 
     follow: UUID | None = None
     """The running turn with this message."""

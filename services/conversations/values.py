@@ -30,7 +30,7 @@ _BASE64 = f"{string.ascii_letters}{string.digits}+/".encode()
 _MOST_PADDING = 2
 _PIECE = 64 * 1024
 _MOST_OF_ALL = MAX_IMAGES_BYTES + 16 * 1024
-"""The same with addresses, and with what stands before the data."""
+"""Longest message content with images by address, and with the words before the data."""
 _DATA_URL = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,", re.ASCII)
 _REMOTE_URL = re.compile(r"https?://[^\s]{1,2000}", re.ASCII)
 
@@ -147,7 +147,7 @@ def _is_id(text: str) -> str:
 Id = Annotated[str, Field(min_length=1, max_length=128), AfterValidator(_is_id)]
 """A caller's name for a user, a conversation or something else: printable characters of any script."""
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._:@-]{1,128}$")]
-"""Of what operators make, such as an expert: 1 to 128 letters, digits and `._:@-`."""
+"""Name that an operator gives, such as an expert's: 1 to 128 letters, digits and `._:@-`."""
 Text = Annotated[
     str,
     StringConstraints(min_length=1, max_length=MAX_MESSAGE_CHARACTERS),
@@ -155,7 +155,7 @@ Text = Annotated[
     AfterValidator(not_blank),
 ]
 SpaceName = Annotated[str, AfterValidator(space_name)]
-"""Of a project or a folder of a user: 1 to 64 characters that are printed."""
+"""Name of a user's project or folder: 1 to 64 printable characters."""
 Image = Annotated[str, AfterValidator(_is_image)]
 Images = Annotated[list[Image], Field(max_length=MAX_IMAGES), BeforeValidator(images_that_fit)]
 """The images of one message."""

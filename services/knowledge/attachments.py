@@ -43,7 +43,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class Attachments:
-    """What is shown of attached texts, in their order."""
+    """Parts of attached texts that are shown, in their order."""
 
     texts: list[str]
     shown: int

@@ -145,7 +145,7 @@ class BoundedAnswer:
 
     message: AIMessage
     text: str
-    """What was passed on of it; empty if the limit came first."""
+    """The part of the answer that was passed on; empty if the limit came first."""
     ended_by: Literal["model", "seconds", "tokens"]
 
 

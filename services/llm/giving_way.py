@@ -44,7 +44,7 @@ KEEP_S = 3600.0
 
 
 class Refusals:
-    """What the models of one endpoint refuse, kept in this process."""
+    """Parameters that the models of one endpoint refuse, kept in this process."""
 
     def __init__(self, *, keep_s: float = KEEP_S, clock: Callable[[], float] = time.monotonic) -> None:
         self._keep_s = keep_s

@@ -50,7 +50,7 @@ _MENTIONS: dict[str, re.Pattern[str]] = {
         "response_format": r"response_format|json_schema|json_object|text\.format|schema|structured|\bgrammar\b",
     }.items()
 }
-"""What endpoints call a parameter; others are called by their names."""
+"""Patterns by which endpoints mention a parameter; others are mentioned by their names."""
 
 
 class ContextMessage(SystemMessage):

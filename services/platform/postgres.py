@@ -337,7 +337,7 @@ class Database(Connections):
 
 
 async def _all_rows(cursor: AsyncCursor[Row]) -> list[Row]:
-    """What a statement returned; others run between parts of it, as each row is made into an object."""
+    """Return the rows of a statement; other tasks run between parts of it, as each row is made into an object."""
     if cursor.pgresult is None or cursor.pgresult.status != ExecStatus.TUPLES_OK:
         return []
     rows = await cursor.fetchmany(ROWS_AT_ONCE)

@@ -191,8 +191,8 @@ class Settings(BaseSettings):
     http_bodies_caller_mb: int = Field(
         160, ge=70, le=1_048_576, description="megabytes of one caller's request bodies in flight, 70 or more"
     )
-    """The same for one caller: a tenant, or the user of a key that is bound to one, or without authentication an
-    address; beyond that 429 with the code too_many_bytes."""
+    """Limit the bodies of one caller too: a tenant, or the user of a key that is bound to one, or without
+    authentication an address; beyond that 429 with the code too_many_bytes."""
     http_socket_message_mb: int = Field(
         16, ge=1, le=70, description="megabytes of a message over a WebSocket, 1 to 70"
     )

@@ -1,4 +1,4 @@
-"""For whom and in which turn a tool changes memory, and what its model read that the user did not say."""
+"""The user and turn for which a tool changes memory, and the texts of others that its model read."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial

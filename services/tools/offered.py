@@ -24,7 +24,7 @@ _OURS = "anamnesis_"
 
 
 class OfferedTools:
-    """What one call of the model offers."""
+    """Tools offered in one call of the model."""
 
     def __init__(self, own: ToolRegistry | None, theirs: ClientTools | None = None) -> None:
         """Take the service's tools and the client's; None = none.

@@ -17,7 +17,7 @@ from services.llm.streams.text import BegunCall, CallPiece
 
 _ID_CHARACTERS = string.ascii_letters + string.digits
 _ID_LENGTH = 9
-"""Of ids that are made up: some endpoints take no others."""
+"""Length of ids that are made up: some endpoints take no others."""
 
 
 _BEGIN = re.compile(r"\A\s*\{\s*\"")
@@ -80,7 +80,7 @@ class ToolCallPieces:
     def __init__(self) -> None:
         self._calls: list[_Call] = []
         self.odd: set[str] = set()
-        """What was unusual, in words."""
+        """Oddities of the answer, in words."""
 
     def __bool__(self) -> bool:
         """Whether there are any."""

@@ -20,7 +20,7 @@ _FINISHES: Mapping[str, str] = {
 """Reasons that end an answer, in lower case; any other value says nothing."""
 _AFTER_END_S = 2.0
 _AFTER_TEXT_S = 10.0
-"""The same where the reason came with text: some servers send it with every piece."""
+"""Seconds to wait where the finish reason came with text: some servers send it with every piece."""
 _FAILURES = frozenset({"error", "network_error", "insufficient_system_resource"})
 
 _PLAIN = frozenset({"content", "role"})

@@ -19,7 +19,7 @@ _NAME = r"(?:[a-z]+:)?(?:think|thinking|thought|reasoning)"
 _OPENING = re.compile(rf"\A\s*(?:<{_NAME}>|\[THINK\]|◁think▷)", re.IGNORECASE)
 _CLOSING = re.compile(rf"</{_NAME}>|\[/THINK\]|◁/think▷", re.IGNORECASE)
 _UNFINISHED = re.compile(r"[<\[◁]/?[a-z:]{0,20}\Z", re.IGNORECASE)
-"""What may become a tag when more text comes."""
+"""Beginning of a possible tag at the end of a text."""
 _ANY_OPENING = re.compile(rf"<{_NAME}>|\[THINK\]|◁think▷", re.IGNORECASE)
 _TO_LEARN = 3
 _TO_UNLEARN = 2
@@ -37,7 +37,7 @@ class Refusal(str):
 
 
 class Reasoning(str):
-    """What the model thinks before it answers: never a part of the answer."""
+    """Thoughts of the model before it answers: never a part of the answer."""
 
     __slots__ = ()
 
