@@ -98,7 +98,7 @@ def read_all(messages: Sequence[ClientMessage], where: str) -> list[EarlierMessa
 def _read(
     messages: Sequence[ClientMessage], where: str, last: int | None = None
 ) -> tuple[list[_Spoken], list[str]]:
-    """Separate user's and assistant's messages, with images, from instructions; only the `last` may hold no file."""
+    """Separate user's and assistant's messages, with images, from instructions; the `last` may hold no file."""
     check_lengths(messages, where)
     said: list[_Spoken] = []
     instructions: list[str] = []

@@ -90,7 +90,7 @@ def left_open(messages: Sequence[ClientMessage]) -> UUID | None:
 
 
 def earlier_results(messages: Sequence[ClientMessage], where: str) -> list[str]:
-    """What the client's tools have said before the newest message, each as a source that its call names."""
+    """Return what the client's tools have said before the newest message, each as a source that its call names."""
     calls: dict[str, str] = {}
     found: list[str] = []
     for place, message in enumerate(messages):

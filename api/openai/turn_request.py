@@ -160,7 +160,7 @@ async def _fitting(
 
 
 def _described(calls: Sequence[ClientCall]) -> str:
-    """What calls ask for, for finding the passages of their results."""
+    """Return the arguments of calls as one text, by which their results are cut."""
     return "\n".join(str(value) for call in calls for value in call["arguments"].values())
 
 

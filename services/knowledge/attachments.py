@@ -70,7 +70,7 @@ class _Piece:
 
 @dataclass
 class _Known:
-    """What was found out about a passage: nobody can read it."""
+    """Terms and meaning of a passage, in a form that nobody can read."""
 
     terms: tuple[int, ...]
     """Hashes, which are others in each process."""
