@@ -216,8 +216,12 @@ class Settings(BaseSettings):
         "pass", description="pass (clients' temperature, max_tokens and the like reach the model) or ignore"
     )
     """Decide what becomes of the parameters of sampling that clients send."""
-    openai_system_tokens: int = Field(
-        1000, ge=0, le=100_000, description="tokens of clients' system messages in a prompt, 0 to 100000"
+    openai_system_tokens: int | None = Field(
+        None,
+        ge=0,
+        le=100_000,
+        description="tokens of clients' system messages in a prompt, 0 to 100000; unset = half of the expert's "
+        "context_window",
     )
     """Cut clients' system messages off beyond this length."""
     attached_tokens: int | None = Field(

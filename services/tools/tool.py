@@ -29,6 +29,12 @@ Arguments = Callable[[re.Match[str]], Sequence[dict[str, Any]]]
 USUAL_PRIORITY = 100
 
 
+class WithImages(str):
+    """What a tool says, with images that a model can be shown; the text has each in words."""
+
+    images: Sequence[str] = ()
+
+
 @dataclass(frozen=True)
 class QuickMatch:
     """How a tool recognises a question.
