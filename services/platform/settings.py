@@ -165,6 +165,9 @@ class Settings(BaseSettings):
     """Let web pages of these origins send what changes something, and call /v1 and /api/v1/ui/ from a browser;
     those of other sites are refused. Pages of the
     service's own address are no other site. While AUTH=none, neither are those of other ports of this machine."""
+    webhook_origins: Origins = Field((), description="origins such as http://10.0.0.5:9000, separated by commas")
+    """Let webhooks of tenants lead to these origins within your network; all others need https and a public
+    address."""
     protect_operations: bool | None = Field(None, description="on or off; unset = on unless AUTH=none")
     """Ask for a key of an admin of the default tenant for /metrics, /docs and the details of /readyz."""
 
