@@ -88,6 +88,13 @@ class Settings(BaseSettings):
         "inline", description="inline (in this process) or external (anamnesis worker)"
     )
     """Run background jobs in the service's process, or leave them to `anamnesis worker`."""
+    worker_port: int | None = Field(None, ge=1, le=65535, description="a port from 1 to 65535; unset = none")
+    """Let `anamnesis worker` answer /metrics and /healthz on this port of HOST."""
+    hang_exit_s: float | None = Field(
+        None, ge=10, le=3600, description="seconds, 10 to 3600; unset = a process that hangs stays"
+    )
+    """End a process, with what it was doing in its log, whose event loop has stood still for this long, where
+    something starts it again. The image sets 60."""
     worker_jobs: int = Field(
         2, ge=1, le=100, description="background jobs that run in one process at once, 1 to 100"
     )
@@ -308,6 +315,9 @@ class Settings(BaseSettings):
     """Stop reading an answer of the model at this length; its `finish` is then `length`."""
     llm_timeout_s: float = Field(60.0, gt=0, le=3600, description="seconds, more than 0, at most 3600")
     """Wait at most this long for the next byte of the model. Connecting has at most 5 s of it."""
+    llm_first_token_s: float = Field(15.0, gt=0, le=3600, description="seconds, more than 0, at most 3600")
+    """Wait at most this long for the first byte of an answer, then ask once more, as long as LLM_TIMEOUT_S says. A
+    model whose last answer began later than that is not hurried."""
 
     # Embeddings; no model = the built-in encoder
     embedding_model: str | None = Field(None, description="the model's name at the endpoint")

@@ -230,7 +230,7 @@ async def test_what_waits_for_no_results_ends_as_partial(
         await connection.execute(
             "UPDATE turns SET lease_expires_at = now() - interval '1 second' WHERE status = 'paused'"
         )
-    await recover(services, (), lambda _: None)
+    await recover(services, (), lambda turn, earlier=(): None)
     assert (await _turn(services, again)).status == "partial"
     answer = await _ask(sdk, _with_results(messages, again, "Sun"), extra_headers={"X-Session-Id": "s-2"})
     assert answer.choices[0].finish_reason == "stop"
