@@ -406,7 +406,7 @@ class Settings(BaseSettings):
     memory_filing: bool = Field(True, description="on or off")
     """Have the small model file what users say, in the background; without a model nothing is filed."""
     memory_filing_grade: FilingGrade | None = Field(None, description="well, some or none; unset = not known")
-    """Say how the small model files, as `anamnesis doctor --ask` finds it. `well`: several changes in one answer.
+    """Say how the small model files, as `anamnesis model check` finds it. `well`: several changes in one answer.
     `some`: facts alone, in small questions. `none`: it only answers, and what is said waits for another model. Not
     known: as `well`, but a statement that shares no word with what was said is not filed."""
     memory_mood: bool = Field(True, description="on or off")
@@ -598,6 +598,7 @@ def load_settings(**overrides: Any) -> Settings:
         named = chosen.as_settings(
             small=read.small_llm_model is None,
             embedding=read.embedding_model is None and read.embedding_api == "builtin",
+            grade=read.memory_filing_grade is None,
         )
         settings = Settings(_env_file_encoding=encoding, **{**named, **overrides})
         settings.note_console(named)

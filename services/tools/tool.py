@@ -156,6 +156,8 @@ class ToolServices:
     """None = memory is switched off."""
     proposals: Proposals | None = None
     """None = changes never wait for the user."""
+    files: bool = False
+    """Whether what users say is filed without a tool."""
     undo: Undo | None = None
     """None = nothing that was left out of memory comes back."""
     archive: Archive | None = None
