@@ -148,7 +148,7 @@ class Phrase:
         return replace(self, base=span, cycle=None)
 
     def resolved(self, today: date) -> Span | None:
-        """Return the range meant; of many, the latest that has begun, or the next. None if there is no such day."""
+        """Return the range meant; of many, the latest that has begun, or the next. None if there is none."""
         return self.after(today) if isinstance(today, DayAhead) else self.until(today)
 
     def until(self, latest: date) -> Span | None:

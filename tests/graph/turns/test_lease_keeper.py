@@ -1,7 +1,5 @@
 from collections.abc import Sequence
 
-import pytest
-
 from graph.turns.other_processes import recover
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
