@@ -18,7 +18,7 @@ from services.llm.chat_models import ChatModels
 from services.llm.token_estimates import TokenEstimators
 from services.memory.changes import Changes
 from services.memory.model import ChangeRequest
-from services.memory.planning.orders import plan_forms
+from services.memory.planning.orders import plan_form
 from services.platform.patience import Patience, beside_the_loop
 from services.promises.promises import promised_change
 from services.summaries.topics import TopicArchive
@@ -86,7 +86,7 @@ async def history(
 
 async def planned_forms(forms: Sequence[PlainForm], turn: OpenTurn, changes: Changes) -> list[PlannedChange]:
     """Return what plain forms of the message change in memory; most messages have none, and nothing is read."""
-    return await plan_forms(changes.planner, change_request(turn), forms) if forms else []
+    return [await plan_form(changes.planner, change_request(turn), form) for form in forms]
 
 
 def change_request(turn: OpenTurn) -> ChangeRequest:

@@ -30,6 +30,12 @@ Arguments = Callable[[re.Match[str]], Sequence[dict[str, Any]]]
 USUAL_PRIORITY = 100
 
 
+class WithImages(str):
+    """What a tool says, with images that a model can be shown; the text has each in words."""
+
+    images: Sequence[str] = ()
+
+
 @dataclass(frozen=True)
 class QuickMatch:
     """How a tool recognises a question.
@@ -150,6 +156,8 @@ class ToolServices:
     """None = memory is switched off."""
     proposals: Proposals | None = None
     """None = changes never wait for the user."""
+    files: bool = False
+    """Whether what users say is filed without a tool."""
     undo: Undo | None = None
     """None = nothing that was left out of memory comes back."""
     archive: Archive | None = None

@@ -28,6 +28,7 @@ class Tools:
             core_memory=memory.core if settings.memory_core else None,
             changes=memory.changes if settings.memory_core or settings.memory_episodes else None,
             proposals=memory.proposals,
+            files=settings.memory_filing and settings.memory_filing_grade != "none",
             undo=memory.undo,
             promises=promises,
             archive=memory.archive if settings.memory_episodes else None,

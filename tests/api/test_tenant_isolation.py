@@ -20,7 +20,7 @@ from services.platform.settings import Settings, load_settings
 from tests.support.issuer import AUDIENCE, ISSUER, bearer, key_file, token
 from tests.support.model_server import ModelServer, Received, Reply
 
-pytestmark = [pytest.mark.anyio, pytest.mark.indexed]
+pytestmark = pytest.mark.indexed
 
 SECRET = "canary-of-ada"
 """Stands in every text of the one whose ids are used."""

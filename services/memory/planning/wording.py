@@ -8,7 +8,7 @@ from uuid_utils.compat import uuid7
 
 from services.memory.model import Memory
 from services.memory.words import says
-from services.text.language import Language
+from services.text.language import Language, language_of
 from state.memory import Candidate, MemoryChange, MemoryChangeKind
 
 _MOST_ITEMS = 5
@@ -115,6 +115,11 @@ def told_changes(logged: Sequence[Mapping[str, Any]], language: Language) -> tup
             change["made_by"] = "filing"
             changes.append(change)
     return changes, [UUID(each["id"]) for each in logged]
+
+
+def ended(text: str, on: str) -> str:
+    """Return a statement with the day, month or year until which it held."""
+    return f"{text}（到{on}为止）" if language_of([text]) == "zh" else f"{text} (until {on})"
 
 
 def this_message(language: Language) -> MemoryChange:

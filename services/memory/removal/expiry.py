@@ -112,7 +112,7 @@ _REMOVE: dict[str, LiteralString] = {
 
 @dataclass(frozen=True)
 class Expired:
-    """What of one kind is older than its rule allows."""
+    """Things of one kind that are older than its rule allows."""
 
     kind: Kind
     days: int
@@ -121,7 +121,7 @@ class Expired:
     counts: dict[str, int]
     """How many of what go, or are gone."""
     staying: int = 0
-    """Of `messages`: older ones in conversations that go on, which stay."""
+    """Older messages that stay, as their conversations go on."""
 
 
 @dataclass(frozen=True)

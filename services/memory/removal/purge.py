@@ -19,7 +19,7 @@ _DIGEST_BYTES = 16
 
 @dataclass
 class Purged:
-    """What was removed, with the texts by which a receipt can be checked."""
+    """Everything that was removed, with the texts by which a receipt can be checked."""
 
     episodes: list[tuple[UUID, str | None]] = field(default_factory=list)
     values: list[ValueTarget] = field(default_factory=list)

@@ -13,7 +13,7 @@ from services.memory.removal.hiding_sql import MERGED_INTO
 from services.platform.connections import Connection
 
 Whole = Literal["user", "space", "conversation"]
-"""What is removed as a whole; statements take its id as `user_id`, `space_id` or `conversation_id`."""
+"""Kinds of what is removed as a whole; statements take its id as `user_id`, `space_id` or `conversation_id`."""
 
 # The column by which a row hangs on its user; `block_id`, `base_id` and `message_id` lead
 # there through another table.
@@ -191,7 +191,7 @@ class Rows:
         return await (await self._connection.execute(statement, {**self.values, **more})).fetchall()
 
     async def firsts(self, statement: LiteralString, **more: Any) -> list[Any]:
-        """The same, and return the first column."""
+        """Run a statement, with more values, and return the first column of its rows."""
         return [row[0] for row in await self.all(statement, **more)]
 
     async def run(self, statement: LiteralString, **more: Any) -> int:

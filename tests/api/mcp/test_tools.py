@@ -16,8 +16,6 @@ from services.memory.operations import LoggedOperation
 from tests.api.mcp.conftest import Connect, either_protocol
 from tests.support.turns import exchange
 
-pytestmark = pytest.mark.anyio
-
 DOG = "My dog is called Bruno."
 
 

@@ -32,7 +32,7 @@ from services.promises.promises import NewPromise, Promises
 from tests.support.knowledge import a_document
 from tests.support.turns import exchange, remember
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 
 _HOOK = "http://127.0.0.1:9"
 OTHER = UUID("0190a000-0000-7000-8000-0000000000aa")

@@ -13,8 +13,6 @@ from services.errors import Unavailable
 from services.tools.mcp_addresses import client_for, guarded
 from services.tools.mcp_config import McpServerConfig, SigningIn
 
-pytestmark = pytest.mark.anyio
-
 
 def _config(url: str, issuer: str | None = None) -> McpServerConfig:
     return McpServerConfig(url=url, oauth=SigningIn(per_user=True, issuer=issuer), timeout_s=5)
