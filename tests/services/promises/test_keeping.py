@@ -296,3 +296,21 @@ async def test_it_is_exported_and_imported_and_erased_with_its_message(
         tuple_row,
     )
     assert rows == [(1,)]
+
+
+async def test_a_client_that_resends_its_history_need_not_know_what_was_said_unasked(
+    services: Services, client: httpx.AsyncClient, model_server: ModelServer
+) -> None:
+    model_server.default = Reply(["Hi."])
+    asked = {"model": "default", "user": "u-1", "metadata": {"session_id": "s-1"}}
+    said = [{"role": "user", "content": "Hello"}]
+    (await client.post("/v1/chat/completions", json={**asked, "messages": said})).raise_for_status()
+    made = await make(client, when="in 10 minutes")
+    model_server.default = Reply(['{"done": false, "message": "Now."}'])
+    await keep(services, datetime.fromisoformat(made["when"]))
+    model_server.default = Reply(["Fine."])
+    said += [{"role": "assistant", "content": "Hi."}, {"role": "user", "content": "Thanks"}]
+    (await client.post("/v1/chat/completions", json={**asked, "messages": said})).raise_for_status()
+    [conversation] = (await client.get("/api/v1/conversations", params={"user_id": "u-1"})).json()["items"]
+    page = (await client.get(f"/api/v1/conversations/{conversation['id']}/messages")).json()["items"]
+    assert [each["content"] for each in page] == ["Hello", "Hi.", "Now.", "Thanks", "Fine."]
