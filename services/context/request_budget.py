@@ -11,7 +11,8 @@ from langchain_core.messages import AIMessage, AnyMessage
 
 from services.context.assemble import Prompt
 from services.errors import RequestBudgetExceeded
-from services.llm.token_estimates import MESSAGE_OVERHEAD, TokenEstimator
+from services.llm.shorter_prompts import images_of
+from services.llm.token_estimates import IMAGE_TOKENS, MESSAGE_OVERHEAD, TokenEstimator
 from state.budget import BudgetMeasure, BudgetReport, RequestBudget
 from state.conversation import ConversationState
 from state.turn import OpenTurn
@@ -167,7 +168,7 @@ def _tokens_of(messages: Iterable[AnyMessage], tokens: TokenEstimator) -> int:
     """Estimate what the model and its tools have already said in the turn."""
     total = 0
     for message in messages:
-        total += tokens.count(message.text) + MESSAGE_OVERHEAD
+        total += tokens.count(message.text) + MESSAGE_OVERHEAD + IMAGE_TOKENS * len(images_of(message))
         if isinstance(message, AIMessage):
             total += sum(tokens.count(f"{call['name']}{call['args']}") for call in message.tool_calls)
     return total

@@ -25,7 +25,7 @@ class StoredMessage:
     digest: bytes
     external_id: str | None = None
     answered: bool = True
-    """Whether its turn has a complete answer; clients may omit the others."""
+    """Whether its turn has a complete answer; clients may omit the others, and what was said unasked."""
     unfinished: bool = False
     """Whether its turn has yet to end."""
     key: str | None = None

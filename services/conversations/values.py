@@ -4,7 +4,7 @@ import hashlib
 import re
 import string
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import MAXYEAR, MINYEAR, datetime
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -111,6 +111,27 @@ def check_system_prompt(text: str) -> None:
         raise InvalidInput(
             "system_prompt", f"has some {tokens} tokens; at most {MAX_SYSTEM_PROMPT_TOKENS} are accepted"
         )
+
+
+def images_of_result(images: Sequence[str]) -> tuple[list[str], str]:
+    """Return the images of a tool's result that a model can be shown, and all of them in words."""
+    shown: list[str] = []
+    words: list[str] = []
+    for image in images:
+        of_data = _DATA_URL.match(image)
+        kind, _, data = image.partition(",") if of_data or image.startswith("data:") else (image, "", "")
+        named = f"{kind[5:85].partition(';')[0]}, {len(data) * 3 // 4} bytes" if data else kind[:2000]
+        try:
+            _is_image(image)
+            if len(shown) == MAX_IMAGES:
+                raise ValueError(f"is beyond the {MAX_IMAGES} that are shown of one result")
+            images_that_fit([*shown, image])
+        except ValueError as error:
+            words.append(f"[image: {named}; not shown, as it {error}]")
+        else:
+            shown.append(image)
+            words.append(f"[image: {named}]")
+    return shown, "\n".join(words)
 
 
 def _is_time_zone(name: str) -> str:

@@ -157,6 +157,8 @@ class GivingWay:
             yield _IMAGES
         elif option := refused_option(failure, self.options):
             yield option
+        elif failure.topic == "messages":  # of a template that takes no message between results and the answer
+            yield _IMAGES
 
     def _leave_out(self, part: str, failure: ModelFailed) -> bool:
         if part == _IMAGES:

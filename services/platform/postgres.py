@@ -32,6 +32,7 @@ from services.platform.database_checks import (
     check_schema,
 )
 from services.platform.database_errors import why_away
+from services.platform.migrate import check_version
 from services.platform.prepared_statements import ROWS_AT_ONCE, Command
 from services.platform.shared_reads import Query, SharedReads, positional
 
@@ -105,6 +106,7 @@ class Database(Connections):
             async with self.pool.connection() as connection:
                 if not self._pooled:
                     await check_direct(connection, DATABASE_URL_IS_POOLED)
+                check_version(connection)
                 await check_role(connection)
                 await check_schema(connection)
                 await check_encryption(connection, self.vault)

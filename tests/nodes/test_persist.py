@@ -27,7 +27,12 @@ def _answered(answer: str = "Bruno.") -> ConversationState:
 
 
 def _stores(services: Services) -> dict[str, Any]:
-    return {"turns": services.turns, "episodes": True, "changes": services.memory.changes}
+    return {
+        "turns": services.turns,
+        "episodes": True,
+        "changes": services.memory.changes,
+        "promises": services.promises,
+    }
 
 
 async def test_run_again_it_stores_nothing_twice(services: Services) -> None:

@@ -100,7 +100,7 @@ class ChatStream(AnswerStream):
         calls = delta.get("tool_calls") or delta.get("function_call") or ()
         for call in [calls] if isinstance(calls, Mapping) else calls:
             if isinstance(call, Mapping):
-                self.calls.add(call)
+                yield from self.calls.add(call)
 
     def _part(self, part: object) -> Iterator[str]:
         """A part of content that is a list: text, or Mistral's thinking."""

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -41,6 +42,28 @@ class Reasoning(str):
     __slots__ = ()
 
 
+@dataclass(frozen=True)
+class BegunCall:
+    """A call of a tool that a model is writing."""
+
+    name: str
+    before: tuple[str, ...]
+    """Names of the calls before it in the same message."""
+
+
+class CallPiece(str):
+    """A piece of the arguments of a call: a program reads it, and no person."""
+
+    call: BegunCall
+
+    @classmethod
+    def of(cls, text: str, call: BegunCall) -> "CallPiece":
+        """Return a piece of a call."""
+        piece = cls(text)
+        piece.call = call
+        return piece
+
+
 class Said:
     """The text of an answer so far, from its pieces."""
 
@@ -49,7 +72,7 @@ class Said:
 
     def __call__(self, piece: str) -> None:
         """Take the next piece, of any kind."""
-        if not isinstance(piece, Reasoning):
+        if not isinstance(piece, Reasoning | CallPiece):
             self.pieces.append(piece)
 
     @property

@@ -61,7 +61,7 @@ SELECT id, begun_at, report FROM retention_runs WHERE tenant_id = %(tenant_id)s
 ORDER BY begun_at DESC, id DESC LIMIT %(limit)s
 """
 
-# The newest message decides: a conversation that goes on keeps its beginning.
+# The newest message decides: a conversation that goes on keeps its beginning. One with an open promise stays.
 _SILENT: LiteralString = """
 SELECT c.id AS conversation_id, c.user_id, c.expert_id FROM conversations c
 WHERE c.tenant_id = %(tenant_id)s
@@ -69,6 +69,7 @@ WHERE c.tenant_id = %(tenant_id)s
       (SELECT max(m.created_at) FROM messages m WHERE m.conversation_id = c.id), c.created_at
   ) < %(before)s
   AND NOT EXISTS (SELECT FROM turns t WHERE t.conversation_id = c.id AND t.finished_at IS NULL)
+  AND NOT EXISTS (SELECT FROM promises p WHERE p.conversation_id = c.id AND p.state = 'open')
 """
 
 _SILENT_PAGE: LiteralString = f"{_SILENT} ORDER BY c.id LIMIT %(limit)s"

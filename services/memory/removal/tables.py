@@ -47,6 +47,8 @@ _COLUMNS: Mapping[LiteralString, LiteralString] = {
     "forgotten_words": "user_id",
     "memory_versions": "user_id",
     "store_items": "user_id",
+    "promises": "user_id",
+    "user_events": "user_id",
     "tool_accounts": "user_id",
     "knowledge_bases": "user_id",
     "kb_documents": "base_id",
@@ -80,11 +82,13 @@ _OF_SPACE: Mapping[LiteralString, LiteralString] = {
     "visits": _IN_SPACE,
     "daily_summaries": _IN_SPACE,
     "store_items": _IN_SPACE,
+    "promises": _IN_SPACE,
 }
 _IN_CONVERSATION: LiteralString = "t.conversation_id = %(conversation_id)s"
 _OF_CONVERSATION: Mapping[LiteralString, LiteralString] = {
     "conversations": "t.id = %(conversation_id)s",
     "messages": _IN_CONVERSATION,
+    "promises": _IN_CONVERSATION,
     "turns": _IN_CONVERSATION,
     "conversation_summaries": _IN_CONVERSATION,
     "topics": _IN_CONVERSATION,
