@@ -112,7 +112,6 @@ def test_nothing_else_is(message: str) -> None:
     assert plain_promise(message, _NOW, _ZONE) is None
 
 
-@pytest.mark.anyio
 async def test_a_model_that_calls_no_tool_does_not_lose_it(
     client: httpx.AsyncClient, model_server: ModelServer
 ) -> None:
