@@ -31,6 +31,8 @@ _AROUND = 0.25
 """How much a neighbour's match, or that it is a preference, counts when candidates are chosen."""
 _SURE = 3
 """Preferences take the place of visits as far as a message leaves a choice: its probability to this power."""
+_LEAST_CHOICE = 0.001
+"""What is left of that from which it is looked for preferences."""
 _BEST_BY_WORDS = 3.0
 """How much the order counts a match by words as a share of the best one, beside what was learned."""
 _HELD = {"words_over_meaning": 0.3}
@@ -186,16 +188,16 @@ class _Matches:
         with_none = np.concatenate([self.relative, [0.0]])
         self._before, self._after = with_none[known.previous], with_none[known.following]
         self._chooses = kind.choice**_SURE
-        self._prefers = self._chooses * near.prefers
+        self._prefers = self._chooses * near.prefers if self._chooses > _LEAST_CHOICE else np.zeros(len(mask))
 
     def candidates(self, then: Mask | None) -> Places:
         """Return the best units, by their own match and what stands beside them."""
         beside = self._known.coherence * (self._before + self._after)
         chosen = self._total + _AROUND * (beside + self._prefers) + self._answers
+        best = chosen.max(initial=0.0)
+        chosen[_best(self.fused, _OF_THE_LEGS)] += best
         chosen[~self._mask] = -1.0
         places = _best(chosen, CANDIDATES)
-        of_legs = _best(self.fused, _OF_THE_LEGS)
-        places = np.concatenate([places, np.setdiff1d(of_legs, places)])
         if then is not None:  # what was said then is looked at, wherever it stands
             more = _best(np.where(then, chosen, -1.0), CANDIDATES)
             places = np.concatenate([places, np.setdiff1d(more[then[more]], places)])
