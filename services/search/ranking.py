@@ -23,9 +23,9 @@ CANDIDATES = 100
 """Units that the model looks at."""
 _OF_THE_LEGS = 10
 """The first units by the legs alone, looked at in any case."""
-_TURNS = {True: (2, 0, 0.6), False: (3, 2, 0.8)}
-"""For messages of several sentences and for others: one in how many places belongs to the legs, the first of these
-places (from 0), and the share of the legs' best score that a unit needs for one."""
+_CLEARLY = {True: 0.6, False: 0.8}
+"""For messages of several sentences and for others: the share of the legs' best score that a unit needs for a turn
+of the legs."""
 _SEEDS = 3
 _AROUND = 0.25
 """How much a neighbour's match, or that it is a preference, counts when candidates are chosen."""
@@ -137,22 +137,20 @@ def score(
 def _order(scores: Values, plain: Values, *, several: bool) -> Places:
     """Return the places of scores, best first: in turns with what the legs say by themselves.
 
-    A unit has the better of its two turns. So the first ten hold the first five by the legs for a message of
-    several sentences, and the first three for another, if they match nearly as well as the best.
+    A unit has the better of its two turns. So the first ten hold the first five by the legs, if these match nearly
+    as well as the best, whatever was learned. The legs begin where the message has several sentences.
 
     Args:
         scores: of what was found.
         plain: the sums of both legs.
         several: the message has several sentences.
     """
-    period, first, clearly = _TURNS[several]
-    turns = np.arange(period * len(scores))
-    is_of_legs = turns % period == first
+    turns = 2 * np.arange(len(scores))
     turn = np.empty(len(scores), dtype=np.intp)
-    turn[np.argsort(-scores, kind="stable")] = turns[~is_of_legs][: len(scores)]
+    turn[np.argsort(-scores, kind="stable")] = turns + several
     by_legs = np.argsort(-plain, kind="stable")
-    by_legs = by_legs[plain[by_legs] >= clearly * plain.max(initial=0.0)]
-    turn[by_legs] = np.minimum(turn[by_legs], turns[is_of_legs][: len(by_legs)])
+    by_legs = by_legs[plain[by_legs] >= _CLEARLY[several] * plain.max(initial=0.0)]
+    turn[by_legs] = np.minimum(turn[by_legs], turns[: len(by_legs)] + (not several))
     return np.argsort(turn, kind="stable")
 
 
