@@ -42,7 +42,7 @@ class Asked:
     then: Mask | None = None
     weight: float = 1.0
     half: int | None = None
-    """Of its set; None where it is always learned from."""
+    """Half of its set; None where it is always learned from."""
 
 
 def ask(
