@@ -26,6 +26,9 @@ _OF_THE_LEGS = 10
 _CLEARLY = {True: 0.6, False: 0.8}
 """For messages of several sentences and for others: the share of the legs' best score that a unit needs for a turn
 of the legs."""
+_APART = 15
+"""Places between what leads a long exchange and its other message: not among the first ten, but near enough for a
+prompt."""
 _SEEDS = 3
 _AROUND = 0.25
 """How much a neighbour's match, or that it is a preference, counts when candidates are chosen."""
@@ -127,7 +130,7 @@ def score(
         scores = np.einsum("ij,j->i", features, _held(several=bool(query.parts)))
         scores += _BEST_BY_WORDS * (1 - query.context_share) * matches.relative[places]
     order = _order(scores, matches.fused[places], several=bool(query.parts))
-    order = order[_once(matches.exchanges[places[order]])]
+    order = order[_apart(matches.exchanges[places[order]], matches.leads[places[order]])]
     scores = np.sort(scores)[::-1]
     places = places[order]
     by_word, cosines = matches.relative[places], matches.near.cosines[places]
@@ -154,12 +157,15 @@ def _order(scores: Values, plain: Values, *, several: bool) -> Places:
     return np.argsort(turn, kind="stable")
 
 
-def _once(exchanges: Places) -> Places:
-    """Return the order in which the second message of each exchange comes behind everything else."""
-    _, first = np.unique(exchanges, return_index=True)
-    again = np.ones(len(exchanges), dtype=np.bool_)
-    again[first] = False
-    return np.argsort(again, kind="stable")
+def _apart(exchanges: Places, leads: Mask) -> Places:
+    """Return an order in which what leads an exchange has the better place of both, and the other is far behind.
+
+    Args:
+        exchanges: of units, best first.
+        leads: which of them lead their exchange.
+    """
+    _, first, which, counts = np.unique(exchanges, return_index=True, return_inverse=True, return_counts=True)
+    return np.argsort(first[which] + _APART * ((counts[which] > 1) & ~leads), kind="stable")
 
 
 @cache
@@ -177,6 +183,8 @@ class _Matches:
         self._query, self._kind, self._known, self._mask = query, kind, known, mask
         self._answers = _answers(known, words, near)
         self.fused, self.exchanges = fused(words, near, mask), known.exchange
+        by_answer = known.states_nothing[known.exchange] | query.of_assistant
+        self.leads = known.by_assistant == by_answer
         if query.asks:
             words, near = words.without_echo(known.states_nothing), near.without_echo(known.states_nothing)
         self._words, self.near = words, near
