@@ -98,9 +98,8 @@ async def test_a_long_result_is_read_where_the_question_points(
     model_server.script(_calls("Leeds", "York"), Reply(["42,300."]))
     asked = await _ask(sdk, messages, user=user)
     messages = _with_results(messages, asked, contract("en", 120_000), "Short.")
-    answer: Any = await sdk.chat.completions.with_raw_response.create(
-        **{"model": "default", "tools": [WEATHER], "messages": messages, "user": user or omit}
-    )
+    again: Any = {"model": "default", "tools": [WEATHER], "messages": messages, "user": user or omit}
+    answer: Any = await sdk.chat.completions.with_raw_response.create(**again)
     shown, of = map(int, answer.headers["X-Anamnesis-Cut"].removeprefix("results=").split("/"))
     assert (shown < 70_000, of > 120_000) == (True, True)
     long, short = [each["output"] for each in _prompts(model_server)[-1].body["input"] if "output" in each]
