@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, NotRequired, cast
 from langchain_core.messages import AnyMessage
 from typing_extensions import TypedDict
 
-from state.memory import ForeignOrigin, MemoryChange, PlainForm, PlannedChange
+from state.memory import ForeignOrigin, MemoryChange, PlainForm, PlainPromise, PlannedChange
 from state.prompt import (
     AskedDays,
     ContextReport,
@@ -99,6 +99,8 @@ class ConversationState(TypedDict, total=False):
 
     plain_forms: list[PlainForm]
     """Orders to memory that the message gives word for word; empty for most messages."""
+    plain_promise: PlainPromise
+    """What the message asks word for word to be reminded of; absent for most messages."""
 
     # history
     memory_plan: list[PlannedChange]

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any, Literal, NotRequired, Self
 
 from typing_extensions import TypedDict
@@ -10,9 +11,9 @@ ForeignOrigin = Literal["document", "import", "tool", "operator"]
 """Where words come from that are neither the user's nor the assistant's: a document, a note of an application or a
 text that the user pasted; an import; the result of a tool; instructions of the client's application. Least
 trusted first, as the database sorts them."""
-MemoryChangeKind = Literal["forget", "do_not_remember", "correct", "remember", "standing"]
+MemoryChangeKind = Literal["forget", "do_not_remember", "correct", "remember", "standing", "promise"]
 """Kinds of changes: remove something from memory; keep a turn out of memory; replace something; keep a statement;
-keep a wish about answers."""
+keep a wish about answers; promise to come back to something."""
 PlainFormKind = Literal[
     "forget",
     "forget_everything",
@@ -40,6 +41,19 @@ class PlainForm:
     language: Literal["zh", "en"]
     order: str = ""
     """The sentence that is the order."""
+
+
+@dataclass(frozen=True)
+class PlainPromise:
+    """What a message asks word for word to be reminded of."""
+
+    text: str
+    when: str
+    """The words that say when."""
+    quote: str
+    """The sentence that asks for it."""
+    at: datetime
+    """The moment that it says."""
 
 
 class Candidate(TypedDict):

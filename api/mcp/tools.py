@@ -1,4 +1,4 @@
-"""The six tools: memory as an assistant uses it, over the services that turns and the API use."""
+"""The six tools of memory: what an assistant uses, over the services that turns and the API use."""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta

@@ -62,7 +62,6 @@ def undone_by(owner_url: str, archive: Archive) -> UndoneErasures:
     """Compare a database with a backup that is to replace it; one without any user is new, and shows nothing.
 
     Raises:
-        DatabaseUnavailable: the database does not answer.
         InvalidInput: the backup is damaged.
     """
     try:

@@ -87,9 +87,8 @@ class MemoryChangesSource(Source[None]):
 
     def select(self, draft: PromptDraft) -> Sequence[Section]:
         """Return what the turn does to memory, so that the model can confirm it."""
-        changes = [
-            MemoryChange(**{**each.change, "summary": inert(each.change["summary"])}) for each in draft.memory_plan
-        ]
+        made = [each.change for each in draft.memory_plan] + ([draft.promised] if draft.promised else [])
+        changes = [MemoryChange(**{**each, "summary": inert(each["summary"])}) for each in made]
         return (Section("memory_changes", note_for_model(changes, draft.language)),)
 
 

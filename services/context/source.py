@@ -15,7 +15,7 @@ from services.llm.token_estimates import TokenEstimator
 from services.memory.blocks import Owner
 from services.text.language import Language
 from services.text.marks import without_marks
-from state.memory import PlannedChange
+from state.memory import MemoryChange, PlannedChange
 from state.prompt import Epoch, Feature, HistoryMessage, TimeReference
 from state.section import Section
 from state.turn import OpenTurn
@@ -51,6 +51,8 @@ class PromptDraft:
     """The past time that the message asks about."""
     memory_plan: Sequence[PlannedChange] = ()
     """Changes of memory that the turn makes before the model is asked."""
+    promised: MemoryChange | None = None
+    """Promise that the service makes for a model that cannot do so by a tool."""
     data: "dict[type[Source[Any]], Any]" = field(default_factory=dict)
     """Data that each source has loaded; None = it failed, or has nothing."""
     reading: "asyncio.Task[StoredConversation]" = field(init=False)

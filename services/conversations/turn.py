@@ -21,8 +21,9 @@ ConflictPolicy = Literal["queue", "reject", "interrupt"]
 """Treatment of a message whose conversation has an unfinished turn: it waits; it is refused; or it ends the
 running turn as partial and then runs."""
 
-StopReason = Literal["cancelled", "partial", "forgotten"]
-"""How a stopped turn ends: `cancelled` by its caller, `partial` by a newer message."""
+StopReason = Literal["cancelled", "partial", "forgotten", "taken_over"]
+"""How a stopped turn ends: `cancelled` by its caller, `partial` by a newer message; `taken_over` here alone, as
+this process was presumed dead and another one runs it."""
 
 _LEAST_BUDGET = 500
 LEASE = timedelta(seconds=15)

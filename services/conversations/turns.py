@@ -126,6 +126,7 @@ class Turns(TurnRecords):
                 most=_IN_A_STEP,
             ),
             "default_timezone": self._default_timezone,
+            "process": self._database.process,
         }
         lock = f"{tenant_id} {asked['user_id']} {asked['session_id']}"
         while True:
@@ -234,7 +235,7 @@ class Turns(TurnRecords):
             The least trusted origin of what its prompt showed; None = nothing foreign, or it had ended before.
 
         Raises:
-            Conflict: the turn has ended with another outcome.
+            Conflict: the turn has ended with another outcome, or another process runs it.
         """
         return await self._end(turn.tenant_id, turn.turn_id, turn.answer_message_id, outcome, turn)
 
@@ -273,6 +274,7 @@ class Turns(TurnRecords):
             "message_id": answer_message_id if content else None,
             "abandoned": abandoned,
             "ends": ends,
+            "process": self._database.process if turn is not None else None,
             "visit_id": uuid7(),
             "visit_idle": self._visits.idle,
             "reflection": self._reflection and outcome.status == "completed",

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -73,6 +74,8 @@ class ModelEndpoint:
         self._runnables: dict[tuple[str, tuple[str, ...]], Runnable[LanguageModelInput, Any]] = {}
         self.answered: set[str] = set()
         """Models that have answered since the start."""
+        self.slow: set[str] = set()
+        """Models whose last answer began later than ANAMNESIS_LLM_FIRST_TOKEN_S."""
         self._http: httpx2.AsyncClient | None = None
         self._making = asyncio.Lock()
         self._think_styles = ThinkStyles(settings.data_dir / "think_styles.json")
@@ -93,6 +96,7 @@ class ModelEndpoint:
         sampling: Sampling | None = None,
         form: MessageForm | None = None,
         without: Collection[Option] = (),
+        begins_within_s: float | None = None,
     ) -> AIMessage:
         """Stream one answer into `on_text` and return it whole.
 
@@ -104,6 +108,7 @@ class ModelEndpoint:
             sampling: The caller's own parameters.
             form: Of the messages; None = as ANAMNESIS_LLM_MESSAGES says.
             without: Parts of the request to leave out.
+            begins_within_s: Seconds for the first bytes of the response; None = as for any others.
 
         Raises:
             ModelFailed: the model did not answer, or the answer broke off.
@@ -116,7 +121,9 @@ class ModelEndpoint:
             options |= call_options(sampling or Sampling(), responses_api=self._responses_api)
             options |= {argument: False for option, argument in _LEFT_OUT.items() if option in without}
             options |= tool_options or {}
-            ask = partial(self._answer, model, messages, heard, tools, options, sampling or (), form)
+            ask = partial(
+                self._answer, model, messages, heard, tools, options, sampling or (), form, begins_within_s
+            )
             if self.leads_back:
                 raise self._told(ModelFailed("llm_own_address"))
             answer = heard.answer = _with_usage(await self._despite_missing_v1(ask), heard.prompt)
@@ -175,6 +182,7 @@ class ModelEndpoint:
         options: dict[str, Any],
         sampling: Collection[str],
         form: MessageForm | None,
+        begins_within_s: float | None,
     ) -> AIMessage:
         own = [] if any(isinstance(tool, dict) for tool in tools) else tools
         if len(own) < len(tools):  # tools of a client are its request's alone
@@ -188,7 +196,9 @@ class ModelEndpoint:
         sent |= {"images"} if any(map(images_of, prompt)) else set()
         sent |= {"system_role"} if any(isinstance(message, SystemMessage) for message in prompt) else set()
         try:
-            answer = await runnable.ainvoke(prompt, on_text=heard, **options)
+            answer = await self._begun_in_time(
+                partial(runnable.ainvoke, prompt, on_text=heard, **options), model, begins_within_s
+            )
         except EnoughSaid:
             self.answered.add(model)
             return AIMessage(heard.said.text, response_metadata={"finish_reason": "length"})
@@ -227,6 +237,25 @@ class ModelEndpoint:
         ):  # it declined, in words that the APIs keep separate from the text
             return answer.model_copy(update={"content": heard.said.text})
         return answer
+
+    async def _begun_in_time(self, ask: Callable[..., Awaitable[Any]], model: str, within_s: float | None) -> Any:
+        """Ask, and note whether the first bytes came late.
+
+        Raises:
+            TimeoutError: they did not come within these seconds.
+        """
+        if self._offline:
+            return await ask()
+        begun = perf_counter()
+        async with asyncio.timeout(within_s) as limit:
+
+            def has_begun() -> None:
+                if within_s is not None:
+                    limit.reschedule(None)
+                late = perf_counter() - begun > self._settings.llm_first_token_s
+                (self.slow.add if late else self.slow.discard)(model)
+
+            return await ask(on_begun=has_begun)
 
     async def close(self) -> None:
         """Close the connections."""

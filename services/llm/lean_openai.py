@@ -8,7 +8,7 @@ OpenAI sends them, the tests compare its messages with those of `ChatOpenAI`.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from itertools import groupby
 from typing import Any
@@ -73,7 +73,8 @@ class LeanChatOpenAI(ChatOpenAI):
     """`ChatOpenAI`, reading the response's events itself.
 
     `ainvoke(messages, on_text=f)` streams: `f` gets the text as it arrives (and reasoning and refusals, as
-    `streams.text` tells them apart), and the complete message is returned, with one pair of callbacks per call.
+    `streams.text` tells them apart), `on_begun` is called at the first bytes of the response's body, and the
+    complete message is returned, with one pair of callbacks per call.
     `astream` works as in the stock class.
     """
 
@@ -131,10 +132,11 @@ class LeanChatOpenAI(ChatOpenAI):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         *,
         on_text: OnText | None = None,
+        on_begun: Callable[[], None] | None = None,
         **kwargs: Any,
     ) -> ChatResult:
         stream = self._stream_for(kwargs)
-        async with aclosing(self._pieces(stream, messages, stop, kwargs)) as pieces:
+        async with aclosing(self._pieces(stream, messages, stop, kwargs, on_begun)) as pieces:
             async for piece in pieces:
                 if on_text:
                     on_text(piece)
@@ -148,9 +150,17 @@ class LeanChatOpenAI(ChatOpenAI):
         return ResponsesStream(tags, offered) if uses_responses else ChatStream(tags, offered)
 
     async def _pieces(
-        self, stream: AnswerStream, messages: list[BaseMessage], stop: list[str] | None, kwargs: dict[str, Any]
+        self,
+        stream: AnswerStream,
+        messages: list[BaseMessage],
+        stop: list[str] | None,
+        kwargs: dict[str, Any],
+        on_begun: Callable[[], None] | None = None,
     ) -> AsyncGenerator[str]:
-        """Yield text, joined for each network read, and the other kinds of pieces, in order."""
+        """Yield text, joined for each network read, and the other kinds of pieces, in order.
+
+        `on_begun` is called at the first bytes of the response's body.
+        """
         usage = self._should_stream_usage(**kwargs) and isinstance(stream, ChatStream)
         options = {"stream": True, **({"stream_options": {"include_usage": True}} if usage else {}), **kwargs}
         options.pop("stream_usage", None)  # an option of the call, not of the request
@@ -158,7 +168,7 @@ class LeanChatOpenAI(ChatOpenAI):
         try:
             response = await self._post(stream.path, payload)
             try:
-                async for piece in _read(response, stream):
+                async for piece in _read(response, stream, on_begun):
                     yield piece
             finally:
                 await response.aclose()
@@ -236,7 +246,9 @@ def _send_back(message: AIMessage, sent: dict[str, Any]) -> None:
         call.update(message.additional_kwargs.get(CALL_FIELDS, {}).get(call["id"], {}))
 
 
-async def _read(response: httpx2.Response, stream: AnswerStream) -> AsyncGenerator[str]:
+async def _read(
+    response: httpx2.Response, stream: AnswerStream, on_begun: Callable[[], None] | None
+) -> AsyncGenerator[str]:
     """Yield the pieces of an answer as they arrive.
 
     Raises:
@@ -247,6 +259,9 @@ async def _read(response: httpx2.Response, stream: AnswerStream) -> AsyncGenerat
     data, other_bytes, text_length = EventData(), 0, 0
     try:
         async for received in _reads(response, stream):
+            if on_begun is not None:
+                on_begun()
+                on_begun = None
             last = received is None
             arrived: list[str] = []
             for event in data.end() if received is None else data.feed(received):

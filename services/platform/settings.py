@@ -88,6 +88,13 @@ class Settings(BaseSettings):
         "inline", description="inline (in this process) or external (anamnesis worker)"
     )
     """Run background jobs in the service's process, or leave them to `anamnesis worker`."""
+    worker_port: int | None = Field(None, ge=1, le=65535, description="a port from 1 to 65535; unset = none")
+    """Let `anamnesis worker` answer /metrics and /healthz on this port of HOST."""
+    hang_exit_s: float | None = Field(
+        None, ge=10, le=3600, description="seconds, 10 to 3600; unset = a process that hangs stays"
+    )
+    """End a process, with what it was doing in its log, whose event loop has stood still for this long, where
+    something starts it again. The image sets 60."""
     worker_jobs: int = Field(
         2, ge=1, le=100, description="background jobs that run in one process at once, 1 to 100"
     )
@@ -165,6 +172,9 @@ class Settings(BaseSettings):
     """Let web pages of these origins send what changes something, and call /v1 and /api/v1/ui/ from a browser;
     those of other sites are refused. Pages of the
     service's own address are no other site. While AUTH=none, neither are those of other ports of this machine."""
+    webhook_origins: Origins = Field((), description="origins such as http://10.0.0.5:9000, separated by commas")
+    """Let webhooks of tenants lead to these origins within your network; all others need https and a public
+    address."""
     protect_operations: bool | None = Field(None, description="on or off; unset = on unless AUTH=none")
     """Ask for a key of an admin of the default tenant for /metrics, /docs and the details of /readyz."""
 
@@ -305,6 +315,9 @@ class Settings(BaseSettings):
     """Stop reading an answer of the model at this length; its `finish` is then `length`."""
     llm_timeout_s: float = Field(60.0, gt=0, le=3600, description="seconds, more than 0, at most 3600")
     """Wait at most this long for the next byte of the model. Connecting has at most 5 s of it."""
+    llm_first_token_s: float = Field(15.0, gt=0, le=3600, description="seconds, more than 0, at most 3600")
+    """Wait at most this long for the first byte of an answer, then ask once more, as long as LLM_TIMEOUT_S says. A
+    model whose last answer began later than that is not hurried."""
 
     # Embeddings; no model = the built-in encoder
     embedding_model: str | None = Field(None, description="the model's name at the endpoint")
@@ -393,7 +406,7 @@ class Settings(BaseSettings):
     memory_filing: bool = Field(True, description="on or off")
     """Have the small model file what users say, in the background; without a model nothing is filed."""
     memory_filing_grade: FilingGrade | None = Field(None, description="well, some or none; unset = not known")
-    """Say how the small model files, as `anamnesis doctor --ask` finds it. `well`: several changes in one answer.
+    """Say how the small model files, as `anamnesis model check` finds it. `well`: several changes in one answer.
     `some`: facts alone, in small questions. `none`: it only answers, and what is said waits for another model. Not
     known: as `well`, but a statement that shares no word with what was said is not filed."""
     memory_mood: bool = Field(True, description="on or off")
@@ -585,6 +598,7 @@ def load_settings(**overrides: Any) -> Settings:
         named = chosen.as_settings(
             small=read.small_llm_model is None,
             embedding=read.embedding_model is None and read.embedding_api == "builtin",
+            grade=read.memory_filing_grade is None,
         )
         settings = Settings(_env_file_encoding=encoding, **{**named, **overrides})
         settings.note_console(named)

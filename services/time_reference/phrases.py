@@ -26,6 +26,10 @@ class TimeRange:
     stop: int
 
 
+class DayAhead(date):
+    """The day on which a text looks ahead: what is one of many is then the first that begins no earlier."""
+
+
 class Unit(Enum):
     """A unit of the calendar; the value is its length in months, or for the short ones in days."""
 
@@ -144,8 +148,8 @@ class Phrase:
         return replace(self, base=span, cycle=None)
 
     def resolved(self, today: date) -> Span | None:
-        """Return the range meant; of many, the latest that has begun. None if there is no such day."""
-        return self._in(self.base) if self.base else self.until(today)
+        """Return the range meant; of many, the latest that has begun, or the next. None if there is none."""
+        return self.after(today) if isinstance(today, DayAhead) else self.until(today)
 
     def until(self, latest: date) -> Span | None:
         """The last one that begins no later than that."""

@@ -15,8 +15,6 @@ from tests.docs.test_site import DOCS
 from tests.support.model_server import ModelServer, Reply, ToolCall
 from tests.support.openai_clients import contents
 
-pytestmark = pytest.mark.anyio
-
 TOOL = {
     "name": "get_weather",
     "description": "Weather of a city.",

@@ -25,7 +25,7 @@ from tests.support.model_server import ModelServer, Reply, ToolCall
 from tests.support.ports import free_port, wait_for_port
 from tests.support.talks import new_expert
 
-pytestmark = [pytest.mark.anyio, pytest.mark.process]
+pytestmark = pytest.mark.process
 
 PROGRAM = {"command": sys.executable, "args": ["-m", "tests.support.tool_server"], "cwd": str(ROOT)}
 Event = dict[str, Any]

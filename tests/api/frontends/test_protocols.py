@@ -15,8 +15,6 @@ from services.bootstrap import Services
 from tests.support.model_server import ModelServer, Reply, ToolCall
 from tests.support.openai_clients import contents
 
-pytestmark = pytest.mark.anyio
-
 UI, AG_UI = "/api/v1/ui/chat", "/api/v1/ui/ag-ui"
 EVENT: TypeAdapter[Any] = TypeAdapter(Event)
 CLOCK = ToolCall("get_current_time", {})

@@ -18,8 +18,6 @@ from tests.api.openai.test_attachments import FACT, contract
 from tests.support.model_server import ModelServer, Received, Reply, ToolCall
 from tests.support.openai_clients import contents
 
-pytestmark = pytest.mark.anyio
-
 WEATHER: dict[str, Any] = {
     "type": "function",
     "function": {
@@ -98,8 +96,8 @@ async def test_a_long_result_is_read_where_the_question_points(
     model_server.script(_calls("Leeds", "York"), Reply(["42,300."]))
     asked = await _ask(sdk, messages, user=user)
     messages = _with_results(messages, asked, contract("en", 120_000), "Short.")
-    again: Any = {"model": "default", "tools": [WEATHER], "messages": messages, "user": user or omit}
-    answer: Any = await sdk.chat.completions.with_raw_response.create(**again)
+    request: dict[str, Any] = {"model": "default", "tools": [WEATHER], "messages": messages, "user": user or omit}
+    answer: Any = await sdk.chat.completions.with_raw_response.create(**request)
     shown, of = map(int, answer.headers["X-Anamnesis-Cut"].removeprefix("results=").split("/"))
     assert (shown < 70_000, of > 120_000) == (True, True)
     long, short = [each["output"] for each in _prompts(model_server)[-1].body["input"] if "output" in each]
@@ -231,7 +229,7 @@ async def test_what_waits_for_no_results_ends_as_partial(
         await connection.execute(
             "UPDATE turns SET lease_expires_at = now() - interval '1 second' WHERE status = 'paused'"
         )
-    await recover(services, (), lambda _: None)
+    await recover(services, (), lambda turn, earlier=(): None)
     assert (await _turn(services, again)).status == "partial"
     answer = await _ask(sdk, _with_results(messages, again, "Sun"), extra_headers={"X-Session-Id": "s-2"})
     assert answer.choices[0].finish_reason == "stop"

@@ -5,11 +5,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import openai
-import pytest
 
 from tests.docs.test_site import DOCS
-
-pytestmark = pytest.mark.anyio
 
 HELLO: Any = [{"role": "user", "content": "Hello"}]
 ROW = re.compile(r"^\| `([a-z_.]+)` \| (.+?) \|$", re.MULTILINE)

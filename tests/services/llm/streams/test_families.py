@@ -16,7 +16,7 @@ from tests.services.llm.clients import Make, lean
 from tests.services.llm.streams.families import CHAT, FAULTS, RESPONSES, Family
 from tests.support.model_server import ModelServer, Reply
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 
 FAMILIES = {**{f"chat, {name}": each for name, each in CHAT.items()}} | {
     f"responses, {name}": Family(**{**vars(each), "api": "responses"}) for name, each in RESPONSES.items()
