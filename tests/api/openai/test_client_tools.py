@@ -87,6 +87,21 @@ async def test_a_call_goes_to_the_client_and_its_result_back_into_the_same_turn(
     assert source in _prompts(model_server)[-1].prompt[-2][1]
 
 
+@pytest.mark.parametrize("keeps", [True, False])
+async def test_a_history_without_its_calls_is_of_the_same_conversation(
+    sdk: AsyncOpenAI, services: Services, model_server: ModelServer, *, keeps: bool
+) -> None:
+    messages: list[dict[str, Any]] = [{"role": "user", "content": QUESTION}]
+    model_server.script(_calls("Leeds"), Reply(["It rains.\n\nTake a coat."]))
+    asked = await _ask(sdk, messages)
+    whole = _with_results(messages, asked, "Rain")
+    answer = await _ask(sdk, whole)
+    said = [answer.choices[0].message.model_dump(exclude_none=True), {"role": "user", "content": "Thanks"}]
+    await _ask(sdk, [*(whole if keeps else messages), *said])
+    stored = [text for _, text in await contents(services)]
+    assert stored[:3] == [QUESTION, "Let me look.\n\nIt rains.\n\nTake a coat.", "Thanks"]
+
+
 @pytest.mark.parametrize("user", ["u-1", None])
 async def test_a_long_result_is_read_where_the_question_points(
     sdk: AsyncOpenAI, model_server: ModelServer, user: str | None
