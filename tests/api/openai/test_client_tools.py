@@ -8,14 +8,14 @@ from uuid import UUID
 
 import httpx
 import pytest
-from openai import AsyncOpenAI, BadRequestError, omit
+from openai import APIError, AsyncOpenAI, BadRequestError, omit
 
 from graph.turns.other_processes import recover
 from services.bootstrap import Services
 from services.errors import NotFound
 from services.identity.tenants import DEFAULT_TENANT
 from tests.api.openai.test_attachments import FACT, contract
-from tests.support.model_server import ModelServer, Received, Reply, ToolCall
+from tests.support.model_server import ModelServer, Received, Reply, ToolCall, sse
 from tests.support.openai_clients import contents
 
 WEATHER: dict[str, Any] = {
@@ -479,3 +479,29 @@ async def test_arguments_come_as_the_model_writes_them(
                 pieces.append(piece)
                 held.set()  # the model goes on when this much has come
     assert "".join(pieces) == json.dumps(WRITES) + ("{}" if protocol != "ai-sdk" else "")
+
+
+async def test_a_call_that_breaks_off_is_told_as_a_failure_and_the_model_is_asked_once(
+    sdk: AsyncOpenAI, services: Services, model_server: ModelServer
+) -> None:
+    item = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "get_weather", "arguments": ""}
+    begun = '{"city": "Le'
+    output = [{**item, "arguments": begun, "status": "completed"}]
+    events: list[dict[str, Any]] = [
+        {"type": "response.output_item.added", "output_index": 0, "item": item},
+        {"type": "response.function_call_arguments.delta", "output_index": 0, "item_id": "fc_1", "delta": begun},
+        {"type": "response.completed", "response": {"status": "completed", "output": output}},
+    ]
+    model_server.script(Reply(raw=b"".join(map(sse, events))))
+    stream = await _ask(sdk, [{"role": "user", "content": QUESTION}], stream=True)
+    told: list[str] = []
+
+    async def read() -> None:
+        async for chunk in stream:
+            told.extend(each.function.arguments for each in chunk.choices[0].delta.tool_calls or [])
+
+    with pytest.raises(APIError, match="answer"):
+        await read()
+    assert "".join(told) == begun
+    assert len(_prompts(model_server)) == 1
+    assert [role for role, _ in await contents(services)] == ["user"]
