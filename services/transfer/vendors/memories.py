@@ -105,7 +105,7 @@ def _statements(value: str) -> Iterator[str]:
     for line in map(str.strip, value.splitlines()):
         if line.startswith("#"):
             heading = f"{line.lstrip('#').strip()}: "
-        elif line and not line.endswith(_OPEN):
+        elif line and not line.rstrip("*").endswith(_OPEN):
             yield f"{heading}{line.removeprefix('- ').removeprefix('* ')}"
 
 

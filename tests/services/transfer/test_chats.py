@@ -210,7 +210,7 @@ def test_an_agent_file_says_what_was_said_and_what_its_agent_knows_of_a_person(t
         content = [{"type": "text", "text": text} for text in texts]
         return {"role": role, "content": content, "created_at": AT, **more}
 
-    human = "# Profile\n\nFirst name: Chad\nLast name: ?\n- Sails\n## Work\n- Role:"
+    human = "# Profile\n\nFirst name: Chad\nLast name: ?\n- Sails\n## Work\n**Role:**"
     note = [{"function": {"name": "memory_insert", "arguments": "{}"}}]
     agents = [
         {"name": "sam", "agent_type": "letta_v1_agent",
