@@ -85,6 +85,17 @@ _REMOVE_OLDER = """
 DELETE FROM procrastinate_jobs WHERE task_name = %(task)s AND status = 'succeeded' AND id < %(job_id)s
 """
 
+# Their events go with them.
+_TRIM = """
+DELETE FROM procrastinate_jobs WHERE id IN (
+    SELECT id FROM procrastinate_jobs
+    WHERE status IN ('succeeded', 'cancelled', 'aborted') AND id <= (
+        SELECT id FROM procrastinate_jobs WHERE status = 'succeeded' ORDER BY id DESC OFFSET %(kept)s LIMIT 1)
+    ORDER BY id LIMIT %(at_once)s
+)
+"""
+_TRIMMED_AT_ONCE = 5_000
+
 _JOBS = """
 SELECT * FROM (
     SELECT j.id, j.task_name AS task,
@@ -219,6 +230,17 @@ class JobRecords:
         """Remove the task's succeeded jobs that are older than this one."""
         async with self._connection() as connection:
             await connection.execute(_REMOVE_OLDER, {"task": task, "job_id": job_id})
+
+    async def trim(self, kept: int) -> int:
+        """Remove jobs that have ended well, or were cancelled, before the newest `kept`; return how many."""
+        removed = 0
+        while True:
+            async with self._connection() as connection:
+                values = {"kept": kept, "at_once": _TRIMMED_AT_ONCE}
+                found = (await connection.execute(_TRIM, values)).rowcount
+            removed += found
+            if found < _TRIMMED_AT_ONCE:
+                return removed
 
     async def page(
         self, tenant_id: UUID, *, status: JobStatus | None, after: int | None, limit: int

@@ -161,9 +161,9 @@ class Connections:
             min_size=2,
             max_size=_POOL_SIZE,
             timeout=WAIT_FOR_CONNECTION_S,
-            # The pool doubles its pauses between tries; after it gives up, the next request starts with short
-            # ones.
-            reconnect_timeout=WAIT_FOR_CONNECTION_S,
+            # The pool doubles its pauses between tries, from a second on; after it gives up, the next request
+            # starts with short ones.
+            reconnect_timeout=2,
             open=False,
             configure=self._configure,
             check=self._check,
