@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from pydantic import Field, SecretStr
 
 from api.access import OfServiceAdmins, ServicesOf
@@ -12,10 +12,13 @@ from api.problems import CONFLICT, documented
 from api.request_bodies import JsonRoute
 from api.schemas import Answer, StrictModel, answered
 from services.errors import Conflict, InvalidInput
-from services.llm.model_trials import Tried, try_model
+from services.llm.chat_models import ChatModels
+from services.llm.model_trials import Tried, settings_with, try_model
 from services.llm.offered_models import PROVIDERS, Offered, Provider, models_of
+from services.memory.filing_grade import WITHIN_S, GradeFound, grade_filing
 from services.platform.chosen_model import ChosenModel, choose_model, chosen_model, key_of_endpoint
 from services.platform.outgoing import OutgoingHttp
+from services.platform.setting_values import FilingGrade
 from services.platform.settings import Settings
 
 router = APIRouter(
@@ -46,6 +49,8 @@ class ModelView(Answer):
     embedding_source: Source
     embedding_base_url: str | None = Field(description="Where it is asked; null = at the same address.")
     embedding_key: str | None = Field(description="The last four characters of its own key.")
+    filing_grade: FilingGrade | None = Field(description="How well it files; null = not known.")
+    filing_grade_source: Source
     restarts: bool = Field(description="Whether the service restarts by itself when another one is chosen.")
     providers: list[Provider] = Field(description="Well-known ones; others are typed in.")
 
@@ -63,6 +68,12 @@ class Choice(ChosenModel):
 
     keep_key: bool = Field(False, description="Use the key that is kept for this address.")
     keep_embedding_key: bool = Field(False, description="Use the key that is kept for the embeddings' address.")
+
+
+class Grade(StrictModel):
+    """A grade to be kept."""
+
+    grade: FilingGrade | None = Field(description="null = not known.")
 
 
 class UnusableModel(Conflict):
@@ -89,6 +100,8 @@ async def model(services: ServicesOf, request: Request) -> ModelView:
         embedding_source=_source(settings, "embedding_model"),
         embedding_base_url=settings.embedding_base_url,
         embedding_key=_masked(settings.embedding_api_key),
+        filing_grade=settings.memory_filing_grade,
+        filing_grade_source=_source(settings, "memory_filing_grade"),
         restarts=_restart_of(request) is not None,
         providers=list(PROVIDERS),
     )
@@ -111,8 +124,36 @@ async def try_(choice: Choice, services: ServicesOf) -> Tried:
     return await try_model(services.settings, _chosen(services.settings, choice))
 
 
+@router.post("/check", response_model=answered(GradeFound), responses=CONFLICT)
+async def check(
+    services: ServicesOf,
+    seconds: Annotated[float, Query(ge=5, le=600, description="The longest time that it takes.")] = WITHIN_S,
+) -> GradeFound:
+    """Have the model in use file a few made-up talks, billed as usual, of which nothing is kept."""
+    found = await grade_filing(services.models, within_s=seconds)
+    if found is None:
+        raise Conflict("No model is chosen; the built-in one files nothing.")
+    return found
+
+
+@router.put("/grade", status_code=HTTPStatus.NO_CONTENT, responses=CONFLICT)
+async def set_grade(grade: Grade, services: ServicesOf, request: Request) -> None:
+    """Keep how well the model that was chosen files, and restart the service with it, if it can."""
+    kept = chosen_model(services.settings.data_dir)
+    if kept is None or _source(services.settings, "memory_filing_grade") == "environment":
+        raise Conflict("The environment decides (ANAMNESIS_MEMORY_FILING_GRADE); change it there.")
+    _keep(services.settings, kept.model_copy(update={"filing_grade": grade.grade}), request)
+
+
 @router.put("", status_code=HTTPStatus.NO_CONTENT, responses=CONFLICT)
-async def choose(choice: Choice, services: ServicesOf, request: Request) -> None:
+async def choose(
+    choice: Choice,
+    services: ServicesOf,
+    request: Request,
+    grade: Annotated[
+        bool, Query(description="Whether to find out first, in a minute, how well it files.")
+    ] = False,
+) -> None:
     """Keep a model that answers in the data folder, and restart the service with it, if it can."""
     settings = services.settings
     _check_changeable(settings)
@@ -120,7 +161,10 @@ async def choose(choice: Choice, services: ServicesOf, request: Request) -> None
     tried = await try_model(settings, chosen)
     if tried.problem:
         raise UnusableModel(tried)
-    _keep(settings, chosen.model_copy(update={"embedding_dim": tried.embedding_dim}), request)
+    found: dict[str, Any] = {"embedding_dim": tried.embedding_dim}
+    if grade:
+        found["filing_grade"] = await _grade_of(settings_with(settings, chosen))
+    _keep(settings, chosen.model_copy(update=found), request)
 
 
 @router.delete("", status_code=HTTPStatus.NO_CONTENT, responses=CONFLICT)
@@ -128,6 +172,15 @@ async def forget(services: ServicesOf, request: Request) -> None:
     """Forget the model that was chosen: from the restart on the built-in one answers."""
     _check_changeable(services.settings)
     _keep(services.settings, None, request)
+
+
+async def _grade_of(settings: Settings) -> FilingGrade | None:
+    models = ChatModels(settings)
+    try:
+        found = await grade_filing(models)
+    finally:
+        await models.close()
+    return found.grade if found else None
 
 
 def _masked(key: SecretStr | None) -> str | None:

@@ -111,6 +111,7 @@ def build_graph(services: Services, schema: type[GraphState] = GraphState) -> Tu
             turns=services.turns,
             episodes=settings.memory_episodes,
             changes=services.memory.changes,
+            promises=services.promises,
             working_sets=services.memory.working_sets,
         ),
     }

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import httpx
 import typer
 
+from api.cli.model import show as show_grade
 from api.cli.service import AtUrl, WithKey, address_of
 from api.cli.shell import FAILED, AsJson, fail, open_services_on, print_json, print_table, read_settings
 from services.engines import migrate_if_owner, open_engines
@@ -21,11 +22,6 @@ _PATIENCE_S = 10.0
 _PATIENCE_WITH_TOOLS = timedelta(seconds=10)
 _PATIENCE_WITH_MODELS_S = 600.0
 
-_FILES = {
-    "well": "files well: it is asked for all changes of memory at once",
-    "some": "files some: it is asked for facts alone, in small questions",
-    "none": "only answers: what users say is not filed by it",
-}
 _TRIED = ("streams", "tools", "json_schema", "messages")
 _MODEL_COLUMNS = {
     "model": "model",
@@ -156,10 +152,7 @@ def _show(findings: Findings) -> None:
                 typer.echo(f"{model['model']}: {line}")
     if filing := findings["filing"]:
         typer.echo()
-        typer.echo(
-            f"{filing['model']} {_FILES[filing['grade']]} (ANAMNESIS_MEMORY_FILING_GRADE={filing['grade']})."
-        )
-        print_table({"asked": "asked", "result": "result"}, filing["tried"])
+        show_grade(filing)
 
 
 def _dependency(found: dict[str, Any]) -> dict[str, Any]:

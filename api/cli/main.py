@@ -11,6 +11,7 @@ from api.cli import (
     evaluate,
     knowledge,
     mcp,
+    model,
     replay,
     request,
     serve,
@@ -27,6 +28,7 @@ app.command(name="chat")(chat.chat)
 app.command(name="demo")(serve.demo)
 app.command(name="migrate")(stores.migrate)
 app.command(name="doctor")(doctor.doctor)
+app.add_typer(model.app, name="model")
 app.command(name="init")(configuration.init)
 app.command(name="config")(configuration.config)
 app.command(name="api")(request.api)

@@ -48,7 +48,7 @@ from services.platform.tracing import Attributes, confidential, mark_failed, spa
 from services.tools.actor import note_repeated
 from services.usage.ledger import Spender, UsageMeter
 from state.budget import LONGEST_S
-from state.client_tools import messages_of, open_calls
+from state.client_tools import RESULTS, messages_of, open_calls
 from state.conversation import ConversationState, GraphState, each_once, with_update
 from state.memory import MemoryChange, PlannedChange
 from state.turn import OpenTurn
@@ -98,10 +98,10 @@ class TurnRun:
     degraded: list[str] = field(default_factory=list)
     """Features that are unavailable from the turn's beginning."""
     written: ConversationState = field(default_factory=ConversationState)
-    """What the nodes have written so far."""
+    """State that the nodes have written so far."""
     begun: float = field(default_factory=time.perf_counter)
     resumed: ConversationState | None = None
-    """With which a further part of the turn begins; None = it begins with the first."""
+    """State with which a further part of the turn begins; None = the turn begins with its first part."""
     now: datetime | None = None
     """The moment that counts as the present in it; None = the present."""
     started_at: datetime = field(default_factory=partial(datetime.now, UTC))
@@ -237,6 +237,8 @@ class TurnDriver:
             state = ConversationState(degraded=list(run.degraded)) if run.degraded else ConversationState()
             if rounds := run.turn.input.get("rounds"):
                 state["messages"] = messages_of(rounds)
+                if any("of" in result for each in rounds for result in each["results"]):
+                    state["degraded"] = each_once(state.get("degraded", []), [RESULTS])
         run.written = state
         stream = self._graph.astream(
             cast("GraphState", {"turn": state, first: None}), context=run.turn, stream_mode="updates"

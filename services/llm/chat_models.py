@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from time import monotonic
@@ -136,12 +136,14 @@ class ChatModels:
         model: str | None = None,
         tools: Sequence[Tool] = (),
         tool_options: Mapping[str, Any] | None = None,
+        told_calls: Collection[str] = (),
         sampling: Sampling | None = None,
         most_tokens: int | None = None,
     ) -> AIMessage:
         """Stream one answer into `on_text` and return it whole.
 
-        `tool_options` say how the tools may be called, as Chat Completions has it. The answer ends at
+        `tool_options` say how the tools may be called, as Chat Completions has it; calls of `told_calls` are
+        passed on as they come. The answer ends at
         `most_tokens`, or earlier if the settings say so. Before the first text arrives, temporary failures are
         retried up to three times with exponential back-off, then the fallback models are asked. A model that says
         nothing in time is asked once more. After the first text nothing is retried. A model that refuses one of
@@ -163,6 +165,7 @@ class ChatModels:
             options=options,
             sampling=sampling,
             tool_options=given,
+            told_calls=told_calls,
         )
         failed: list[tuple[str, ModelFailed]] = []
         for name in names:
@@ -340,6 +343,7 @@ class ChatModels:
         options: dict[Option, Any],
         sampling: Sampling,
         tool_options: Mapping[str, Any] | None = None,
+        told_calls: Collection[str] = (),
         begins_within_s: float | None = None,
     ) -> AIMessage:
         """Ask once; if the endpoint refuses a part of the request, ask again at once without it."""
@@ -367,6 +371,7 @@ class ChatModels:
                     form=form,
                     without=request.left_out,
                     tool_options=tool_options if "tools" in given else None,
+                    told_calls=told_calls,
                     begins_within_s=begins_within_s,
                     **given,
                 )

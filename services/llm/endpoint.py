@@ -90,6 +90,7 @@ class ModelEndpoint:
         on_text: OnText,
         tools: Sequence[Tool] = (),
         tool_options: Mapping[str, Any] | None = None,
+        told_calls: Collection[str] = (),
         temperature: float | None = None,
         response_format: dict[str, Any] | None = None,
         sampling: Sampling | None = None,
@@ -102,6 +103,7 @@ class ModelEndpoint:
         Args:
             model: The model's name; the offline model answers to any.
             tool_options: How the tools may be called, as Chat Completions has it.
+            told_calls: Names of the tools whose calls are passed on as they come.
             response_format: As Chat Completions takes it, such as `{"type": "json_schema", …}`.
             sampling: The caller's own parameters.
             form: Of the messages; None = as ANAMNESIS_LLM_MESSAGES says.
@@ -111,7 +113,7 @@ class ModelEndpoint:
         Raises:
             ModelFailed: the model did not answer, or the answer broke off.
         """
-        heard = Heard(on_text, self._settings.llm_answer_characters)
+        heard = Heard(on_text, self._settings.llm_answer_characters, told_calls)
         provider = names.OFFLINE if self._offline else names.OPENAI
         with observed_call(model, provider, heard):
             given = {"temperature": temperature, "response_format": response_format}
@@ -208,7 +210,7 @@ class ModelEndpoint:
             failure = failure_of(
                 error,
                 responses_api=self._responses_api,
-                begun=bool(heard.said.pieces),
+                begun=heard.passed_on,
                 sent=sent,
                 sampling=sampling,
                 secrets=self._secrets,
@@ -222,9 +224,9 @@ class ModelEndpoint:
             heard.answer = _with_usage(answer, prompt)  # what is no answer is paid for, too
         if isinstance(answer, AIMessage) and answer.response_metadata.get(UNUSABLE_CALL) and not answer.tool_calls:
             detail = "a call of a tool, written as text"
-            raise ModelFailed("llm_bad_response", detail, begun=bool(heard.said.pieces), topic="calls")
+            raise ModelFailed("llm_bad_response", detail, begun=heard.passed_on, topic="calls")
         if not isinstance(answer, AIMessage) or not (heard.said.pieces or (answer.tool_calls and tools)):
-            raise _empty(answer, sampling)
+            raise _empty(answer, sampling, begun=heard.passed_on)
         self.answered.add(model)
         if answer.tool_calls and not tools:  # a document may have told it to call something it was not offered
             return answer.model_copy(
@@ -321,8 +323,13 @@ def _is_nothing_there(failed: ModelFailed) -> bool:
     return getattr(failed.__cause__, "status_code", None) in _NOT_THERE
 
 
-def _empty(answer: object, sampling: Collection[str]) -> ModelFailed:
-    """The failure for an answer without text or tool calls that the model may make."""
+def _empty(answer: object, sampling: Collection[str], *, begun: bool) -> ModelFailed:
+    """The failure for an answer without text or tool calls that the model may make.
+
+    It has `begun` where a call was passed on that cannot be read.
+    """
+    if begun:
+        return ModelFailed("llm_bad_response", "a call of a tool that cannot be read", begun=True)
     if isinstance(answer, AIMessage) and finish_of(answer) == "content_filter":
         return ModelFailed("llm_content_refused", "the answer ended at the content filter before any text")
     limit = next((name for name in sampling if name in LENGTHS), None)

@@ -33,7 +33,7 @@ from services.llm.streams.answer import BEFORE_TEXT, CALL_FIELDS, REASONING, Ans
 from services.llm.streams.chat import ChatStream
 from services.llm.streams.faults import AnswerFailed
 from services.llm.streams.responses import ResponsesStream
-from services.llm.streams.text import ThinkStyles, ThinkTags, looks_thought_first
+from services.llm.streams.text import BegunCall, CallPiece, ThinkStyles, ThinkTags, looks_thought_first
 
 _CONNECT_TIMEOUT_S = 5.0
 _PIECE_BYTES = 256 * 1024
@@ -274,8 +274,9 @@ async def _read(
                 other_bytes += 0 if said else len(event)
                 if other_bytes > _MOST_OTHER_BYTES + _REPEATED_BYTES * text_length:
                     raise ValueError("The events that are not text are too many.")
-            for kind, adjacent in groupby(arrived, type):
-                yield kind("".join(adjacent))
+            for kind, adjacent in groupby(arrived, _kind):
+                text = "".join(adjacent)
+                yield CallPiece.of(text, kind) if isinstance(kind, BegunCall) else kind(text)
         for piece in stream.rest():
             yield piece
     except AttributeError as error:
@@ -286,6 +287,11 @@ async def _read(
         raise openai.APIError(text_of_error, response.request, body=failed.body) from failed
     if not stream.ended:
         raise _unfinished(response)
+
+
+def _kind(piece: str) -> BegunCall | type[str]:
+    """Return what adjacent pieces have in common that may be joined."""
+    return piece.call if isinstance(piece, CallPiece) else type(piece)
 
 
 def _pieces_of(event: bytes, stream: AnswerStream, *, last: bool) -> Sequence[str]:

@@ -21,7 +21,7 @@ _READY = "ready"
 
 @dataclass(frozen=True)
 class Tried:
-    """What the models answered."""
+    """Result of trying the models."""
 
     answer: str | None
     """The main model's answer to a greeting."""
@@ -46,6 +46,17 @@ async def try_model(settings: Settings, chosen: ChosenModel) -> Tried:
             return Tried(None, None, problem=text_of("own"), code="own", model=chosen.model)
     finally:
         await http.close()
+    tried = settings_with(settings, chosen)
+    heard = await _ask(tried, chosen)
+    return (
+        heard
+        if heard.problem or not chosen.embedding_model
+        else await _embed(tried, chosen.embedding_model, heard)
+    )
+
+
+def settings_with(settings: Settings, chosen: ChosenModel) -> Settings:
+    """Return the settings with a model that is not kept yet."""
     key = SecretStr(chosen.api_key) if chosen.api_key else None
     embedding = chosen.embedding_endpoint
     wanted = {
@@ -59,14 +70,11 @@ async def try_model(settings: Settings, chosen: ChosenModel) -> Tried:
         "embedding_api_key": SecretStr(embedding["embedding_api_key"]) if embedding["embedding_api_key"] else None,
         "embedding_dim": None,
     }
+    if chosen.small_model or settings.from_console("small_llm_model"):
+        wanted["small_llm_model"] = chosen.small_model
     tried = settings.model_copy(update=wanted)
     tried.note_console(["llm_model", "embedding_model"])
-    heard = await _ask(tried, chosen)
-    return (
-        heard
-        if heard.problem or not chosen.embedding_model
-        else await _embed(tried, chosen.embedding_model, heard)
-    )
+    return tried
 
 
 async def _ask(settings: Settings, chosen: ChosenModel) -> Tried:

@@ -9,11 +9,20 @@ DATA: dict[Language, str] = {
 }
 REMEMBERS: dict[Language, str] = {
     "en": "You have a long-term memory of this user. Its contents are in <memory>; without any, this may be your "
-    "first talk. Use it without announcing it; what the user says now overrides it. If neither it nor the "
-    "conversation has the answer, say so.",
+    "first talk. Use it without announcing it; what the user says now overrides it.",
     "zh": "你对这位用户有长期记忆，内容在 <memory> 里；没有内容就可能是初次见面，不要装熟。"
-    "有用就自然地用，不必说明；与用户现在说的不一致时，以现在说的为准。对话和记忆里都没有的，直说不知道。",
+    "有用就自然地用，不必说明；与用户现在说的不一致时，以现在说的为准。",
 }
+MISSING: dict[Language, str] = {
+    "en": "If neither it nor the conversation has the answer, say so.",
+    "zh": "对话和记忆里都没有的，直说不知道。",
+}
+"""For a model that cannot search."""
+SEARCHES: dict[Language, str] = {
+    "en": "If neither it nor the conversation has the answer, call search_memory before you say so.",
+    "zh": "对话和记忆里都没有的，先用 search_memory 查，查不到再说不知道。",
+}
+"""For one that can: the prompt shows only a part of what is remembered."""
 TEMPORARY: dict[Language, str] = {
     "en": "This conversation is temporary: memory stays as it is, and nothing said here will be remembered. "
     "Say so if you are asked to remember, correct or forget something.",

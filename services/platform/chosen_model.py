@@ -50,18 +50,22 @@ class ChosenModel(BaseModel):
         None, min_length=1, max_length=2_000, repr=False, description="Its key at an address of its own."
     )
     embedding_dim: int | None = Field(None, ge=2, le=32768, description="Its dimensions; found when it is tried.")
+    filing_grade: Literal["well", "some", "none"] | None = Field(
+        None, description="How well the model for background work files; null = not known."
+    )
 
     @field_validator("api_key", "embedding_api_key")
     @classmethod
     def _can_be_a_key(cls, value: str | None) -> str | None:
         return None if value is None else key_of_endpoint(value) or None
 
-    def as_settings(self, *, small: bool = True, embedding: bool = True) -> dict[str, Any]:
+    def as_settings(self, *, small: bool = True, embedding: bool = True, grade: bool = True) -> dict[str, Any]:
         """Return it by the names that settings are read by, before the variables of the OpenAI SDK.
 
         Args:
             small: Whether its model for background work counts.
             embedding: Whether its embedding model counts.
+            grade: Whether its grade counts: not where another model files.
         """
         values: dict[str, Any] = {
             "llm_model": self.model,
@@ -71,6 +75,8 @@ class ChosenModel(BaseModel):
         }
         if small and self.small_model:
             values["small_llm_model"] = self.small_model
+        if small and grade and self.filing_grade:
+            values["memory_filing_grade"] = self.filing_grade
         if embedding and self.embedding_model and self.embedding_dim:
             values |= {"embedding_model": self.embedding_model, "embedding_dim": self.embedding_dim}
             values |= self.embedding_endpoint

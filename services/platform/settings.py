@@ -172,6 +172,9 @@ class Settings(BaseSettings):
     """Let web pages of these origins send what changes something, and call /v1 and /api/v1/ui/ from a browser;
     those of other sites are refused. Pages of the
     service's own address are no other site. While AUTH=none, neither are those of other ports of this machine."""
+    webhook_origins: Origins = Field((), description="origins such as http://10.0.0.5:9000, separated by commas")
+    """Let webhooks of tenants lead to these origins within your network; all others need https and a public
+    address."""
     protect_operations: bool | None = Field(None, description="on or off; unset = on unless AUTH=none")
     """Ask for a key of an admin of the default tenant for /metrics, /docs and the details of /readyz."""
 
@@ -198,8 +201,8 @@ class Settings(BaseSettings):
     http_bodies_caller_mb: int = Field(
         160, ge=70, le=1_048_576, description="megabytes of one caller's request bodies in flight, 70 or more"
     )
-    """The same for one caller: a tenant, or the user of a key that is bound to one, or without authentication an
-    address; beyond that 429 with the code too_many_bytes."""
+    """Limit the bodies of one caller too: a tenant, or the user of a key that is bound to one, or without
+    authentication an address; beyond that 429 with the code too_many_bytes."""
     http_socket_message_mb: int = Field(
         16, ge=1, le=70, description="megabytes of a message over a WebSocket, 1 to 70"
     )
@@ -223,8 +226,12 @@ class Settings(BaseSettings):
         "pass", description="pass (clients' temperature, max_tokens and the like reach the model) or ignore"
     )
     """Decide what becomes of the parameters of sampling that clients send."""
-    openai_system_tokens: int = Field(
-        1000, ge=0, le=100_000, description="tokens of clients' system messages in a prompt, 0 to 100000"
+    openai_system_tokens: int | None = Field(
+        None,
+        ge=0,
+        le=100_000,
+        description="tokens of clients' system messages in a prompt, 0 to 100000; unset = half of the expert's "
+        "context_window",
     )
     """Cut clients' system messages off beyond this length."""
     attached_tokens: int | None = Field(
@@ -399,7 +406,7 @@ class Settings(BaseSettings):
     memory_filing: bool = Field(True, description="on or off")
     """Have the small model file what users say, in the background; without a model nothing is filed."""
     memory_filing_grade: FilingGrade | None = Field(None, description="well, some or none; unset = not known")
-    """Say how the small model files, as `anamnesis doctor --ask` finds it. `well`: several changes in one answer.
+    """Say how the small model files, as `anamnesis model check` finds it. `well`: several changes in one answer.
     `some`: facts alone, in small questions. `none`: it only answers, and what is said waits for another model. Not
     known: as `well`, but a statement that shares no word with what was said is not filed."""
     memory_mood: bool = Field(True, description="on or off")
@@ -591,6 +598,7 @@ def load_settings(**overrides: Any) -> Settings:
         named = chosen.as_settings(
             small=read.small_llm_model is None,
             embedding=read.embedding_model is None and read.embedding_api == "builtin",
+            grade=read.memory_filing_grade is None,
         )
         settings = Settings(_env_file_encoding=encoding, **{**named, **overrides})
         settings.note_console(named)

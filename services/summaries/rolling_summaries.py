@@ -6,7 +6,7 @@ only together with the text that covers it, so no message is ever in neither.
 
 import asyncio
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import date
 from uuid import UUID
 
 import structlog
@@ -28,6 +28,7 @@ from services.summaries.store import (
     SummaryStore,
 )
 from services.summaries.writer import SummaryWriter
+from services.time_reference.local_days import local_day
 
 log = structlog.get_logger(__name__)
 
@@ -98,16 +99,17 @@ class RollingSummaries:
         if old and not state.late and old.increments_since_full < self._settings.memory_summary_full_after:
             new = await self._read(conversation, old.through, through)
             if sum(message.token_count for message in new) <= self._chunk_tokens:
-                text = await self._writer.conversation("increment", _said(new, self._chunk_tokens), [old.summary])
+                said, days = _said(new, self._chunk_tokens), _days(new, state.timezone)
+                text = await self._writer.conversation("increment", said, [old.summary], days=days)
                 count = old.covered_message_count + len(new)
                 increments = old.increments_since_full + 1
                 return NewSummary(text, old.summary_version, through, count, increments, state.retracted_at)
-        text, count = await self._from_the_beginning(conversation, through, state.retracted_at)
+        text, count = await self._from_the_beginning(conversation, through, state)
         version = old.summary_version if old else 0
         return NewSummary(text, version, through, count, 0, state.retracted_at)
 
     async def _from_the_beginning(
-        self, conversation: _Conversation, through: Place, retracted_at: datetime | None
+        self, conversation: _Conversation, through: Place, state: SummaryState
     ) -> tuple[str, int]:
         """Summarise the whole transcript; return the summary, and how many messages it covers.
 
@@ -120,27 +122,28 @@ class RollingSummaries:
         while page := await self.store.messages(*conversation, after=place, through=through, limit=_READ_AT_ONCE):
             for message in page:
                 if rest and sum(m.token_count for m in rest) + message.token_count > self._chunk_tokens:
-                    parts.append(await self._part(conversation, len(parts) + 1, rest, retracted_at))
+                    parts.append(await self._part(conversation, len(parts) + 1, rest, state))
                     rest = []
                 rest.append(message)
             place = page[-1].place
         count = sum(part.message_count for part in parts) + len(rest)
-        said = _said(rest, self._chunk_tokens)
+        said, days = _said(rest, self._chunk_tokens), _days(rest, state.timezone)
         if not parts:
-            return await self._writer.conversation("first", said), count
+            return await self._writer.conversation("first", said, days=days), count
         summaries = await self._fewer([part.summary for part in parts])
-        return await self._writer.conversation("whole", said, summaries), count
+        return await self._writer.conversation("whole", said, summaries, days=days), count
 
     async def _part(
         self,
         conversation: _Conversation,
         number: int,
         messages: Sequence[SaidMessage],
-        retracted_at: datetime | None,
+        state: SummaryState,
     ) -> Part:
-        summary = await self._writer.conversation("part", _said(messages, self._chunk_tokens))
+        said, days = _said(messages, self._chunk_tokens), _days(messages, state.timezone)
+        summary = await self._writer.conversation("part", said, days=days)
         part = Part(summary, *messages[-1].place, len(messages))
-        await self.store.add_part(*conversation, number, part, retracted_at)
+        await self.store.add_part(*conversation, number, part, state.retracted_at)
         return part
 
     async def _fewer(self, summaries: list[str]) -> list[str]:
@@ -151,7 +154,7 @@ class RollingSummaries:
                 if len(groups[-1]) > 1 and sum(map(count_tokens, [*groups[-1], summary])) > self._chunk_tokens:
                     groups.append([])
                 groups[-1].append(summary)
-            summaries = [await self._writer.conversation("whole", [], group) for group in groups]
+            summaries = [await self._writer.conversation("whole", [], group, days=[]) for group in groups]
         return summaries
 
     async def _read(self, conversation: _Conversation, after: Place, through: Place) -> list[SaidMessage]:
@@ -173,6 +176,10 @@ def _further(through: Place | None, old: StoredSummary | None) -> Place | None:
     if old is None or through is None:
         return through
     return max(through, old.through)
+
+
+def _days(messages: Sequence[SaidMessage], timezone: str) -> list[date]:
+    return [local_day(each.created_at, timezone) for each in messages]
 
 
 def _said(messages: Sequence[SaidMessage], most_tokens: int) -> list[Said]:

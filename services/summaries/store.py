@@ -23,7 +23,7 @@ FROM conversation_summaries s WHERE s.conversation_id = %(conversation_id)s AND 
 """
 
 _STATE = """
-SELECT e.context_strategy AS strategy, c.retracted_at,
+SELECT e.context_strategy AS strategy, c.retracted_at, u.timezone,
        EXISTS (SELECT FROM remembered_messages m
                WHERE m.conversation_id = c.id AND m.uncovered AND m.completed) AS late,
        (SELECT count(*) FROM remembered_messages m
@@ -32,7 +32,7 @@ SELECT e.context_strategy AS strategy, c.retracted_at,
           AND (s.conversation_id IS NULL OR (m.created_at, m.id) >
                (s.covered_through_created_at, s.covered_through_message_id))) AS behind,
        newest.created_at AS through_created_at, newest.id AS through_message_id
-FROM conversations c JOIN experts e ON e.id = c.expert_id
+FROM conversations c JOIN experts e ON e.id = c.expert_id JOIN users u ON u.id = c.user_id
 LEFT JOIN LATERAL (
     SELECT m.created_at, m.id FROM remembered_messages m WHERE m.conversation_id = c.id AND m.completed
     ORDER BY m.created_at DESC, m.id DESC OFFSET %(window)s LIMIT 1
@@ -159,6 +159,8 @@ class SummaryState:
     through_message_id: UUID | None
     retracted_at: datetime | None
     """When something in the conversation was retracted last; what is made of it names this when it is stored."""
+    timezone: str = "UTC"
+    """Of the user."""
 
     @property
     def through(self) -> Place | None:

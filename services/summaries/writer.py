@@ -84,7 +84,7 @@ _LONG = 20_000
 
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(no_nul)]
-"""What a model wrote, without blanks around it."""
+"""Text by a model, without blanks around it."""
 
 
 class WrittenSummary(BaseModel):
@@ -107,13 +107,19 @@ class SummaryWriter:
         self._most_tokens = most_tokens
         self.chunk_tokens = chunk_tokens
 
-    async def conversation(self, kind: SummaryKind, messages: Sequence[Said], earlier: Sequence[str] = ()) -> str:
-        """The summary of a conversation or a part of it, from messages and the summaries before them."""
+    async def conversation(
+        self, kind: SummaryKind, messages: Sequence[Said], earlier: Sequence[str] = (), *, days: Sequence[date]
+    ) -> str:
+        """The summary of a conversation or a part of it, from messages and the summaries before them.
+
+        `days` are those on which the messages were written, where the user is.
+        """
         said = [text for _, text in messages]
         language = language_of(said if kind == "increment" else [*earlier, *said])
         if self._models.offline:
             return extract(" ".join(earlier), messages, language, self._most_tokens)
-        return await ask_for(self._models, prompts.summary(kind, earlier, messages, language), self._plain)
+        asked = prompts.summary(kind, earlier, messages, language, days=days, most_tokens=self._most_tokens)
+        return await ask_for(self._models, asked, self._plain)
 
     async def visit(self, messages: Sequence[Said], day: date) -> WrittenSummary:
         """The summary of a visit on a day. If it is too long for one call, earlier parts are summarised first."""
@@ -121,7 +127,7 @@ class SummaryWriter:
             return await by_rule(messages, most_tokens=VISIT_TOKENS)
         language, chunks = await _beside(messages, partial(self._chunks, messages))
         *earlier, last = chunks
-        parts = [await self.conversation("part", chunk) for chunk in earlier]
+        parts = [await self.conversation("part", chunk, days=[day] * len(chunk)) for chunk in earlier]
         return await self._dated(prompts.visit_summary(last, parts, language, day), VISIT_TOKENS)
 
     async def day(self, visits: Sequence[str], topics: Sequence[str]) -> WrittenSummary:

@@ -92,6 +92,13 @@ def test_doctor_describes_the_running_service_and_asks_its_models(
     assert asked.returncode == 0, asked.stderr
     row = next(line for line in asked.stdout.splitlines() if line.startswith("scripted "))
     assert row.split()[1:8] == ["main,", "small", "yes", "yes", "refused", "ignored", "native"]
+    graded = _anamnesis("model", "check", **address)
+    assert graded.stdout.startswith("scripted only answers: what users say is not filed by it.\n")
+    assert "a word at the beginning of 4,000 tokens  wrong" in graded.stdout
+    assert "cuts the context window" in graded.stdout
+    assert "ANAMNESIS_MEMORY_FILING_GRADE=none" in graded.stdout
+    kept = _anamnesis("model", "check", "--keep", **address)
+    assert (kept.returncode, "The environment" in kept.stderr) == (1, True)
     assert "ANAMNESIS_LLM_TOOLS" in asked.stdout
 
     model_server.default = Reply(status=401, error_message="Incorrect API key provided: sk-verysecret")

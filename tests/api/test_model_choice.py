@@ -18,8 +18,6 @@ from tests.support.model_server import EmbeddingsScript, ModelServer, Reply
 from tests.support.ports import free_port
 from tests.support.service_process import ServiceProcess
 
-pytestmark = pytest.mark.anyio
-
 MODEL = "/api/v1/model"
 OFFLINE = pytest.mark.settings(llm_model=None, llm_base_url=None)
 KEY = "sk-a-long-secret-7f3a"
@@ -98,6 +96,25 @@ async def test_a_model_that_does_not_answer_is_not_kept(
     refused = await client.put(MODEL, json={**chosen, "embedding_model": "vectors"})
     assert (refused.status_code, refused.json()["code"]) == (409, "embedding_failed")
     assert not file.exists()
+
+
+@OFFLINE
+async def test_the_grade_of_a_model_is_found_kept_and_set(
+    client: httpx.AsyncClient, services: Services, model_server: ModelServer
+) -> None:
+    chosen = {"base_url": model_server.base_url, "model": "scripted"}
+    assert (await client.post(f"{MODEL}/check")).status_code == 409
+    assert (await client.put(f"{MODEL}/grade", json={"grade": "well"})).status_code == 409
+    assert (await client.put(MODEL, json=chosen)).status_code == 204
+    assert load_settings().memory_filing_grade is None
+    model_server.default = Reply(["Hello!"])
+    assert (await client.put(f"{MODEL}?grade=true", json=chosen)).status_code == 204
+    assert load_settings().memory_filing_grade == "none"
+    assert (await client.put(f"{MODEL}/grade", json={"grade": "some"})).status_code == 204
+    again = load_settings()
+    assert (again.memory_filing_grade, again.from_console("memory_filing_grade")) == ("some", True)
+    assert load_settings(memory_filing_grade="well").memory_filing_grade == "well"
+    assert load_settings(small_llm_model="another").memory_filing_grade is None, "it is that of another model"
 
 
 @OFFLINE

@@ -6,6 +6,7 @@ from datetime import date, datetime
 from uuid import UUID
 
 from services.context.source import MEMORY, WEEKDAYS, PromptDraft, Source, inert, tagged
+from services.context.sources.instructions import searches
 from services.context.sources.recall import SPEAKERS, RecallSource, excerpt
 from services.llm.token_estimates import TokenEstimator
 from services.memory.recall.recall import RecallResult
@@ -31,7 +32,12 @@ _MONTHS = (
 _HEADINGS: dict[Language, Mapping[str, str]] = {
     "en": {
         "asks": "The user refers to what was said on {days} (“{words}”). Use the records of that time for what "
-        "the user asks, in your own words; what is not in them is not known.",
+        "the user asks, in your own words.",
+        "last_visit": "The user refers to an earlier talk (“{words}”). The last visit was on {days}: use its "
+        "records for what the user asks, in your own words. They may also mean an earlier visit.",
+        "search": " These are not all records: for what is not in them call search_memory before you say that "
+        "it is not known.",
+        "guess": " These are not all records: say that they do not tell what is not in them, and do not guess it.",
         "whole_day": " Nothing was said in that part of the day: these are the records of the whole day.",
         "said": "What was said then, word for word:",
         "nothing": "The user refers to {days} (“{words}”). There is no record of a conversation then{closest}. "
@@ -42,8 +48,11 @@ _HEADINGS: dict[Language, Mapping[str, str]] = {
         "read at the moment: tell them so.",
     },
     "zh": {
-        "asks": "用户提到的是{days}（“{words}”）聊过的内容。请用下面那段时间的记录完成用户的要求，用自己的话说；"
-        "记录里没有的，就是不知道。",
+        "asks": "用户提到的是{days}（“{words}”）聊过的内容。请用下面那段时间的记录完成用户的要求，用自己的话说。",
+        "last_visit": "用户提到的是以前聊过的内容（“{words}”）。上一次来是{days}，下面是那次的记录，"
+        "请据此完成用户的要求，用自己的话说；用户也可能指更早的一次。",
+        "search": "这些不是全部记录：其中没有的，先用 search_memory 查，查不到再说不知道。",
+        "guess": "这些不是全部记录：其中没有的，就说这些记录里没有，不要猜。",
         "whole_day": "那个时段没有聊过，这是当天全天的记录。",
         "said": "当时的原话：",
         "nothing": "用户提到的是{days}（“{words}”）。那段时间没有你们的聊天记录{closest}。用户可能记错了日子："
@@ -99,7 +108,12 @@ class DaysSource(Source[DaysResult]):
         return (
             Section(
                 "days",
-                days_text(told, draft.language),
+                days_text(
+                    told,
+                    draft.language,
+                    last_visit=asked.reference["kind"] == "last_visit",
+                    searches=searches(draft),
+                ),
                 dropped=told["dropped"],
                 message_ids=frozenset([*told["message_ids"], *(said["message_id"] for said in told["said"])]),
                 data=told,
@@ -161,7 +175,7 @@ class _Day:
     text: str
     key_topics: Sequence[str]
     exchanges: Sequence[Sequence[str]] = ()
-    """What both sides said, a line per message; each message of the user begins an exchange."""
+    """Messages of both sides, a line each; each message of the user begins an exchange."""
     message_ids: Sequence[str] = ()
 
     @classmethod
@@ -272,9 +286,15 @@ def _said(
     return [line for _, _, line in sorted(lines, key=lambda each: each[:2])]
 
 
-def days_text(asked: AskedDays, language: Language) -> str:
-    """Return the text of the section."""
-    kind = "asks" if asked["summaries"] or asked["said"] else "nothing" if asked["known"] else "unknown"
+def days_text(asked: AskedDays, language: Language, *, last_visit: bool = False, searches: bool = True) -> str:
+    """Return the text of the section.
+
+    Args:
+        last_visit: whether the user named no day, but “last time”, which may be any earlier one.
+        searches: whether the model can look for what the records do not have.
+    """
+    tells = bool(asked["summaries"] or asked["said"])
+    kind = ("last_visit" if last_visit else "asks") if tells else "nothing" if asked["known"] else "unknown"
     days = _named(asked["start"], asked["end"], language)
     headings = _HEADINGS[language]
     closest = ("、" if language == "zh" else ", ").join(_day_named(day, language) for day in asked["closest"])
@@ -282,6 +302,8 @@ def days_text(asked: AskedDays, language: Language) -> str:
     heading = headings[kind].format(days=days, words=inert(asked["matched_text"]), closest=closest)
     if asked["whole_day"]:
         heading += headings["whole_day"]
+    if tells:
+        heading += headings["search" if searches else "guess"]
     lines = [f"- [{_day_named(each['date'], language)}] {each['text']}" for each in asked["summaries"]]
     if asked["said"]:
         lines.append(headings["said"])

@@ -1,4 +1,4 @@
-"""What the model is to follow: instructions of the expert and the application, rules of memory, a private note."""
+"""Instructions for the model: of the expert and the application, rules of memory, a private note."""
 
 from collections.abc import Sequence
 from typing import LiteralString
@@ -15,7 +15,7 @@ from services.context.source import (
     readable,
     tagged,
 )
-from services.llm.rules import DATA, REMEMBERS, TEMPORARY
+from services.llm.rules import DATA, MISSING, REMEMBERS, SEARCHES, TEMPORARY
 from services.platform.postgres import Database
 from services.text.language import Language
 from state.section import Item, Section
@@ -45,6 +45,8 @@ _ATTACHED_CUT: dict[Language, str] = {
 }
 
 _PRIORITY_OF_NOTE = 35
+_NOTES: dict[str, str] = {"thoughts": "想法", "feeling": "感受", "intention": "打算"}
+"""The parts of a note in Chinese prompts."""
 _HEADING: dict[Language, str] = {
     "en": "Your private note after the last answer; let it guide you, and never quote or mention it:",
     "zh": "你上次回答之后的私人笔记；可以据此行事，但不要引用或提起：",
@@ -84,20 +86,35 @@ def system_text(draft: PromptDraft, language: Language) -> str:
         remembers=bool(draft.features & {"core_memory", "recall"}),
         tools=bool(draft.tools),
         temporary=not draft.turn.stored,
+        searches=searches(draft),
     )
 
 
 def prompt_of(
-    instructions: str, language: Language, *, remembers: bool, tools: bool, temporary: bool = False
+    instructions: str,
+    language: Language,
+    *,
+    remembers: bool,
+    tools: bool,
+    temporary: bool = False,
+    searches: bool = True,
 ) -> str:
     """An expert's instructions with the rules that follow them."""
-    rules = rules_text(language, remembers=remembers, tools=tools, temporary=temporary)
+    rules = rules_text(language, remembers=remembers, tools=tools, temporary=temporary, searches=searches)
     return f"{instructions}\n\n{rules}" if instructions else rules
 
 
-def rules_text(language: Language, *, remembers: bool, tools: bool, temporary: bool = False) -> str:
-    """Return the rules: how to use memory and, with tools, to keep it; and what not to obey."""
-    rules = [REMEMBERS[language]] if remembers else []
+def searches(draft: PromptDraft) -> bool:
+    """Return whether the model can search memory, which is told to it before it says that it does not know."""
+    return bool(draft.tools) and "recall" in draft.features
+
+
+def rules_text(
+    language: Language, *, remembers: bool, tools: bool, temporary: bool = False, searches: bool = True
+) -> str:
+    """Return the rules: how to use memory and, with tools, to search and keep it; and what not to obey."""
+    missing = SEARCHES if tools and searches else MISSING
+    rules = [REMEMBERS[language], missing[language]] if remembers else []
     if temporary:
         rules.append(TEMPORARY[language])
     elif remembers and tools:
@@ -151,6 +168,8 @@ class PrivateNoteSource(Source[dict[str, str]]):
         if not note or draft.memory_plan:
             return ()
         language = draft.language
-        lines = "\n".join(f"- {name}: {readable(text, language)}" for name, text in note.items())
+        names = _NOTES if language == "zh" else {}
+        told = ((names.get(name, name), readable(text, language)) for name, text in note.items())
+        lines = "\n".join(f"- {name}{'：' if language == 'zh' else ': '}{text}" for name, text in told)
         text = f"{_HEADING[language]}\n{tagged(MEMORY, lines)}"
         return (Section("private_note", items=[Item(text)], priority=_PRIORITY_OF_NOTE),)

@@ -23,6 +23,8 @@ Kind = Annotated[
     str, Field(description="name, home, work, people, pets, allergies, health, plans, dates, wishes, facts")
 ]
 Confirm = Annotated[str, Field(description="Id of a waiting change, after the user's yes")]
+_BESIDES_FILING = "Save what the user asks to keep, corrects or wishes; other facts are kept anyway."
+"""The description where filing keeps facts that the user only mentions."""
 
 
 def make_tool(services: ToolServices) -> RegisteredTool | None:
@@ -57,6 +59,8 @@ def make_tool(services: ToolServices) -> RegisteredTool | None:
             raise ToolException(f"Nothing was changed: {error.message}") from error
         return change["summary"]
 
+    if services.files:
+        remember.description = _BESIDES_FILING
     return RegisteredTool(remember, timeout_s=5.0, feature="core_memory", alone=True)
 
 

@@ -35,7 +35,7 @@ from tests.support.model_server import ModelServer, Reply, ToolCall
 from tests.support.ports import free_port, wait_for_port
 from tests.support.turns import events_of, first_token, new_turn, some_uuid
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 
 Process = tuple[Services, TurnRunner]
 SLOW = Reply(["It ", "is ", "late ", "now."], gap_s=0.3)

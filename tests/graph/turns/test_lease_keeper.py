@@ -1,15 +1,11 @@
 from collections.abc import Sequence
 
-import pytest
-
 from graph.turns.other_processes import recover
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 from state.events import TurnEvent
 from state.turn import OpenTurn
 from tests.support.turns import new_turn
-
-pytestmark = pytest.mark.anyio
 
 
 async def test_a_process_that_was_paused_does_not_end_its_own_turns(services: Services) -> None:

@@ -15,7 +15,7 @@ from tests.services.llm.streams.families import chunk, frames, response
 from tests.support.jobs import until
 from tests.support.model_server import Ending, ModelServer, Reply
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 
 QUESTION = [HumanMessage("When does the train leave?")]
 TEXT = ["At ", "nine", "."]

@@ -28,6 +28,7 @@ export function ModelForm({ known, onChoose = () => {} }) {
   const [sought, setSought] = useState('')
   const [told, setTold] = useState(null)
   const [busy, setBusy] = useState(false)
+  const [grading, setGrading] = useState(true)
 
   const change = (values) => setGiven((before) => ({ ...before, ...values }))
   const put_ = (name) => (event) => change({ [name]: event.target.value })
@@ -79,7 +80,8 @@ export function ModelForm({ known, onChoose = () => {} }) {
     })
   const keep = () =>
     working(async () => {
-      await put('/api/v1/model', chosen)
+      if (grading) setTold({ text: t('grade.checking') })
+      await put(`/api/v1/model${grading ? '?grade=true' : ''}`, chosen)
       await used(known, setTold)
     })
   const submit = (event) => {
@@ -105,6 +107,7 @@ export function ModelForm({ known, onChoose = () => {} }) {
       </details>
       ${told?.problem && html`<div class="failure" role="alert"><p>${told.problem}</p>${told.detail && html`<small class="muted">${t('connect.said', { detail: told.detail })}</small>`}</div>`}
       ${told?.text && html`<p class="told" role="status">${told.text}</p>`}
+      <label class="check"><input name="grading" type="checkbox" checked=${grading} onChange=${(event) => setGrading(event.target.checked)} /> ${t('grade.first')}</label>
       <p class="actions">
         <${Button} onClick=${attempt} disabled=${busy || !complete}>${t('connect.try')}<//>
         <button class="button primary" disabled=${busy || !complete} aria-busy=${busy}>${t('connect.keep')}</button>

@@ -3,7 +3,7 @@
 from alembic import op
 
 revision = "0120"
-down_revision = "0115"
+down_revision = "0117"
 
 
 def upgrade() -> None:
