@@ -5,6 +5,7 @@ others find its turns.
 """
 
 import asyncio
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, LiteralString
@@ -141,16 +142,18 @@ class TurnLeases:
 
     async def look_at_clock(self) -> None:
         """Note the database's time, so that `expired` notices when its clock is set."""
+        asked = time.monotonic()
         rows = await self._database.fetch_without_tenant("SELECT now()", {}, tuple_row)
-        self._clock.is_steady(rows[0][0])
+        self._clock.is_steady(rows[0][0], asked)
 
     async def expired(self) -> list[ExpiredTurn]:
         """Unfinished turns of all tenants whose process is gone, oldest first, at most 100.
 
         None for a while after the database's clock was set: live processes first renew their leases.
         """
+        asked = time.monotonic()
         rows = await self._database.fetch_without_tenant(_EXPIRED, {}, tuple_row)
-        if not self._clock.is_steady(rows[0][0]):
+        if not self._clock.is_steady(rows[0][0], asked):
             return []
         return [ExpiredTurn(*row[1:]) for row in rows if row[1] is not None]
 
