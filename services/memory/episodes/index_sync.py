@@ -45,7 +45,7 @@ _FIRST = (datetime(1, 1, 1, tzinfo=UTC), UUID(int=0))
 log = structlog.get_logger(__name__)
 
 
-def _lane_of(shard: int) -> str:
+def lane_of(shard: int) -> str:
     """Return the lock of the lane that a shard is in."""
     return f"{WRITING} {shard % LANES}"
 
@@ -103,7 +103,7 @@ class EpisodeIndexSync:
             held: set[int] = set()
             while lanes := await self._lanes_waiting(tenant_id) - held:
                 for lane in random.sample(sorted(lanes), len(lanes)):
-                    async with self._database.only_one(_lane_of(lane), part_of=WRITING) as alone:
+                    async with self._database.only_one(lane_of(lane), part_of=WRITING) as alone:
                         if alone:
                             count += await self._index_batch(tenant_id, lane)
                         else:
@@ -204,7 +204,7 @@ class EpisodeIndexSync:
         async with self._jobs.until_done(job, FORGET, left, user_id=user_id, episode_ids=list(episode_ids)):
             await self._index.forget(user_id, episode_ids)
             # A current writer may have read what was removed: once more when it has ended.
-            lane = _lane_of(shard_of(user_id))
+            lane = lane_of(shard_of(user_id))
             async with self._database.only_one(lane, wait=True, part_of=WRITING):
                 await self._index.forget(user_id, episode_ids)
 
@@ -239,7 +239,7 @@ class EpisodeIndexSync:
         return count
 
     async def _rebuild_shard(self, shard: int, shards: int, on_progress: Callable[[int], None]) -> int:
-        lane, whole = (WRITING, None) if shards == 1 else (_lane_of(shard), WRITING)
+        lane, whole = (WRITING, None) if shards == 1 else (lane_of(shard), WRITING)
         async with self._database.only_one(lane, wait=True, part_of=whole):
             # Read under the lock: later users are indexed once the new collection is in place.
             users = await self._users_of(shard, shards)
