@@ -159,6 +159,10 @@ steps: setup-dev ## Send the strangest input that is accepted, and time single s
 chaos: setup-dev ## Kill and pause processes under 1,000 turns, then check every promise
 	@$(BIN)/python -m tests.chaos.run --turns 1000
 
+.PHONY: faults
+faults: setup-dev ## Play the fault table under load, or ONLY=part of it, and print how long users waited beyond each
+	@$(BIN)/python -m tests.chaos.faults $(if $(ONLY),--only "$(ONLY)")
+
 .PHONY: scorecard
 scorecard: setup-dev ## Compare recall with BM25, the encoder and their sum on the sets in DATA=folder
 	@$(BIN)/python -m training.scorecard $(DATA) training/data/kinds --json scorecard.json

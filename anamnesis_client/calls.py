@@ -26,7 +26,7 @@ NOT_OURS = "not_ours"
 """Code of the error that what answers is not the service, but for example a proxy."""
 
 IMPORT_BYTES = 256 * 1024 * 1024
-"""Of one request of an import; the service takes at most four times as many."""
+"""The largest request of an import that this client sends; the service takes at most four times as many bytes."""
 PAGE = 200
 """Items that the service sends at once, at the most."""
 
@@ -105,7 +105,7 @@ def remember(user: str, text: str, kind: MemoryKind) -> Call[WrittenMemory]:
 
 
 def forget(user: str, what: str, keep: str, *, takes_all: bool) -> Call[MemoryChange]:
-    """What a text describes is to be forgotten."""
+    """The call that forgets what a text describes."""
     body = {"what": what, "all": takes_all, **({"keep": keep} if keep else {})}
     return Call("POST", f"{_of(user)}/memory/forget", MemoryChange.of, json=body)
 

@@ -1,4 +1,4 @@
-"""What can go wrong.
+"""Errors that a call can raise.
 
 ClientError
 ├── Unreachable      no answer, or one that broke off and could not be taken up again
@@ -26,7 +26,7 @@ class ServiceError(ClientError):
 
     def __init__(self, status: int, code: str, detail: str, retry_after_s: float | None = None) -> None:
         self.status = status
-        """Of HTTP."""
+        """HTTP status of the refusal."""
         self.code = code
         """Such as `not_found`, `invalid_input` or `busy`."""
         self.detail = detail
@@ -45,5 +45,5 @@ class TurnFailed(ClientError):
         """Whether the same message may succeed when it is sent once more."""
         self.turn_id = content.get("turn_id")
         self.partial_answer = content.get("answer")
-        """What there was of the answer."""
+        """The part of the answer that had arrived."""
         super().__init__(f"{self.code}: {self.message}")

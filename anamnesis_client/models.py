@@ -1,4 +1,4 @@
-"""What the service answers. Fields that a later version adds are in the `raw` of an answer alone."""
+"""Answers of the service. Fields that a later version adds are only in the `raw` of an answer."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ class Event:
 
 @dataclass(frozen=True)
 class MemoryChange:
-    """What was done to memory."""
+    """A change of memory."""
 
     kind: str
     summary: str
@@ -54,7 +54,7 @@ class Answer:
     usage: Mapping[str, int]
     """Tokens."""
     degraded: list[str]
-    """What the turn went without."""
+    """Parts that the turn went without."""
     memory_changes: list[MemoryChange]
     raw: Mapping[str, Any]
     """Everything that the service sent."""
@@ -136,7 +136,7 @@ class LineError:
 
 @dataclass(frozen=True)
 class ImportReport:
-    """What became of imported lines."""
+    """Outcome of an import, counted by lines."""
 
     imported: int
     skipped: int

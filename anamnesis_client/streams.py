@@ -61,7 +61,7 @@ class Parts:
         self._size = 0
         self._rest = b""
         self.lines = 0
-        """That were passed on, in all requests."""
+        """Events that were passed on, over all requests."""
 
     def begin(self) -> bytes:
         """Begin a request; return what the one before had no room for."""
@@ -92,7 +92,7 @@ class TurnStream:
     """Where a stream is: what is asked next, what has come, and whether it has ended."""
 
     body: Mapping[str, Any] | None
-    """Of the message; None = the turn is known already."""
+    """Body of the request for a new message; None = the turn is known already."""
     key: str = ""
     """The message is sent with it: sent twice, it is the same turn."""
     turn_id: str | None = None

@@ -28,7 +28,7 @@ SpaceQuery = Annotated[
     SpaceName | None,
     Query(description="Name of the space in question; unset = what was said outside of any, which all share."),
 ]
-"""Whose memory is read or changed: that of a space, or what all spaces of the user share."""
+"""The space whose memory is read or changed; without it, what all spaces of the user share."""
 PathId = Annotated[Id, Path()]
 """The name of a user, of an expert or of something else, in a path."""
 CONSOLE_HEADER = "X-Anamnesis-Console"
@@ -251,4 +251,4 @@ async def _admin_of_service(caller: Admin) -> Caller:
 
 
 OfServiceAdmins = Depends(_admin_of_service)
-"""Of endpoints for admins of the default tenant alone: models belong to the whole service."""
+"""Guards endpoints for admins of the default tenant: models belong to the whole service."""

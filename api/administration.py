@@ -1,4 +1,4 @@
-"""What an admin looks after: how long a tenant keeps what, background jobs, API keys, and what models cost."""
+"""Endpoints for admins: retention of a tenant's data, background jobs, API keys, and the cost of models."""
 
 from dataclasses import dataclass
 from datetime import date, timedelta

@@ -1,4 +1,4 @@
-"""Which requests a process takes: of known callers, none while it is full or stops, and paced in a burst."""
+"""Admission of requests: of known callers only, none while the process is full or stops, and paced in a burst."""
 
 import asyncio
 import re

@@ -1,4 +1,4 @@
-"""What a chat request and its answer look like."""
+"""Schemas of a chat request and its answer."""
 
 from typing import Annotated, Any, Literal, Self, cast
 from uuid import UUID
@@ -36,7 +36,7 @@ class EarlierMessageRequest(StrictModel):
 
 
 class BudgetRequest(StrictModel):
-    """What one turn may use; what is not named is not limited."""
+    """Limits of one turn; an absent one does not limit."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"model_calls": 2, "tokens": 4000}]})
 
@@ -201,7 +201,7 @@ _INPUT = tuple(each for each in ChatRequest.model_fields if each in {*TurnInput.
 
 
 class SocketRequest(ChatRequest):
-    """The same over a WebSocket."""
+    """A chat request over a WebSocket."""
 
     idempotency_key: IdempotencyKey | None = Field(
         None, description="The same key in the same conversation is the same turn."

@@ -7,9 +7,12 @@ for ever, headers of any length would be kept in memory, and so would a response
 import asyncio
 import socket
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import structlog
+import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from services.platform.settings import Settings
@@ -39,6 +42,19 @@ def uvicorn_options(settings: Settings) -> dict[str, Any]:
 
     most_bytes = settings.http_socket_message_mb * 1024 * 1024
     return {"http": Bounded, "ws_max_size": most_bytes, "log_config": None, "access_log": False}
+
+
+class Server(uvicorn.Server):
+    """Uvicorn without its own signal handlers: on a signal the turns end first, then their streams."""
+
+    def refuse_new_connections(self) -> None:
+        """Stop listening; open connections are still served."""
+        for listener in self.servers:
+            listener.close()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
 
 
 class BoundedHttp(HttpToolsProtocol):

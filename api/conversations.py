@@ -203,7 +203,7 @@ class ExclusionRequest(StrictModel):
 
 @router.get("/conversations/{conversation_id}/exclusions", response_model=Page[Exclusion])
 async def exclusions(conversation_id: UUID, caller: MemoryReader) -> Any:
-    """What a conversation never uses."""
+    """List what a conversation never uses."""
     await caller.services.transcript.conversation(caller.tenant_id, conversation_id, user_id=caller.user_id)
     return {"items": await caller.services.memory.exclusions.of_conversation(caller.tenant_id, conversation_id)}
 

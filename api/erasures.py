@@ -22,7 +22,7 @@ router = json_router("/api/v1/users/{user_id}", "memory", HTTPStatus.NOT_FOUND)
 
 
 class ForgetRequest(StrictModel):
-    """What to forget."""
+    """A request to forget a topic."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"what": "that I have diabetes"}]})
 
@@ -41,14 +41,14 @@ class Affected(TypedDict):
     """How much a forgetting removes."""
 
     messages: int
-    """That memory keeps nothing of any more; they stay in their conversation."""
+    """Messages that memory keeps nothing of any more; they stay in their conversation."""
     memories: int
-    """That were written down."""
+    """Memories that were written down."""
     core_memory_items: int
 
 
 class Forgotten(MemoryChange):
-    """What was forgotten, or would be."""
+    """Record of what was forgotten, or would be."""
 
     affected: Affected | None
     """Only with `dry_run`; `operation_id` is null then."""
@@ -76,7 +76,7 @@ async def forget(user: WrittenUser, body: ForgetRequest) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class ErasureRequest(Target):
-    """What to forget: one of `message_id`, `episode_id`, `value`, `conversation_id`, `day`, `since`, `topic`."""
+    """Request to forget one of `message_id`, `episode_id`, `value`, `conversation_id`, `day`, `since`, `topic`."""
 
     __pydantic_config__ = ConfigDict(
         extra="forbid",
@@ -94,7 +94,7 @@ class ErasureRequest(Target):
     expert: Id | None = None
     """Only this expert's; of a value `default` unless given."""
     space: SpaceName | None = None
-    """Of a value: its space."""
+    """Space of a value."""
     delete_messages: bool = False
     """Delete the words from the conversations as well."""
     preview: bool = False

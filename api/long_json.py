@@ -34,6 +34,7 @@ class MessageView(BaseModel):
     created_at: datetime
     external_id: str | None = Field(description="The caller's own id of a message that was imported.")
     speaker: str | None = Field(description="Who said a message that was imported, if known.")
+    promise_id: UUID | None = Field(description="The promise that the assistant has kept by saying it.")
 
 
 async def pieces_of(value: Any, *, size: int) -> AsyncGenerator[bytes]:

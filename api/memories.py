@@ -1,4 +1,4 @@
-"""What is known of users: statements with their sources, what these were made from, and the user in brief."""
+"""Endpoints for the memories of users: statements with their sources and origins, and the user in brief."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -43,14 +43,14 @@ async def memories(user: ReadUser, after: After = None, limit: Limit = 50) -> An
 
 
 class Whose(StrictModel):
-    """Whose memory of the user is meant."""
+    """The user, and the space, whose memory is meant."""
 
     expert: str = "default"
     space: SpaceName | None = None
 
 
 class CorrectionRequest(Whose):
-    """What holds in place of a memory."""
+    """A statement that takes the place of a memory."""
 
     text: str = Field(min_length=1, max_length=LONGEST_ITEM)
 

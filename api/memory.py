@@ -63,7 +63,7 @@ class RollbackRequest(BaseModel):
 
 
 class SettlementRequest(StrictModel):
-    """What the user decides."""
+    """The user's decision on a proposal."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"accept": True}]})
 

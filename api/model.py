@@ -180,7 +180,7 @@ async def _grade_of(settings: Settings) -> FilingGrade | None:
         found = await grade_filing(models)
     finally:
         await models.close()
-    return found and found.grade
+    return found.grade if found else None
 
 
 def _masked(key: SecretStr | None) -> str | None:

@@ -67,7 +67,7 @@ _LINGER_S = 1.0
 _SHORT_REST_BYTES = 256 * 1024
 _MOST_LONG_RESTS = 8
 _thrown_away: set[Receive] = set()
-"""Of whom the long rest of a body is being thrown away."""
+"""Connections on which the long rest of a body is being thrown away."""
 
 _STATUS: tuple[tuple[type[AnamnesisError], HTTPStatus], ...] = (
     (UnknownKind, HTTPStatus.UNSUPPORTED_MEDIA_TYPE),

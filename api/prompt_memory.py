@@ -1,4 +1,4 @@
-"""What a prompt of another agent shows of a user's memory."""
+"""Endpoint for the memory that another agent shows in its own prompt."""
 
 from http import HTTPStatus
 from typing import Annotated, Any

@@ -1,4 +1,4 @@
-"""What many requests and answers have in common: limits, pages of records, and the two times of memory.
+"""Types that many requests and answers share: limits, pages of records, and the two times of memory.
 
 These are `as_of`, the moment whose memory is shown, and the days on which something holds.
 """
@@ -21,7 +21,7 @@ from state.prompt import Source
 Record = TypeVar("Record")
 _SHOWN = ConfigDict(use_attribute_docstrings=True, json_schema_serialization_defaults_required=True)
 _WHERE_GIVEN = ConfigDict(use_attribute_docstrings=True)
-"""Of a dictionary, which may do without some of its keys."""
+"""Configuration of a dictionary that may lack some of its keys."""
 
 MAX_BODY_BYTES = 70 * 1024 * 1024
 MAX_IMPORT_BYTES = 1024 * 1024 * 1024
@@ -29,7 +29,7 @@ MAX_PAGE = 200
 
 
 class StrictModel(BaseModel):
-    """What a request holds; fields that are not known here are refused."""
+    """A request body; unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid")
 

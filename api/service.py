@@ -33,6 +33,7 @@ class LimitsView(BaseModel):
     turns_per_user_per_minute: int | None
     requests_per_tenant_per_minute: int | None
     turns_at_once: int
+    message_characters: int = Field(description="Characters of the longest message of a user.")
 
 
 class ServiceView(BaseModel):
@@ -56,7 +57,7 @@ class ServiceView(BaseModel):
 
 @router.get("", response_model=ServiceView)
 async def service(caller: KnownCaller) -> ServiceView:
-    """Which models answer, which limits hold, and what the caller may do."""
+    """Tell which models answer, which limits hold, and what the caller may do."""
     settings = caller.services.settings
     return ServiceView(
         version=version("anamnesis-agent"),
@@ -79,6 +80,7 @@ async def service(caller: KnownCaller) -> ServiceView:
             turns_per_user_per_minute=settings.turns_per_minute,
             requests_per_tenant_per_minute=settings.requests_per_minute,
             turns_at_once=settings.turns_max,
+            message_characters=settings.message_characters,
         ),
     )
 

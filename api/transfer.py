@@ -188,5 +188,5 @@ async def _progress(
 
 
 def _told(error: AnamnesisError, path: FilePath) -> str:
-    """What is wrong, without where the service keeps the file meanwhile."""
+    """Say what is wrong, without the path at which the service keeps the file meanwhile."""
     return error.message.replace(str(path), "the file")

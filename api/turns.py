@@ -81,7 +81,7 @@ class RecalledView(BaseModel):
 
 
 class RecallView(BaseModel):
-    """What was searched for and found in earlier conversations."""
+    """Queries of earlier conversations, and what they found."""
 
     queries: list[str | dict[str, Any]]  # of turns answered by earlier versions with the kind of each
     found: int

@@ -41,7 +41,7 @@ async def set_policy(body: UpkeepPolicy, caller: Admin) -> Any:
 
 @router.get("/users/{user_id}/upkeep-preview", response_model=answered(UpkeepPreview))
 async def preview(user: ReadUser, query: Annotated[FadingQuery, Query()]) -> Any:
-    """What a run would merge or archive now, and why; nothing is changed."""
+    """Preview what a run would merge or archive now, and why; nothing is changed."""
     return await user.services.upkeep.preview(*user.named, await _policy(user, query))
 
 

@@ -71,7 +71,7 @@ async def erase(user_id: PathId, caller: Admin) -> Any:
 
 
 class SpaceChange(StrictModel):
-    """What is to change about a space."""
+    """New values of a space."""
 
     name: SpaceName = Field(description="The new name, which no other space of the user has.")
 

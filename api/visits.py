@@ -27,7 +27,7 @@ router = json_router("/api/v1", "visits", HTTPStatus.NOT_FOUND)
 
 @dataclass(frozen=True, kw_only=True)
 class DailySummaryView(StoredDay):
-    """What a user talked about with an expert on one local day."""
+    """Summary of a user's local day with an expert."""
 
     expert: str
     stale: bool | None
@@ -70,7 +70,7 @@ async def daily_summaries(
     after: Annotated[date | None, Query(description="The `next` of the page before.")] = None,
     limit: Limit = 50,
 ) -> Any:
-    """What a user talked about on each of their local days, newest first; with `space`, only in that space.
+    """List the summaries of a user's local days, newest first; with `space`, only in that space.
 
     Missing or stale summaries of the newest days are made before the response, as far as that is quick; the others
     in the background. With `as_of`, the summaries that were stored at that moment; none is made.

@@ -82,7 +82,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Floor:
-    """The same load on processes that only stream what the model says."""
+    """Processes that only stream the model's answer, under an equal load."""
 
     turns_per_s: float
     server_ms: float

@@ -12,7 +12,7 @@ _HOUR_S = 3600
 
 @dataclass(frozen=True)
 class Demands:
-    """What one turn takes."""
+    """Resources that one turn takes."""
 
     api_ms: float
     """CPU of the API process, which uses one core at most."""
@@ -43,7 +43,7 @@ class Habits:
 
 @dataclass(frozen=True)
 class Machines:
-    """What a number of users needs in the busiest hour."""
+    """Machines that a number of users needs in the busiest hour."""
 
     users: int
     turns_per_s: float

@@ -1,4 +1,4 @@
-"""What the console costs its reader: first paint, bytes, tokens on screen, frames, long answers.
+"""Cost of the console for its reader: first paint, bytes, tokens on screen, frames, long answers.
 
 `python -m benchmarks.console [--tokens 500]`
 

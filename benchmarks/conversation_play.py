@@ -51,7 +51,7 @@ class Played:
 
 
 def stable_part(prompt: Prompt) -> Prompt:
-    """What stands before the new message and a system message directly before it.
+    """Return the prompt before the new message and a system message directly before it.
 
     A system message that follows another one, or begins the prompt, is not one that changes every turn.
     """

@@ -42,7 +42,7 @@ class Row:
     one: float
     other: float
     most: float | None = None
-    """What the ratio should be at most."""
+    """Upper bound that the ratio should keep."""
 
     @property
     def ratio(self) -> float:
@@ -52,7 +52,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What was compared."""
+    """Result of a comparison."""
 
     one: str
     other: str

@@ -1,4 +1,4 @@
-"""What a model is asked for, in tokens, by what for: `python -m benchmarks.cost [--sessions 20] [--turns 10]`.
+"""Tokens that a model is asked for, by purpose: `python -m benchmarks.cost [--sessions 20] [--turns 10]`.
 
 Visits of some turns each, with a pause after each, in which the background work is done; every visit is ended. The
 stand-in's tokenizer counts every prompt, tools included. Prints the calls and tokens of 1,000 turns.

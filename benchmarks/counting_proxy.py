@@ -15,7 +15,7 @@ _TRANSACTIONS = (b"BEGIN", b"COMMIT", b"ROLLBACK")
 
 @dataclass
 class Counts:
-    """What has passed since the start."""
+    """Counts since the start."""
 
     statements: int = 0
     """Completed, the setting of the tenant in each transaction among them, but not BEGIN and COMMIT."""

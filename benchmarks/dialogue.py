@@ -54,7 +54,7 @@ def prompt_tokens(prompt: list[tuple[str, str]]) -> int:
 
 
 def reported_tokens(received: Received) -> int:
-    """What the stand-in reports of a prompt, its tools included."""
+    """Return the token count that the stand-in reports of a prompt, tools included."""
     tools = received.body.get("tools")
     return prompt_tokens(received.prompt) + (count(json.dumps(tools, ensure_ascii=False)) if tools else 0)
 
@@ -68,7 +68,7 @@ def answer(received: Received, scale: float = 1.0) -> Reply:
 
 
 def slow_background(received: Received) -> Reply:
-    """The same, where the work behind the conversation takes a while."""
+    """A dialogue whose background work takes a while."""
     reply = answer(received)
     if received.body.get("model") == SMALL_MODEL:
         return Reply(reply.pieces, delay_s=0.3)

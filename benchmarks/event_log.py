@@ -1,4 +1,4 @@
-"""What the event log in Redis costs a turn: the same turns with it and without it, in turn, in one process.
+"""Cost of the event log in Redis for a turn: turns with it and without it alternate in one process.
 
 `python -m benchmarks.event_log [--turns N]`
 

@@ -1,4 +1,4 @@
-"""What the first turns of a user wait for after a restart, beside later ones.
+"""Time that a user's first turns wait after a restart, beside later ones.
 
 `python -m benchmarks.first_turn [--units 1200 50000] [--starts 3]`
 

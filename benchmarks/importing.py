@@ -1,4 +1,4 @@
-"""What an import costs: turns a second over HTTP, the same import again, the export, and the first turn behind it;
+"""Cost of an import: turns a second over HTTP, the import repeated, the export, and the first turn behind it;
 and whether everything derived of it names what it was made from.
 
 `python -m benchmarks.importing [--turns 10000] [--sessions 1] [--seed N] [--no-summaries]`

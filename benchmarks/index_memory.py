@@ -1,4 +1,4 @@
-"""What the embedded Milvus keeps in memory of an index.
+"""Memory that an index takes in the embedded Milvus.
 
 `python -m benchmarks.index_memory [--units 110000] [--users 200]`
 

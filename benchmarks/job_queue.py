@@ -1,4 +1,4 @@
-"""What PostgreSQL's notifications and the job queue carry: writes of turns without any model, at fixed rates.
+"""Capacity of PostgreSQL's notifications and the job queue: writes of turns without any model, at fixed rates.
 
 `python -m benchmarks.job_queue [--rates 50,200,1000] [--seconds 5] [--workers 1] [--jobs 2]`
 

@@ -61,7 +61,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Knee:
-    """What was measured."""
+    """Result of a measurement."""
 
     saturation: float
     """Turns a second."""

@@ -48,7 +48,7 @@ class Loaded:
     """Resident memory of the first round; the next ones use again what that left behind."""
 
     def figures(self) -> dict[str, float]:
-        """What is reported, medians over all rounds."""
+        """Return the reported figures, medians over all rounds."""
         completed = len(self.first_ms) / len(self.elapsed_s)
         elapsed_s = statistics.median(self.elapsed_s)
         return {

@@ -36,9 +36,9 @@ class Load:
     """Request bodies."""
     concurrency: int
     first_marker: str
-    """What stands in the stream with the first token, and not before it."""
+    """Text that appears in the stream with the first token, and not before it."""
     done_marker: str
-    """What stands in the stream of every complete answer."""
+    """Text that appears in the stream of every complete answer."""
     rate: float | None = None
     answer: str | None = None
     """Where it is given, every stream is read event by event: it must tell this and end once, as its last."""
@@ -46,7 +46,7 @@ class Load:
 
 @dataclass(frozen=True)
 class Samples:
-    """What was measured, an entry a turn, in the order in which the turns ended."""
+    """Samples of a run, an entry a turn, in the order in which the turns ended."""
 
     first_ms: list[float]
     """From the request to the first token."""

@@ -1,4 +1,4 @@
-"""What a long conversation costs: the tokens of its prompts, turn by turn, under each strategy of context.
+"""Cost of a long conversation: the tokens of its prompts, turn by turn, under each strategy of context.
 
 `python -m benchmarks.long_conversation [--turns 200] [--seed N] [--scale 1.0] [--json FILE]`
 `python -m benchmarks.long_conversation --long | --ttft [--json FILE]`
@@ -44,7 +44,7 @@ class Aim:
 
 
 def aims_of(played: dict[str, Played], turns: int) -> list[Aim]:
-    """What is asked of the conversations, as far as they were played."""
+    """Return the aims for the conversations that were played."""
     aims: list[Aim] = []
     everything = played["window"].prompts if "window" in played else []
     for name, one in played.items():

@@ -53,7 +53,7 @@ class Steps:
 
 @dataclass
 class Watch:
-    """What is being measured, and the stack of a step that takes long."""
+    """The step being measured, and its stack when it takes long."""
 
     most_ms: float
     steps: Steps = field(default_factory=Steps)
@@ -144,7 +144,7 @@ class Rig:
             raise RuntimeError(response.text)
 
     async def twice(self, message: str, session: str) -> None:
-        """The same in a conversation that holds it already, and in one that does not."""
+        """Play a message in a conversation that holds it already, and in one that does not."""
         await self.turn(message, session=session)
         await self.turn(message, session=session)
 

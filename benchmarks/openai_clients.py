@@ -1,4 +1,4 @@
-"""What a turn costs by way of `/v1`, compared with `/api/v1` in the same run; and what reconciling costs.
+"""Cost of a turn through `/v1` over one through `/api/v1` in one run, and the cost of reconciling.
 
 `python -m benchmarks.openai_clients [--turns 20] [--rounds 120] [--messages 200]`
 

@@ -40,7 +40,7 @@ _MEMORIES = {
     for number, (field, text) in enumerate(_KNOWN, 1)
 }
 _EXAMPLES = ("we've got a dog, bruno", "我家狗叫布鲁诺", "quote", "words of the user", "…", "u1", "user", "")
-"""What a model repeats of its prompt."""
+"""Phrases of the prompt's own examples, which a model may repeat."""
 _ANSWER = "That sounds lovely, tell me more."
 _KINDS = ("add", "replace", "end", "remove", "leave_out")
 _UNKNOWN = ("m17", "v3", "", "u4", "none", "item 2", "m1, m2")

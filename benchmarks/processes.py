@@ -21,12 +21,12 @@ _STOP_S = 15.0
 
 @dataclass(frozen=True)
 class Weight:
-    """What a process and its descendants have used, the PostgreSQL processes apart."""
+    """Resources that a process and its descendants have used, the PostgreSQL processes apart."""
 
     cpu_s: float
     """User and system time since they began."""
     own_cpu_s: float
-    """That of the process alone."""
+    """CPU of the process alone."""
     postgres_cpu_s: float
     rss_mb: float
     """Resident memory of the process alone."""

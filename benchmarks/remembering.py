@@ -59,7 +59,7 @@ class Group:
         return f"knows-{self.units}-{number % self.users}"
 
     def code(self, number: int) -> str:
-        """What the user once said of the lock."""
+        """Return the code of the lock that the user once told."""
         return f"lock-{self.units}-{number % self.users}"
 
 

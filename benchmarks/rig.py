@@ -20,7 +20,7 @@ _MESSAGE = "Tell me, in a few words, what you know about it."
 _SERVE = "from api.cli.main import app; app()"
 _USERS = 50
 _SETTLE_S = 0.1
-"""What a server still does after its answer belongs to the turn."""
+"""Pause after an answer, in which the server does work that still belongs to the turn."""
 
 _numbers = itertools.count()
 

@@ -1,4 +1,4 @@
-"""Which knowledge bases messages are routed to and answered from.
+"""Routing of messages: the knowledge bases that they are sent to and answered from.
 
 `python -m benchmarks.routing [FOLDER …] [--misses]`
 

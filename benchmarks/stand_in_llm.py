@@ -46,7 +46,7 @@ _HEAD = (
     b"Cache-Control: no-cache\r\nTransfer-Encoding: chunked\r\n\r\n"
 )
 _FILES = b"leave_out {message, quote}"
-"""What stands in a prompt that asks what to file."""
+"""Words by which a prompt for filing is known."""
 _SAID = re.compile(rb"\[u\d+\] .{6,40}?:\\n> ([^\"\\\\]{8,200})")
 """The first line of a user's message in such a prompt, as it stands in a request's body."""
 _MOST_FILED = 2

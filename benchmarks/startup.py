@@ -1,4 +1,4 @@
-"""What starting the service costs: seconds until it is ready, CPU, and memory at rest.
+"""Cost of a start: seconds until the service is ready, CPU, and memory at rest.
 
 `python -m benchmarks.startup [--starts 3] [--rest 20] [--model]`
 
@@ -30,7 +30,7 @@ class Start:
     cpu_s: float
     """CPU of the service and its embedded Milvus until then, PostgreSQL apart."""
     rest_cpu_s: float
-    """The same, after the rest."""
+    """CPU after the rest."""
     pss_mb: dict[str, float]
     """Memory after the rest: of the service, Milvus and PostgreSQL."""
 

@@ -42,14 +42,14 @@ _DEAF_READERS, _MESSAGES, _MESSAGE_CHARACTERS = 30, 200, 80_000
 _CANCELS = 500
 _HALF_HEADERS = 50
 _RECEIVED_BYTES = 64 * 1024
-"""That the machine receives for a client who does not read; by default it would take most of a page."""
+"""Receive buffer of a client who does not read; the machine's default would hold most of a page."""
 _HELD_S = 45.0
-"""For which a storm's connections are held, unless the service closes them before."""
+"""Seconds that a storm's connections are held, unless the service closes them before."""
 _BACK_WITHIN_S = 60.0
 _MOST_MEMORY = 1.15
 _MOST_NEIGHBOUR_S = 0.5
 _ALONE_S = 10.0
-"""For which the neighbour's turns are timed before each storm."""
+"""Seconds in which the neighbour's turns are timed before each storm."""
 _PAUSE_S = 0.1
 _LOOK_S = 0.2
 """Pause between two looks whether a connection was closed; longer for many, as looking takes this process time."""
@@ -60,7 +60,7 @@ _WARM_UP_TURNS = 40
 
 @dataclass(frozen=True)
 class Storm:
-    """What one storm did."""
+    """Result of one storm."""
 
     name: str
     highest: float
@@ -77,9 +77,9 @@ class Storm:
     """The neighbour's slowest turn in ten seconds right before the storm."""
     neighbour_turns: int
     left_open: int
-    """Of the storm's connections, those that the service had not closed."""
+    """Connections of the storm that the service had not closed."""
     failed: list[str]
-    """What was answered to the neighbour's turns that failed."""
+    """Answers to the neighbour's turns that failed."""
 
     @property
     def held(self) -> bool:
@@ -101,7 +101,7 @@ class Rig:
         self.cpu_s = 0.0
         """The most processor time during a turn of the present neighbour."""
         self.failures: list[str] = []
-        """What was answered to turns that failed."""
+        """Answers to turns that failed."""
 
     async def turn(self, user: str) -> float:
         """Seconds of a whole turn."""

@@ -7,7 +7,7 @@ _FLOORS_END = "[DONE]"
 
 
 def what_is_wrong(response: bytes, answer: str) -> str | None:
-    """What keeps this HTTP response from being a complete stream of the answer; None = nothing."""
+    """Say why this HTTP response is no complete stream of the answer; None = it is one."""
     events = _events(response)
     ends = [place for place, event in enumerate(events) if _is_end(event)]
     if ends != [len(events) - 1]:

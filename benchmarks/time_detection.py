@@ -1,4 +1,4 @@
-"""Which messages are seen to refer to past conversation, over sentences of our own.
+"""Detection of references to past conversation, over sentences of our own.
 
 `python -m benchmarks.time_detection [--misses]`
 """
@@ -27,7 +27,7 @@ _ROUNDS = 5
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What was found for a sentence."""
+    """Reference that was found in a sentence, beside the right one."""
 
     sentence: dict[str, Any]
     found: TimeReference | None
@@ -57,7 +57,7 @@ def sentences(language: Language) -> list[dict[str, Any]]:
 
 
 def judged(of: Sequence[dict[str, Any]]) -> list[Verdict]:
-    """What is found for each sentence."""
+    """Judge the detection for each sentence."""
     return [Verdict(s, detect(s["text"], s["timezone"], datetime.fromisoformat(s["now"]))) for s in of]
 
 
@@ -72,7 +72,7 @@ def recall(verdicts: Sequence[Verdict]) -> float:
 
 
 def rightness(verdicts: Sequence[Verdict], key: str) -> float:
-    """Of the references found, the share whose `range` or `detail` is right."""
+    """Return the share of found references whose `range` or `detail` is right."""
     return _share([right for verdict in verdicts if (right := verdict.right(key)) is not None])
 
 

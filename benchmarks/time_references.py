@@ -84,7 +84,7 @@ def figures_of(rows: Sequence[Row]) -> Figures:
 
 
 def microseconds(rows: Sequence[Row]) -> float:
-    """What a call takes: the median over rounds of their mean."""
+    """Return the time of a call: the median over rounds of their mean."""
     taken = []
     for _ in range(_ROUNDS):
         begun = time.perf_counter()

@@ -1,4 +1,4 @@
-"""What origins, versions and encryption add to the CPU of a turn, and what a search as of a moment costs.
+"""Cost of origins, versions and encryption in CPU of a turn, and of a search as of a moment.
 
 `python -m benchmarks.trust [--rounds 60] [--turns 8] [--searches 40]`
 

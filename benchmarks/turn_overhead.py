@@ -1,4 +1,4 @@
-"""What one streamed chat turn costs in the service, as a ratio to a floor measured in the same rounds.
+"""Cost of one streamed chat turn in the service, as a ratio to a floor measured in the same rounds.
 
 `python -m benchmarks.turn_overhead [--quick] [--messages FOLDER] [--units 600 …] [--load burst-20 …]
 [--kinds en-question …] [--rounds N] [--against PYTHON] [--api responses|chat] [--json FILE]`
@@ -53,7 +53,7 @@ _numbers = itertools.count()
 
 @dataclass(frozen=True)
 class Cell:
-    """What is measured in one row: which messages, by whom, and how many at once."""
+    """One row of the measurement: which messages, by whom, and how many at once."""
 
     language: Language
     kind: Kind
@@ -69,7 +69,7 @@ class Cell:
 
 @dataclass
 class Spent:
-    """What a server used in the rounds of a cell: milliseconds of CPU a turn, a figure a round."""
+    """CPU of a server in the rounds of a cell: milliseconds a turn, a figure a round."""
 
     own: list[float] = field(default_factory=list)
     milvus: list[float] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What the libraries under a turn cost by themselves, next to what a whole turn of the floor costs.
+"""Cost of the libraries under a turn by themselves, next to the floor's whole turn.
 
 `python -m benchmarks.turn_parts [--rounds 8] [--turns 40] [--json FILE]`
 

@@ -1,4 +1,4 @@
-"""What `anamnesis serve --workers N` gains and takes on embedded stores.
+"""Gain and cost of `anamnesis serve --workers N` on embedded stores.
 
 `python -m benchmarks.workers [--workers 1,2] [--rounds 2] [--turns 300] [--concurrency 20]`
 

@@ -110,7 +110,7 @@ _ALL_WORDS_FIRST = (
         r".filter((w,_,all)=>{let s=x=>lunr.stopWordFilter(x.toLowerCase());return s(w)||!all.some(s)})\g<0>",
     ),
 )
-"""What differs in the theme's search: patterns in its worker, of the pinned version, and what replaces them."""
+"""Changes of the theme's search: patterns in its worker, of the pinned version, and their replacements."""
 
 
 @event_priority(-100)

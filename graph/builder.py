@@ -11,7 +11,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
-from langgraph.types import Command, RetryPolicy
+from langgraph.types import Command
 
 from nodes.generate import generate
 from nodes.heard import heard
@@ -28,6 +28,7 @@ from services.context.sources.knowledge import HANDLERS
 from services.context.wiring import features_on
 from services.errors import DatabaseUnavailable
 from services.platform.metrics import NODE_SECONDS
+from services.platform.patience import despite
 from state.client_tools import calls_of, open_calls
 from state.conversation import ConversationState, GraphState, with_update
 from state.turn import OpenTurn
@@ -60,11 +61,10 @@ Choice = Callable[[ConversationState], str]
 TurnGraph = StateGraph[GraphState, OpenTurn, GraphState, GraphState]
 
 
-# The database may restart during a turn: reading and storing are retried for some seconds. Both may run
-# twice without harm; the model is never asked twice.
-_THROUGH_A_RESTART = RetryPolicy(
-    retry_on=DatabaseUnavailable, max_attempts=6, initial_interval=0.2, backoff_factor=2.0, max_interval=3.0
-)
+_OUTAGE_S = 60.0
+"""Seconds for which a turn waits for the database, which may restart, to read what its prompt needs and to store
+its answer. Both may run again without harm; the model is never asked twice."""
+_NEED_THE_DATABASE = frozenset({"history", "pause", "persist"})
 
 
 def build_graph(services: Services, schema: type[GraphState] = GraphState) -> TurnGraph:
@@ -111,6 +111,7 @@ def build_graph(services: Services, schema: type[GraphState] = GraphState) -> Tu
             turns=services.turns,
             episodes=settings.memory_episodes,
             changes=services.memory.changes,
+            promises=services.promises,
             working_sets=services.memory.working_sets,
         ),
     }
@@ -130,7 +131,6 @@ def build_graph(services: Services, schema: type[GraphState] = GraphState) -> Tu
             name,
             _measured(name, node, choice),
             input_schema=schema,
-            retry_policy=_THROUGH_A_RESTART if name in {"history", "pause", "persist"} else None,
             destinations=get_args(get_type_hints(choice)["return"]) if choice else None,
         )
     graph.add_edge(START, "route")
@@ -155,7 +155,11 @@ def _measured(name: str, node: Node, choice: Choice | None) -> MeasuredNode:
         if write := EVENTS.get():
             runtime = runtime.override(stream_writer=write)
         begun = time.perf_counter()
-        update = await node(before, runtime)
+        if name in _NEED_THE_DATABASE:
+            work = partial(node, before, runtime)
+            update = await despite(DatabaseUnavailable, work, within_s=_OUTAGE_S)
+        else:
+            update = await node(before, runtime)
         taken = time.perf_counter() - begun
         seconds.observe(taken)
         milliseconds = round(taken * 1000, 2)

@@ -1,4 +1,4 @@
-"""What a prompt shows of a user's memory for a message that another agent answers."""
+"""A user's memory for a prompt in which another agent answers the message."""
 
 import hashlib
 from collections.abc import Collection, Iterator, Sequence
@@ -27,14 +27,14 @@ _LONG = 1_000
 
 @dataclass(frozen=True)
 class PromptMemory:
-    """What a prompt shows of memory, beside what earlier prompts of its conversation have shown."""
+    """Memory for one prompt, beside what earlier prompts of its conversation have shown."""
 
     text: str
     """As a model reads it, between tags; empty = nothing is to be shown."""
     version: str
     """Changes when memory has lost or replaced something: what was shown under another one may hold no more."""
     shown: list[str]
-    """What this and the earlier prompts have shown under this version; sent with the next message."""
+    """Keys of the lines shown in this and earlier prompts under this version; sent with the next message."""
     degraded: list[str]
     """Sources that did not answer and were left out."""
 

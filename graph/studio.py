@@ -49,13 +49,13 @@ class ChatState(GraphState):
 
 
 class StudioContext(TypedDict, total=False):
-    """What Studio gives a run besides its input."""
+    """Context that Studio gives a run besides its input."""
 
     tenant_id: str
     """UUID of the tenant; none = the default one."""
     user_id: str
     session_id: str
-    """None = the thread."""
+    """Absent = the thread."""
     expert: str
     space: str
 
@@ -177,7 +177,7 @@ def _named(context: Any) -> StudioContext:
 
 
 def _checked(given: object) -> TurnInput:
-    """What is typed into Studio, as an input.
+    """Read what was typed into Studio as an input.
 
     Raises:
         ValueError: it is none; says why in one sentence.

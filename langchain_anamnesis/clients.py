@@ -17,11 +17,11 @@ Named = str | Callable[[Any], str]
 
 @dataclass(frozen=True)
 class Whose:
-    """Whose memory it is: each a name, or what tells it from the runtime."""
+    """Owner of the memory: each a name, or a function that tells it from the runtime."""
 
     user: Named
     space: Named | None = None
-    """Of the user's; None = none."""
+    """Space of the user's; None = none."""
     expert: Named | None = None
     """Who remembers; None = the default one."""
 

@@ -28,15 +28,15 @@ log = logging.getLogger(__name__)
 
 
 class Shown(TypedDict):
-    """What one message of the thread is shown with."""
+    """Memory that one message of the thread is shown with."""
 
     at: str
     """The message's id."""
     text: str
     version: str
-    """Of the memory that it shows."""
+    """Version of the memory that it shows."""
     shown: list[str]
-    """What the thread was shown up to here."""
+    """Keys that the thread was shown up to here."""
 
 
 class RememberingState(AgentState[Any]):

@@ -23,7 +23,7 @@ class AnamnesisRetriever(BaseRetriever):
     limit: int = 5
     """Documents at most."""
     space: Named | None = None
-    """Of the user's, which is searched as well."""
+    """Space of the user's, which is searched as well."""
     expert: Named | None = None
     """Who remembers; None = the default one."""
     _clients: Clients = PrivateAttr()

@@ -15,7 +15,7 @@ from services.context.sources.knowledge import USUAL, PromptStrategy
 from services.llm.calls import Bounds, answer_within, finish_of
 from services.llm.chat_models import ChatModels, ModelUsage
 from services.llm.giving_way import LEFT_OUT
-from services.llm.streams.text import Reasoning
+from services.llm.streams.text import CallPiece, Reasoning
 from services.llm.token_estimates import TokenEstimators
 from services.platform.patience import beside_the_loop
 from services.text.tokenizer import indexed_text
@@ -23,6 +23,7 @@ from services.tools.offered import OfferedTools
 from services.tools.registry import ToolRegistry
 from state.budget import BudgetMeasure
 from state.conversation import ConversationState, TokenUsage
+from state.events import CALL
 from state.section import Section
 from state.turn import OpenTurn
 
@@ -131,7 +132,13 @@ async def answer(
         return _update(turn, state, prompt, AIMessage("", response_metadata=_CUT_OFF), "", measures=["cut_off"])
     timings: dict[str, float] = {}
 
+    offered = tools if tools and fitted.with_tools else OfferedTools(None)
+    coming = offered.calls_of(turn.turn_id, len(state.get("context_report", {}).get("rounds", [])))
+
     def on_text(piece: str) -> None:
+        if isinstance(piece, CallPiece):
+            write({"status": CALL, "content": coming.event(piece)})
+            return
         if isinstance(piece, Reasoning):
             write({"status": "reasoning", "content": str(piece)})
             return
@@ -139,13 +146,13 @@ async def answer(
             timings.setdefault("first_token_ms", round((perf_counter() - turn.begun) * 1000, 1))
         write({"status": "token", "content": piece})
 
-    offered = tools if tools and fitted.with_tools else OfferedTools(None)
     bounded = await answer_within(
         partial(
             models.answer,
             offered.as_sent(prompt.messages) if turn.input.get("client_tools") else prompt.messages,
             tools=offered.for_model,
             tool_options=offered.options,
+            told_calls=offered.told,
         ),
         Bounds(left.seconds, fitted.answer_tokens, fitted.size),
         tokens,
@@ -154,6 +161,8 @@ async def answer(
         sampling=turn.input.get("sampling"),
     )
     reply, text = offered.as_called(bounded.message), bounded.text
+    if bounded.ended_by == "model" and finish_of(reply) == "stop":
+        coming.check(reply.tool_calls)
     if bounded.ended_by != "model" and not reply.tool_calls and not (so_far + text).strip():
         raise left.exceeded(bounded.ended_by)
     if offered and not models.takes_tools(turn.model):  # the model has just refused them

@@ -18,8 +18,9 @@ from services.llm.chat_models import ChatModels
 from services.llm.token_estimates import TokenEstimators
 from services.memory.changes import Changes
 from services.memory.model import ChangeRequest
-from services.memory.planning.orders import plan_forms
+from services.memory.planning.orders import plan_form
 from services.platform.patience import Patience, beside_the_loop
+from services.promises.promises import promised_change
 from services.summaries.topics import TopicArchive
 from services.text.language import language_of
 from services.tools.registry import ToolRegistry
@@ -50,6 +51,8 @@ async def history(
     # A model with tools acts by them; for any other one, the service carries plain forms out before it is asked.
     acts = models.takes_tools(turn.model)
     planned = [] if acts else await planned_forms(state.get("plain_forms", []), turn, changes)
+    asked = state.get("plain_promise")
+    promised = promised_change(turn, asked) if asked and not acts else None
     own = await tools.of_user(turn.tenant_id, turn.user_id)
     offered = own.with_features(state["features"], temporary=not turn.stored, expert=turn.expert)
     draft = PromptDraft(
@@ -59,6 +62,7 @@ async def history(
         tools=offered.described if acts else "",
         reference=state.get("time_reference"),
         memory_plan=planned,
+        promised=promised,
     )
     within_s = allowance(turn, state).besides_answer_s
     await gather(sources, draft, conversation=conversation, topics=topics, within_s=within_s)
@@ -82,7 +86,7 @@ async def history(
 
 async def planned_forms(forms: Sequence[PlainForm], turn: OpenTurn, changes: Changes) -> list[PlannedChange]:
     """Return what plain forms of the message change in memory; most messages have none, and nothing is read."""
-    return await plan_forms(changes.planner, change_request(turn), forms) if forms else []
+    return [await plan_form(changes.planner, change_request(turn), form) for form in forms]
 
 
 def change_request(turn: OpenTurn) -> ChangeRequest:

@@ -10,8 +10,11 @@ from langgraph.runtime import Runtime
 
 from nodes.persist import outcome_of
 from services.conversations.paused_turns import PausedTurns
+from services.conversations.values import MAX_IMAGES_BYTES
+from services.llm.shorter_prompts import with_newest_images
 from services.validation import without_nul
 from state.client_tools import (
+    RESULTS,
     ClientCall,
     ClientResult,
     KeptResult,
@@ -23,7 +26,7 @@ from state.client_tools import (
     said_in,
     unmarked,
 )
-from state.conversation import ConversationState
+from state.conversation import ConversationState, each_once
 from state.turn import OpenTurn
 
 
@@ -87,12 +90,13 @@ def resumed(
     """Return the state with which a turn goes on, given the results by the places of their calls."""
     rounds = state["context_report"].get("rounds", [])
     calls = open_calls(state["messages"])
+    given = list(results.values())
     messages = [
         result_message({**results[place], "id": call["id"] or ""}, unmarked(call["name"]))
         for place, call in enumerate(calls)
     ]
     kept = [
-        KeptResult(id=each["id"], name=unmarked(call["name"]), characters=len(each["content"]))
+        KeptResult(id=each["id"], name=unmarked(call["name"]), characters=each.get("of") or len(each["content"]))
         for call, each in ((call, results[place]) for place, call in enumerate(calls))
     ]
     if keeps_content:
@@ -100,8 +104,9 @@ def resumed(
     done: list[KeptRound] = [*rounds[:-1], {**rounds[-1], "results": kept}]
     return {
         **state,
-        "messages": [*state["messages"], *messages],
+        "messages": with_newest_images([*state["messages"], *messages], MAX_IMAGES_BYTES),
         "answer": said_in(done),
         "tool_rounds": 0,
         "context_report": {**state["context_report"], "rounds": done},
+        "degraded": each_once(state.get("degraded", []), [RESULTS] if any("of" in each for each in given) else []),
     }

@@ -19,6 +19,7 @@ from services.memory.episodes.episode import Scope
 from services.memory.planning.own_turn import of_own_turn
 from services.memory.recall.working_sets import WorkingSets
 from services.platform.patience import beside_the_loop
+from services.promises.promises import Promises
 from services.tools.actor import MEMORY_TOOLS, foreign_origin, reads_days, reads_note
 from state.conversation import ConversationState, section_named
 from state.memory import MemoryChange, PlainForm, PlannedChange
@@ -35,13 +36,14 @@ async def persist(
     turns: Turns,
     episodes: bool,
     changes: Changes,
+    promises: Promises,
     working_sets: WorkingSets | None = None,
 ) -> ConversationState:
     """Store the complete answer, end the turn, and queue the jobs that it causes; nothing for an unstored turn.
 
     With `episodes`, the turn becomes an episode, which can be recalled from the next turn on. What was said is
     filed in the background. The `working_sets` take in what the turn adds. Plain forms of the message are carried
-    out if a model with tools has answered and called no memory tool.
+    out if a model with tools has answered and called no memory tool; likewise what it asks to be reminded of.
     """
     turn = runtime.context
     # An answer that there is no record is not worth remembering.
@@ -52,6 +54,8 @@ async def persist(
         return {"timings": {"total_ms": total_ms}}
     made, planned = await changes_of_turn(turn, state, changes, state["answer"])
     made = [*turn.told, *made]
+    if (asked := state.get("plain_promise")) and "promise" not in _called(state):
+        made.append(await promises.make_plain(turn, asked))
     timed: ConversationState = {**state, "timings": {**state.get("timings", {}), "total_ms": total_ms}}
     outcome = await beside_the_loop(
         partial(outcome_of, turn, timed, "completed", state["answer"], made, planned),

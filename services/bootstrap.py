@@ -23,6 +23,8 @@ from services.conversations.transcript import Transcript
 from services.conversations.turns import Turns
 from services.conversations.users import Spaces, Users
 from services.engines import Engines, make_database
+from services.events.feed import EventFeed
+from services.events.webhooks import Webhooks
 from services.experiments.experiments import Experiments
 from services.identity.api_keys import ApiKeys
 from services.identity.authentication import Authenticator, Tickets
@@ -60,6 +62,8 @@ from services.platform.postgres import Database
 from services.platform.recent_turns import RecentTurns
 from services.platform.redis import RedisClient
 from services.platform.settings import Settings
+from services.promises.keeping import Keeping
+from services.promises.promises import OPERATION, Promises
 from services.reflection.reflection import Reflection
 from services.store.store import Store
 from services.summaries.daily_scheduler import DailyScheduler
@@ -125,13 +129,21 @@ async def connect(stack: AsyncExitStack, settings: Settings, engines: Engines) -
 class Services(Connected):
     """All services; each node and route takes the few that it names."""
 
-    def __init__(self, connected: Connected, memory: Memory, tools: Tools, standby: Standby | None) -> None:
+    def __init__(
+        self,
+        connected: Connected,
+        memory: Memory,
+        tools: Tools,
+        promises: Promises,
+        standby: Standby | None,
+    ) -> None:
         """Make those that are not given, and register their jobs in the queue."""
         super().__init__(**vars(connected))
         settings = self.settings
         self.probes, self.recent_turns = Probes(), RecentTurns()
         self.operators = Operators(self.authenticator, self.probes)
         self.memory = memory
+        self.promises = promises
         self.tools, self.tool_executor = tools.registry, tools.executor
         self.approvals, self.mcp_servers = tools.approvals, tools.servers
         self._make_conversations()
@@ -236,6 +248,9 @@ class Services(Connected):
             find_days=self.daily_scheduler.find if self.daily_scheduler.is_on else None,
             on=keeps_up,
         )
+        self.event_feed = EventFeed(database)
+        self.webhooks = Webhooks(database, jobs, private_origins=settings.webhook_origins)
+        self.keeping = Keeping(database, self.models, jobs)
         self.backlog = Backlog(database, indexes=settings.memory_episodes, upkeep=keeps_up)
         self.reflection = Reflection(database, self.models, jobs, on=settings.memory_reflection)
 
@@ -278,10 +293,14 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
         stack.push_async_callback(memory.working_sets.close)
         http = OutgoingHttp()
         stack.push_async_callback(http.close)
-        tools = await asyncio.to_thread(Tools, settings, database, memory, http)
+        promises = Promises(database, memory.operations)
+        memory.undo.also(OPERATION, promises.take_back)
+        tools = await asyncio.to_thread(Tools, settings, database, memory, promises, http)
         stack.push_async_callback(tools.servers.close)
-        services = Services(connected, memory, tools, engines.standby)
+        services = Services(connected, memory, tools, promises, engines.standby)
         stack.push_async_callback(services.knowledge.search.close)
         stack.push_async_callback(services.store.close)
         stack.push_async_callback(services.probes.close)
+        stack.push_async_callback(services.event_feed.close)
+        stack.push_async_callback(services.webhooks.close)
         yield services

@@ -66,7 +66,7 @@ class NotFound(CallerError):
 
 
 class BrokenReference(NotFound):
-    """What this belongs to was removed at this moment, or what is to be removed is in use; nothing was changed."""
+    """The owner of this was just removed, or the thing to be removed is in use; nothing was changed."""
 
     def __init__(self, constraint: str | None = None) -> None:
         """Take the name of the database's constraint that it would violate."""

@@ -46,7 +46,7 @@ class Dependency:
     latency_ms: float | None
     detail: str
     advice: str = ""
-    """What to do, in one sentence; empty while it is well."""
+    """Advice in one sentence; empty while it is well."""
 
 
 async def check_dependencies(services: "Services") -> list[Dependency]:

@@ -1,4 +1,4 @@
-"""What callers give: why a value fits no schema, in plain words; their ids, and their JSON read strictly."""
+"""Callers' values: why one fits no schema, in plain words; their ids, and their JSON read strictly."""
 
 import json
 import re

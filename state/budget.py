@@ -1,4 +1,4 @@
-"""What one request may use: its limits, how they are written as text, and what was done to keep within them."""
+"""Budget of one request: its limits, how they are written as text, and what was done to keep within them."""
 
 from typing import Literal
 
@@ -20,7 +20,7 @@ class RequestBudget(TypedDict, total=False):
     seconds: float
     """From the turn's beginning, once earlier turns of its conversation have ended."""
     tokens: int
-    """That the model reads and writes in all calls of the turn."""
+    """Tokens that the model reads and writes in all calls of the turn."""
 
 
 BudgetMeasure = Literal["no_tools", "smaller_context", "shorter_answer", "cut_off"]

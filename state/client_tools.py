@@ -17,6 +17,10 @@ MOST_PARTS = 400
 """Maximum number of parts of a turn; the model is then offered no tools of the client any more."""
 
 
+RESULTS = "results"
+"""The entry in `degraded` of a turn that shows a part of what the client's tools have said."""
+
+
 class ClientTools(TypedDict):
     """The tools of one request."""
 
@@ -37,13 +41,17 @@ class ClientCall(TypedDict):
 
 
 class ClientResult(TypedDict):
-    """What a client's tool has said."""
+    """Result of a client's tool."""
 
     id: str
-    """Of the call."""
+    """Id of the call."""
     content: str
     failed: NotRequired[bool]
     """Whether the client says that it failed; absent = no."""
+    images: NotRequired[list[str]]
+    """Addresses or data URLs; the content has each in words."""
+    of: NotRequired[int]
+    """Characters of the whole, of which the content has a part; absent = it is the whole."""
 
 
 class ClientRound(TypedDict):
@@ -56,7 +64,7 @@ class ClientRound(TypedDict):
 
 
 class KeptResult(TypedDict):
-    """What a turn's record keeps of a result."""
+    """A result as a turn's record keeps it."""
 
     id: str
     name: str
@@ -66,7 +74,7 @@ class KeptResult(TypedDict):
 
 
 class KeptRound(TypedDict):
-    """What a turn's record keeps of a part of its answer that ended in calls."""
+    """A part of an answer that ended in calls, as a turn's record keeps it."""
 
     text: str
     calls: list[ClientCall]
@@ -125,7 +133,14 @@ def messages_of(rounds: Sequence[ClientRound]) -> list[AnyMessage]:
 def result_message(result: ClientResult, name: str) -> ToolMessage:
     """Return a result as the model reads it; `name` is the client's."""
     status = "error" if result.get("failed") else "success"
-    return ToolMessage(result["content"], tool_call_id=result["id"], name=marked(name), status=status)
+    content = content_with(result["content"], result.get("images", ()))
+    return ToolMessage(content, tool_call_id=result["id"], name=marked(name), status=status)
+
+
+def content_with(text: str, images: Sequence[str]) -> Any:
+    """Return the content of a message with what a tool has said and its images."""
+    shown = [{"type": "image_url", "image_url": {"url": image}} for image in images]
+    return [{"type": "text", "text": text}, *shown] if shown else text
 
 
 BETWEEN_PARTS = "\n\n"

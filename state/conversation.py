@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, NotRequired, cast
 from langchain_core.messages import AnyMessage
 from typing_extensions import TypedDict
 
-from state.memory import ForeignOrigin, MemoryChange, PlainForm, PlannedChange
+from state.memory import ForeignOrigin, MemoryChange, PlainForm, PlainPromise, PlannedChange
 from state.prompt import (
     AskedDays,
     ContextReport,
@@ -47,7 +47,7 @@ class RouteDecision(TypedDict):
     kb_prefix: str | None
     """Prefix of the knowledge base to read, or None."""
     worker_name: str
-    """What answers: `general`, the knowledge base's handler, or the base's prefix if it has none."""
+    """The one that answers: `general`, the knowledge base's handler, or the base's prefix if it has none."""
     confidence: float
     """0 to 1."""
     method: RouteMethod
@@ -99,12 +99,14 @@ class ConversationState(TypedDict, total=False):
 
     plain_forms: list[PlainForm]
     """Orders to memory that the message gives word for word; empty for most messages."""
+    plain_promise: PlainPromise
+    """What the message asks word for word to be reminded of; absent for most messages."""
 
     # history
     memory_plan: list[PlannedChange]
-    """What the turn changes in memory when it ends."""
+    """Changes of memory that the turn makes when it ends."""
     memory_changes: list[MemoryChange]
-    """The same changes, as the model and the caller see them."""
+    """These changes, as the model and the caller see them."""
     sections: list[Section]
     """Sections of the prompt, in order, before anything is dropped for the budget."""
     not_recalled: list[str]
@@ -134,8 +136,8 @@ class ConversationState(TypedDict, total=False):
 
     # generate, quick and tools (tool messages); quick also adds to `answer` and `usage`
     messages: list[AnyMessage]
-    """What follows the prompt in this turn: the model's tool calls and the tools' results. Appended, never merged
-    by id, because some endpoints give every message the same one."""
+    """Messages behind the prompt in this turn: the model's tool calls and the tools' results. Appended, never
+    merged by id, because some endpoints give every message the same one."""
     tool_rounds: int
     answer: str
     usage: TokenUsage
@@ -175,6 +177,6 @@ def with_update(state: ConversationState, update: ConversationState) -> Conversa
 
 
 class GraphState(TypedDict):
-    """What LangGraph keeps of a turn: the state as one value."""
+    """State of a turn as LangGraph keeps it, as one value."""
 
     turn: Annotated[ConversationState, with_update]

@@ -14,6 +14,7 @@ Status = Literal[
     "token",
     "reasoning",
     "execution_log",
+    "call",
     "calls",
     "done",
     "error",
@@ -21,6 +22,8 @@ Status = Literal[
 
 TERMINAL: frozenset[Status] = frozenset({"done", "error"})
 """Exactly one of these ends every turn."""
+CALL: Status = "call"
+"""A piece of the arguments of a call of the client's tools, while the model writes them."""
 CALLS: Status = "calls"
 """Ends a part of a turn: the model has called tools of the client, whose results begin the next part."""
 PART = 1_000_000

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any, Literal, NotRequired, Self
 
 from typing_extensions import TypedDict
@@ -10,9 +11,9 @@ ForeignOrigin = Literal["document", "import", "tool", "operator"]
 """Where words come from that are neither the user's nor the assistant's: a document, a note of an application or a
 text that the user pasted; an import; the result of a tool; instructions of the client's application. Least
 trusted first, as the database sorts them."""
-MemoryChangeKind = Literal["forget", "do_not_remember", "correct", "remember", "standing"]
+MemoryChangeKind = Literal["forget", "do_not_remember", "correct", "remember", "standing", "promise"]
 """Kinds of changes: remove something from memory; keep a turn out of memory; replace something; keep a statement;
-keep a wish about answers."""
+keep a wish about answers; promise to come back to something."""
 PlainFormKind = Literal[
     "forget",
     "forget_everything",
@@ -42,6 +43,19 @@ class PlainForm:
     """The sentence that is the order."""
 
 
+@dataclass(frozen=True)
+class PlainPromise:
+    """What a message asks word for word to be reminded of."""
+
+    text: str
+    when: str
+    """The words that say when."""
+    quote: str
+    """The sentence that asks for it."""
+    at: datetime
+    """The moment that it says."""
+
+
 class Candidate(TypedDict):
     """A memory that may be meant."""
 
@@ -58,7 +72,7 @@ class MemoryChange(TypedDict):
     operation_id: str | None
     """Id in the log of operations, for undoing it; None = nothing matched, and nothing was changed."""
     items: list[str]
-    """What was removed, kept or corrected, in brief."""
+    """Texts that were removed, kept or corrected, in brief."""
     candidates: NotRequired[list[Candidate]]
     """If nothing was changed because several memories may be meant: those."""
     made_by: NotRequired[Literal["filing"]]
@@ -89,9 +103,9 @@ class PlannedChange:
 
     change: MemoryChange
     target: str = ""
-    """What the user named, for the log."""
+    """The thing that the user named, for the log."""
     messages: Mapping[str, str | None] = field(default_factory=dict)
-    """What memory will keep of messages, by their ids; None = nothing."""
+    """Texts that memory will keep of messages, by their ids; None = nothing."""
     off_record: bool = False
     """Whether their conversation goes on showing these messages."""
     closes: Sequence[str] = ()
@@ -102,7 +116,7 @@ class PlannedChange:
     written: Sequence[str] = ()
     """Memories to write, because core memory has no room for them or they matter only for their subject."""
     own: Literal["keep", "cut", "off the record"] = "keep"
-    """What memory keeps of the turn itself: all of it; what does not say what was removed; or nothing."""
+    """The part of the turn itself that memory keeps: all; what does not say what was removed; or nothing."""
     order: str = ""
     """The sentence of the message that is the order, which a turn that is cut does not keep."""
     removed: Sequence[str] = ()

@@ -89,7 +89,7 @@ class TimeReference(TypedDict):
     start_date: date | None
     """The user's local day, inclusive; None if no date is named."""
     end_date: date | None
-    """The same; today at the latest."""
+    """Last date, inclusive; today at the latest."""
     hours: tuple[int, int] | None
     """The local hours if a part of one day is named; values beyond 24 are the following night."""
     matched_text: str
@@ -111,7 +111,7 @@ class SaidThenLine(TypedDict):
 
 
 class DaySummary(TypedDict):
-    """What was said on a day, as the prompt shows it."""
+    """Summary of a day, as the prompt shows it."""
 
     date: str
     """The user's local day."""
@@ -140,7 +140,7 @@ class AskedDays(TypedDict):
     message_ids: list[str]
     """Messages that the summaries quote."""
     dropped: list[dict[str, Any]]
-    """What did not fit the budget, for the report."""
+    """Items that did not fit the budget, for the report."""
 
 
 class RecallLimits(TypedDict):
@@ -247,7 +247,7 @@ Finish = Literal["stop", "length", "content_filter"]
 
 
 class ContextReport(TypedDict):
-    """What the prompt was made of, and how the answer to it ended."""
+    """Contents of the prompt, and how the answer to it ended."""
 
     budget: int
     """Tokens allowed, not counting the user's message."""
@@ -256,7 +256,7 @@ class ContextReport(TypedDict):
     tokens: dict[str, int]
     """Estimated tokens per section."""
     dropped: list[dict[str, Any]]
-    """What did not fit, each with `section`, `items` and `reason`."""
+    """Items that did not fit, each with `section`, `items` and `reason`."""
     parts: list[Feature]
     """Features that were on in the turn."""
     strategy: ContextStrategy

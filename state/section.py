@@ -42,7 +42,7 @@ class Section:
     most_tokens: int | None = None
     """Token limit for this section."""
     dropped: Sequence[Mapping[str, Any]] = ()
-    """What was left out when it was made, each with `section`, `items` and `reason`."""
+    """Items that were left out when it was made, each with `section`, `items` and `reason`."""
     message_ids: frozenset[str] = frozenset()
     """Ids of the stored messages that it shows."""
     data: Any = None

@@ -55,7 +55,7 @@ class Sampling(TypedDict, total=False):
 
 
 class TurnInput(TypedDict, total=False):
-    """What a caller asks."""
+    """A caller's request for a turn."""
 
     user_id: str
     """The caller's name for the user. The verified identity is in `OpenTurn`."""
@@ -76,7 +76,7 @@ class TurnInput(TypedDict, total=False):
     max_context_tokens: int | None
     """A smaller budget for this turn's prompt; None = the configured one."""
     budget: RequestBudget
-    """What this turn may use."""
+    """Limits of this turn."""
     compose: Compose | None
     """How an answer with quick tools is composed; None = as configured."""
     filler: bool | None
@@ -89,14 +89,14 @@ class TurnInput(TypedDict, total=False):
     instructions: str
     """The system messages of the client's application: shown to the model, never remembered."""
     attached: list[str]
-    """What the client's application put around the message (passages, its own notes): shown only with this
+    """Texts that the client's application put around the message (passages, its own notes): shown only with this
     message, never remembered."""
     cut: dict[str, int]
     """Characters of the whole, by the names of those of `instructions` and `attached` that were cut."""
     answer_external_id: str | None
     """The client's id for the answer."""
     answer: str
-    """What another agent has answered, so that no model is asked; absent = the service answers."""
+    """Answer of another agent, so that no model is asked; absent = the service answers."""
     answer_from: Literal["document", "tool"] | None
     """Words of others that this agent read; None = none."""
     operations: list[str]
@@ -115,7 +115,7 @@ class TurnInput(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What a model has read before it changes memory."""
+    """Texts that a model has read before it changes memory."""
 
     said: Sequence[str] = ()
     """The user's own words, those of the message last."""
@@ -134,13 +134,13 @@ class OpenTurn:
     turn_id: UUID
     tenant_id: UUID
     user_id: UUID
-    """Of the user's row, not the caller's name for the user."""
+    """Id of the user's row, not the caller's name for the user."""
     conversation_id: UUID
     user_message_id: UUID
     answer_message_id: UUID
     """Id of the future answer: ending a turn twice with it stores one answer."""
     input: TurnInput
-    """What its caller asked."""
+    """The caller's request."""
     timezone: str
     """IANA name, or an offset such as `+08:00`."""
     locale: str = ""
@@ -179,7 +179,7 @@ class OpenTurn:
     recall_limits: RecallLimits | None = None
     """Limits set by a variant; None = as configured."""
     told: Sequence[MemoryChange] = ()
-    """What filing has changed in memory since the user's last turn, of which this one tells."""
+    """Changes by filing since the user's last turn, of which this one tells."""
     paused: Sequence[UUID] = ()
     """Turns of its conversation that wait for a client's tools: it takes their place."""
     untold: Sequence[UUID] = ()
@@ -190,9 +190,9 @@ class OpenTurn:
     now: datetime = field(default_factory=partial(datetime.now, UTC))
     """When it began to run, with time zone. Nodes use no other clock for their decisions."""
     begun: float = field(default_factory=perf_counter)
-    """The same in seconds of a clock that nobody can set, for durations."""
+    """Begin in seconds of a clock that nobody can set, for durations."""
     read: Read = Read()
-    """What the model has read, for tools that change memory."""
+    """Texts that the model has read, for tools that change memory."""
     not_recalled: frozenset[str] = frozenset()
     """Ids of memories and messages that the user excluded: tools do not find them."""
 

@@ -37,6 +37,7 @@ from tests.support.ports import free_port, wait_for_port
 if TYPE_CHECKING:
     from graph.turns.runner import TurnRunner
     from tests.support.milvus_server import MilvusServer
+    from tests.support.weather_server import WeatherServer
 
 ENCRYPTED = os.environ.get("TEST_ENCRYPTION") == "on"
 """Run the tests with encryption on; those marked `in_clear` are skipped."""
@@ -251,6 +252,15 @@ def _settings(model_server: ModelServer, **others: Any) -> Settings:
     if key not in _read:
         _read[key] = load_settings(**given)
     return _read[key]
+
+
+@pytest.fixture
+async def weather() -> AsyncIterator["WeatherServer"]:
+    """A server that is asked for the weather."""
+    from tests.support.weather_server import WeatherServer
+
+    async with WeatherServer() as server:
+        yield server
 
 
 @pytest.fixture

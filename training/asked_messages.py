@@ -14,7 +14,7 @@ from services.search.queries import Query, Utterance, make_query
 from services.search.units import Mask, Vectors
 from services.time_reference.local_days import bounds
 from services.time_reference.parse import named_days
-from training.stores import encode, remarks, stores_of, working_set
+from training.stores import encode, places_of, remarks, stores_of, working_set
 
 OWN = Path(__file__).parent / "data"
 _FAMILIES = {"everyday": "everyday", "others": "everyday", "long_conversations": "long"}
@@ -42,7 +42,7 @@ class Asked:
     then: Mask | None = None
     weight: float = 1.0
     half: int | None = None
-    """Of its set; None where it is always learned from."""
+    """Half of its set; None where it is always learned from."""
 
 
 def ask(
@@ -83,7 +83,11 @@ def of_folder(folder: Path, name: str) -> Iterator[Asked]:
     family = _FAMILIES.get(folder.parent.name.split("-")[0]) or re.split(r"[_\-/]", name)[0]
     said = stores_of(dataset)
     stores = {user: working_set(messages) for user, messages in said.items()}
-    places = {(user, each.id): at for user, messages in said.items() for at, each in enumerate(messages)}
+    places = {
+        (user, each.id): at
+        for user, messages in said.items()
+        for each, at in zip(messages, places_of(messages), strict=True)
+    }
     users = list(stores)
     source = name if name.startswith(family) else f"{family}_{name}"
     for number, question in enumerate(dataset.questions):

@@ -26,7 +26,7 @@ from services.search.selection import Floor
 from services.search.units import Mask, Values
 from services.text.tokenizer import terms
 from training.asked_messages import said_then
-from training.stores import encode, stores_of, working_set
+from training.stores import encode, places_of, stores_of, working_set
 
 _CUTS = (5, 10)
 _FIRST, _DEPTH, _SHOWN = 10, 20, 8
@@ -83,13 +83,11 @@ def figures_of(folder: Path) -> Mapping[str, Mapping[str, list[float]]]:
     dataset = load(folder)
     stores = stores_of(dataset)
     units = {user: working_set(messages) for user, messages in stores.items()}
-    places = {(user, said.id): at for user, messages in stores.items() for at, said in enumerate(messages)}
+    at_places = {user: dict(zip(places_of(messages), messages, strict=True)) for user, messages in stores.items()}
     figures: defaultdict[str, defaultdict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for question in dataset.questions:
-        said = stores[question.user]
-        evidence = question.sessions or {
-            said[places[question.user, each]].id for each in question.evidence if (question.user, each) in places
-        }
+        said = at_places[question.user]
+        evidence = question.sessions or question.evidence & {each.id for each in said.values()}
         if not evidence:
             continue
         found, names_time = _answers(question, units[question.user])

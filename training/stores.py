@@ -4,15 +4,17 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import accumulate
 from uuid import UUID, uuid5
 
 from services.evaluation.dataset import Dataset
 from services.llm.builtin_embeddings import BuiltinEncoder
-from services.memory.recall.unit_arrays import ASKS, BY_ASSISTANT, STATES_NOTHING, KeptUnit, UnitContent
+from services.memory.episodes.episode import StoredUnit
+from services.memory.recall.unit_arrays import KeptUnit
+from services.memory.recall.unit_loading import contents_of
 from services.memory.recall.working_set import WorkingSet
-from services.text.language import language_of
-from services.text.questions import asks, states_something
-from services.text.tokenizer import indexed_text, terms
+from services.text.passages import passages_of
+from services.text.tokenizer import embedded_text
 
 _NAMES = UUID(int=0)
 _FIRST_DAY = datetime(2026, 1, 1, 9, tzinfo=UTC)
@@ -40,33 +42,63 @@ def encode(texts: list[str]) -> list[list[float]]:
 
 
 def working_set(messages: Sequence[Said]) -> WorkingSet:
-    """Return the messages as recall sees them, at the places of their order."""
-    texts = [indexed_text(said.speaker, said.text) for said in messages]
+    """Return the messages as recall sees them, in their order; those of several passages have as many places."""
+    rows = [_row(number, said) for number, said in enumerate(messages)]
+    contents = [contents_of(row, {}) for row in rows]
+    vectors = iter(
+        encode(
+            [
+                embedded_text(row.role, row.speaker, row.text[each.start : each.end])
+                for row in rows
+                for each in passages_of(row.text)
+            ]
+        )
+    )
     units = WorkingSet(512)
     units.replace(
         (),
         [
             KeptUnit(
-                unit_id=uuid5(_NAMES, f"{number} {said.id}"),
-                episode_id=uuid5(_NAMES, f"{number} {said.id}"),
-                conversation_id=uuid5(_NAMES, said.conversation),
+                unit_id=row.unit_id,
+                episode_id=row.episode_id,
+                conversation_id=row.conversation_id,
                 episode_type="turn",
-                said_at=said.at,
+                said_at=row.created_at,
                 waiting=False,
                 text_hash=number,
-                content=UnitContent(terms(text), _kinds(said)),
-                vector=vector,
+                content=content,
+                vector=next(vectors),
+                passage=passage,
             )
-            for number, (said, text, vector) in enumerate(zip(messages, texts, encode(texts), strict=True))
+            for number, (row, each) in enumerate(zip(rows, contents, strict=True))
+            for passage, content in enumerate(each)
         ],
     )
     return units
 
 
-def _kinds(said: Said) -> int:
-    if said.role == "assistant" and said.speaker.lower() in {"", "assistant", "ai", "助理", "助手"}:
-        return BY_ASSISTANT
-    return ASKS * asks(said.text, language_of([said.text])) | STATES_NOTHING * (not states_something(said.text))
+def places_of(messages: Sequence[Said]) -> list[int]:
+    """Return the place of each message in the working set of them all."""
+    return [0, *accumulate(len(passages_of(said.text)) for said in messages)][:-1]
+
+
+def _row(number: int, said: Said) -> StoredUnit:
+    unit_id = uuid5(_NAMES, f"{number} {said.id}")
+    return StoredUnit(
+        episode_id=unit_id,
+        unit_id=unit_id,
+        episode_type="turn",
+        importance=0.0,
+        origin="user_said",
+        conversation_id=uuid5(_NAMES, said.conversation),
+        created_at=said.at,
+        role="assistant" if said.role == "assistant" else "user",
+        speaker=said.speaker or None,
+        external_id=said.id,
+        source_message_ids=[unit_id],
+        message_id=unit_id,
+        text=said.text,
+    )
 
 
 def remarks(texts: Sequence[str]) -> WorkingSet:

@@ -9,7 +9,7 @@ import orjson
 from api.openai.chat import part_of
 from api.openai.turn_request import StartedTurn, usage_of
 from api.problems import anthropic_error, problem_of_failed
-from state.events import TurnEvent
+from state.events import CALL, TurnEvent
 
 _STOPS: Mapping[str, str] = {
     "stop": "end_turn",
@@ -62,43 +62,68 @@ def _usage(content: Mapping[str, Any]) -> dict[str, int]:
 async def message_stream(asked: StartedTurn) -> AsyncGenerator[bytes, None]:
     """The events of a turn's part as those of a message."""
     yield _frame({"type": "message_start", "message": _head(asked)}) + _frame({"type": "ping"})
-    speaks = False
+    blocks = _Blocks()
     async with aclosing(asked.events) as events:
         async for batch in events:
             frames: list[bytes] = []
             for event in batch:
                 if event.status == "token":
-                    if not speaks:
-                        frames.append(_begin(0, {"type": "text", "text": ""}))
-                    speaks = True
-                    frames.append(_delta(0, {"type": "text_delta", "text": event.content}))
+                    frames += blocks.text(event.content)
+                elif event.status == CALL:
+                    frames += blocks.call(event.content)
                 elif event.is_last:
-                    frames += _end(asked, event, speaks=speaks)
+                    frames += _end(asked, event, blocks)
             if frames:
                 yield b"".join(frames)
 
 
-def _end(asked: StartedTurn, last: TurnEvent, *, speaks: bool) -> list[bytes]:
+class _Blocks:
+    """The blocks of a message while it is streamed: its text, and each call by its place."""
+
+    def __init__(self) -> None:
+        self.begun: list[int | None] = []
+        """Of each block its place; None = the text."""
+
+    def text(self, text: str) -> list[bytes]:
+        """Frames for a piece of the text."""
+        begin = self._begin(None, {"type": "text", "text": ""})
+        return [*begin, _delta(self.begun.index(None), {"type": "text_delta", "text": text})]
+
+    def call(self, piece: Mapping[str, Any]) -> list[bytes]:
+        """Frames for a piece of a call."""
+        block = {"type": "tool_use", "id": piece["id"], "name": piece["name"], "input": {}}
+        begin = self._begin(piece["place"], block)
+        delta = {"type": "input_json_delta", "partial_json": piece["arguments"]}
+        return [*begin, _delta(self.begun.index(piece["place"]), delta)]
+
+    def end(self) -> list[bytes]:
+        """Frame that ends the last block; nothing without one."""
+        return [_frame({"type": "content_block_stop", "index": len(self.begun) - 1})] if self.begun else []
+
+    def _begin(self, place: int | None, block: dict[str, Any]) -> list[bytes]:
+        if place in self.begun:
+            return []
+        ended = self.end()
+        self.begun.append(place)
+        begun = {"type": "content_block_start", "index": len(self.begun) - 1, "content_block": block}
+        return [*ended, _frame(begun)]
+
+
+def _end(asked: StartedTurn, last: TurnEvent, blocks: _Blocks) -> list[bytes]:
     if last.status == "error":
         return [_frame(anthropic_error(problem_of_failed(last)))]
     whole = message_of(asked, last)
     frames: list[bytes] = []
-    for index, block in enumerate(whole["content"]):
-        if block["type"] == "tool_use":
-            frames.append(_begin(index, {**block, "input": {}}))
-            given = orjson.dumps(block["input"]).decode()
-            frames.append(_delta(index, {"type": "input_json_delta", "partial_json": given}))
-        elif not speaks:
-            frames.append(_begin(index, {"type": "text", "text": ""}))
-            frames.append(_delta(index, {"type": "text_delta", "text": block["text"]}))
-        frames.append(_frame({"type": "content_block_stop", "index": index}))
+    texts = [block["text"] for block in whole["content"] if block["type"] == "text"]
+    if texts and None not in blocks.begun:
+        frames += blocks.text(texts[0])
+    for place, block in enumerate(each for each in whole["content"] if each["type"] == "tool_use"):
+        if place not in blocks.begun:
+            frames += blocks.call({**block, "place": place, "arguments": orjson.dumps(block["input"]).decode()})
+    frames += blocks.end()
     ended = {"stop_reason": whole["stop_reason"], "stop_sequence": None}
     frames.append(_frame({"type": "message_delta", "delta": ended, "usage": whole["usage"]}))
     return [*frames, _frame({"type": "message_stop"})]
-
-
-def _begin(index: int, block: dict[str, Any]) -> bytes:
-    return _frame({"type": "content_block_start", "index": index, "content_block": block})
 
 
 def _delta(index: int, delta: dict[str, Any]) -> bytes:

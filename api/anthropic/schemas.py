@@ -1,7 +1,7 @@
 """Requests to `POST /v1/messages`: fields that are taken, and fields that are refused."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import orjson
 from pydantic import ConfigDict, Field
@@ -125,11 +125,11 @@ def _messages(message: dict[str, Any], where: str) -> list[ClientMessage]:
     if role == "system":
         return [ClientMessage(role="system", content=_text_of_system(blocks))]
     if role == "assistant":
-        return [_answer(blocks, where)]
+        return [_answer(blocks)]
     if role != "user":
         raise InvalidInput(f"{where}.role", "must be user, assistant or system")
     results = [_result(block) for block in blocks if block.get("type") == "tool_result"]
-    parts = [_part(block, where) for block in blocks if block.get("type") != "tool_result"]
+    parts = [_part(block) for block in blocks if block.get("type") != "tool_result"]
     if not results:
         return [ClientMessage(role="user", content=parts)]
     # What stands beside results is the client's, such as its reminders.
@@ -137,8 +137,8 @@ def _messages(message: dict[str, Any], where: str) -> list[ClientMessage]:
     return results
 
 
-def _answer(blocks: list[dict[str, Any]], where: str) -> ClientMessage:
-    parts = [_part(block, where) for block in blocks if block.get("type") not in {"tool_use", *_THOUGHTS}]
+def _answer(blocks: list[dict[str, Any]]) -> ClientMessage:
+    parts = [_part(block) for block in blocks if block.get("type") not in {"tool_use", *_THOUGHTS}]
     calls = [
         {
             "id": block.get("id"),
@@ -155,15 +155,17 @@ def _result(block: dict[str, Any]) -> ClientMessage:
     parts = [{"type": "text", "text": content}] if isinstance(content, str) else content or []
     return ClientMessage(
         role="tool",
-        content=[_part(part, "tool_result") for part in parts],
+        content=list(map(_part, parts)),
         tool_call_id=str(block.get("tool_use_id") or ""),
         failed=bool(block.get("is_error")),
     )
 
 
-def _part(block: dict[str, Any], where: str) -> dict[str, Any]:
-    kind: str | Literal["text"] = str(block.get("type"))
-    source = block.get("source") or {}
+def _part(block: dict[str, Any]) -> dict[str, Any]:
+    """A block as `/v1` reads it; what it does not read stays as it is."""
+    kind = str(block.get("type"))
+    given = block.get("source")
+    source: dict[str, Any] = given if isinstance(given, dict) else {}
     if kind == "text":
         return {"type": "text", "text": block.get("text")}
     if kind == "image" and source.get("type") == "base64":
@@ -172,4 +174,8 @@ def _part(block: dict[str, Any], where: str) -> dict[str, Any]:
         return {"type": "image_url", "image_url": source.get("url")}
     if kind == "document" and source.get("type") == "text":
         return {"type": "text", "text": str(source.get("data") or "")}
-    raise InvalidInput(where, f"a block of the type {kind!r} is not supported; send text, images and tool results")
+    if kind == "search_result":
+        texts = [str(each.get("text") or "") for each in block.get("content") or ()]
+        found = f"{block.get('title')} <{block.get('source')}>"
+        return {"type": "text", "text": "\n".join([found, *texts])}
+    return block

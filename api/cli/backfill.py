@@ -22,8 +22,8 @@ _AT_ONCE = 2
 
 What = Literal["summaries", "visits", "daily"]
 Piece = tuple[dict[str, str], Callable[[], Awaitable[bool]]]
-"""What may have to be made, as the outcome names it: its `tenant` and its name (`item`); and what makes it, which
-returns whether there was anything to do."""
+"""A thing that may have to be made: its `tenant` and name (`item`) for the outcome, and the function that makes it
+and returns whether there was anything to do."""
 
 
 @dataclass
@@ -33,7 +33,7 @@ class Outcome:
     made: int = 0
     up_to_date: int = 0
     failed: list[dict[str, str]] = field(default_factory=list)
-    """Of each piece that could not be made its `tenant`, its name (`item`) and the `reason`."""
+    """Pieces that could not be made: `tenant`, name (`item`) and `reason` of each."""
 
 
 def backfill(

@@ -44,7 +44,7 @@ class _Talk:
     temporary: bool = False
     """Whether the conversation is temporary."""
     budget: RequestBudget = field(default_factory=RequestBudget)
-    """What each answer may use."""
+    """Limits of each answer."""
     turn_id: str | None = None
     """Turn of the last answer."""
     said: list[dict[str, str]] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What `anamnesis chat` shows: an answer as it streams, and with `/why` what it was based on."""
+"""The view of `anamnesis chat`: an answer as it streams, and with `/why` what it was based on."""
 
 import contextlib
 import signal

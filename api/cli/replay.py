@@ -87,7 +87,7 @@ def _measure(service: Anamnesis, turn_id: str, body: dict[str, Any], *, alone: b
 
 
 def _summary(measured: Sequence[Measured]) -> dict[str, Any]:
-    """What a sample came to; medians over the turns that were answered both times."""
+    """Summarise a sample: medians over the turns that were answered both times."""
     asked = [each for each in measured if not each["skipped"]]
     both = [each for each in asked if each["overlap"] is not None]
     summary: dict[str, Any] = {

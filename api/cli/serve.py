@@ -34,7 +34,7 @@ def serve(
     try:
         if workers > 1:
             raise typer.Exit(_serve_with(workers, settings, open_console=open_console))
-        listening = _listen(settings)
+        listening = listen(settings.host, settings.port)
         from api.cli.serving import serve_until_stopped  # noqa: PLC0415 — a second, once the port is taken
 
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -47,24 +47,26 @@ def serve(
 
 
 def _serve_with(workers: int, settings: Settings, *, open_console: bool) -> int:
-    with tempfile.TemporaryDirectory(prefix="anamnesis-") as folder, _listen(settings) as listening:
+    with (
+        tempfile.TemporaryDirectory(prefix="anamnesis-") as folder,
+        listen(settings.host, settings.port) as listening,
+    ):
         os.environ[SHARED_FOLDER] = folder  # which the library of figures looks for at its import
         from api.cli.processes import serve_with  # noqa: PLC0415 — a second, once the port is taken
 
         return asyncio.run(serve_with(workers, settings, listening, Path(folder), open_console=open_console))
 
 
-def _listen(settings: Settings) -> socket.socket:
-    """Take the port first, so that a second start ends at once with the reason."""
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
+def listen(host: str, port: int, setting: str = "PORT") -> socket.socket:
+    """Take a port first, so that a second start ends at once with the reason; a `setting` names it."""
+    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listening.bind((settings.host, settings.port))
+        listening.bind((host, port))
         listening.listen(2048)
     except OSError as error:
         listening.close()
-        fail(f"port {settings.port} of {settings.host} cannot be used ({error.strerror}); set ANAMNESIS_PORT")
+        fail(f"port {port} of {host} cannot be used ({error.strerror}); set ANAMNESIS_{setting}")
     return listening
 
 

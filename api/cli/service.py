@@ -26,7 +26,7 @@ WithKey = Annotated[
 ]
 Rest = ParamSpec("Rest")
 
-_PATIENCE_S = 10.0
+_PATIENCE_S = 20.0
 
 
 def over_http(command: Callable[Concatenate[Anamnesis, Rest], None]) -> Callable[..., None]:

@@ -7,8 +7,8 @@ import socket
 import sys
 import threading
 import webbrowser
-from collections.abc import Callable, Iterator
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 import structlog
@@ -16,7 +16,7 @@ import uvicorn
 
 from api.app import analyse_routes, make_app
 from api.cli.working import warn_of_surroundings
-from api.connections import uvicorn_options
+from api.connections import Server, uvicorn_options
 from api.pages import SITE
 from graph.builder import build_graph
 from graph.turns.runner import TurnRunner
@@ -28,6 +28,7 @@ from services.platform.heap import calm_garbage_collection, keep_giving_back, us
 from services.platform.outgoing import OutgoingHttp
 from services.platform.settings import Settings
 from services.platform.tracing import TRACING
+from services.platform.watchdog import ended_when_it_hangs
 from services.warm_up import warm_up
 
 log = structlog.get_logger(__name__)
@@ -60,6 +61,7 @@ async def serve_until_stopped(
     async with AsyncExitStack() as stack:
         TRACING.start(content=settings.otel_content)
         stack.push_async_callback(asyncio.to_thread, TRACING.stop)
+        await stack.enter_async_context(ended_when_it_hangs(settings.hang_exit_s))
         if worker is None:
             engines = await stack.enter_async_context(open_engines(settings, alone=True))
             await migrate_if_owner(engines)
@@ -77,7 +79,7 @@ async def serve_until_stopped(
         if worker is None:  # of several processes each would have to
             app.state.restart = restart.set
         options = uvicorn_options(settings)
-        server = _Server(uvicorn.Config(app, timeout_graceful_shutdown=_STREAMS_END_S, **options))
+        server = Server(uvicorn.Config(app, timeout_graceful_shutdown=_STREAMS_END_S, **options))
         rebuilding = asyncio.create_task(services.index_rebuild.keep_current(), name="rebuild of the indexes")
         stack.callback(rebuilding.cancel)
         await warn_of_surroundings(services)
@@ -162,19 +164,6 @@ async def _drain(runner: TurnRunner, grace_s: float, signals: "asyncio.Queue[sig
         await runner.close(0)
     again.cancel()
     await finishing
-
-
-class _Server(uvicorn.Server):
-    """Uvicorn without its own signal handlers: on a signal the turns end first, then their streams."""
-
-    def refuse_new_connections(self) -> None:
-        """Stop listening; open connections are still served."""
-        for listener in self.servers:
-            listener.close()
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
 
 
 def _greet(settings: Settings) -> None:

@@ -18,7 +18,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
 from api.access import Admin
-from api.console.demo_player import DEMO_USER, DemoPlayer
+from api.console.demo_player import DEMO_EXPERT, DEMO_USER, DemoPlayer
 from api.paging import NO_CONTENT
 from api.problems import CONFLICT, NOT_FOUND, documented
 from api.request_bodies import JsonRoute
@@ -80,7 +80,7 @@ class Demo:
             await player.play(conversation, datetime.combine(day, clock, ZoneInfo(demo["timezone"])))
         await services.experiments.change(tenant_id, demo["experiment"]["name"], {"status": "stopped"})
         await self._remember(tenant_id, now)
-        for expert in ("default", demo["expert"]["name"]):
+        for expert in ("default", DEMO_EXPERT):
             owner = await services.memory.core.owner(tenant_id, DEMO_USER, expert)
             days = {today - timedelta(days=day["days_ago"]): day for day in demo["day"] if day["expert"] == expert}
             await player.summarise(owner, days, today)
@@ -102,7 +102,7 @@ class Demo:
             await services.experiments.change(tenant_id, demo["experiment"]["name"], {"status": "stopped"})
         for remove, name in (
             (services.experiments.delete, demo["experiment"]["name"]),
-            (services.experts.delete, demo["expert"]["name"]),
+            (services.experts.delete, DEMO_EXPERT),
         ):
             with suppress(NotFound, Conflict):
                 await remove(tenant_id, name)
@@ -115,7 +115,7 @@ class Demo:
         services, demo = self._services, self._demo
         expert, experiment = demo["expert"], demo["experiment"]
         with suppress(Conflict):
-            new = NewExpert(expert["name"], expert["system_prompt"], context_window=_WINDOW)
+            new = NewExpert(DEMO_EXPERT, expert["system_prompt"], context_window=_WINDOW)
             await services.experts.create(tenant_id, new)
         variants = [
             {"name": "five", "weight": 1.0, "settings": {}},
@@ -124,7 +124,7 @@ class Demo:
         with suppress(Conflict):
             await services.experiments.create(
                 tenant_id,
-                NewExperiment(experiment["name"], variants, experiment["description"], [expert["name"]]),  # type: ignore[arg-type]
+                NewExperiment(experiment["name"], variants, experiment["description"], [DEMO_EXPERT]),  # type: ignore[arg-type]
             )
         with suppress(Conflict):
             await services.experiments.change(tenant_id, experiment["name"], {"status": "running"})

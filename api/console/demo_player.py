@@ -27,6 +27,8 @@ from state.turn import OpenTurn, TurnInput
 
 DEMO_USER = "demo:lin"
 """User of the demo."""
+DEMO_EXPERT = "demo-workshop"
+"""The expert of its own."""
 
 _ANSWERS_AFTER = timedelta(seconds=9)
 _GOES_ON_AFTER = timedelta(minutes=2)

@@ -11,7 +11,7 @@ import orjson
 from api.openai.chat import citations_of, part_of
 from api.streams import TurnEvents
 from state.client_tools import ClientCall
-from state.events import TurnEvent
+from state.events import CALL, CALLS, TurnEvent
 
 Part = dict[str, Any]
 
@@ -44,8 +44,9 @@ class Mapper(ABC):
     def __init__(self, begin: Sequence[Part], speak: Part, silence: Part) -> None:
         """Take the parts before everything, before the answer's text and behind it."""
         self._begin, self._speak, self._silence = begin, speak, silence
-        self._begun = False
-        self._speaks = False
+        self._begun = self._speaks = self._has_spoken = False
+        self._called: set[int] = set()
+        """Places of the client's calls that have begun."""
 
     def parts(self, event: TurnEvent) -> list[Part]:
         """The parts for the next event."""
@@ -59,20 +60,30 @@ class Mapper(ABC):
             return self._said(content)
         if event.status == "done":
             content = part_of(content)
-            said = self._said(content["answer"]) if content["answer"] and not self._speaks else []
+            said = self._said(content["answer"]) if content["answer"] and not self._has_spoken else []
             return [*said, *self._ended_text(), *self._done(content)]
-        if event.status == "calls":
-            return [*self._ended_text(), *self._calls(content["calls"]), *self._done(content)]
+        if event.status == CALL:
+            begins = content["place"] not in self._called
+            self._called.add(content["place"])
+            return [*self._ended_text(), *self._call_piece(content, begins=begins)]
+        if event.status == CALLS:
+            called = [
+                part
+                for place, call in enumerate(content["calls"])
+                for part in self._call(call, begins=place not in self._called)
+            ]
+            return [*self._ended_text(), *called, *self._done(content)]
         if event.status == "error":
             return [*self._ended_text(), self._failed(content)]
         return self._other(event.status, content)
 
     def _said(self, text: str) -> list[Part]:
-        begin, self._speaks = ([] if self._speaks else [self._speak]), True
+        begin, self._speaks, self._has_spoken = ([] if self._speaks else [self._speak]), True, True
         return [*begin, self._text(text)]
 
     def _ended_text(self) -> list[Part]:
-        return [self._silence] if self._speaks else []
+        speaks, self._speaks = self._speaks, False
+        return [self._silence] if speaks else []
 
     @abstractmethod
     def _text(self, text: str) -> Part: ...
@@ -81,7 +92,11 @@ class Mapper(ABC):
     def _other(self, status: str, content: Any) -> list[Part]: ...
 
     @abstractmethod
-    def _calls(self, calls: Sequence[ClientCall]) -> list[Part]: ...
+    def _call_piece(self, piece: dict[str, Any], *, begins: bool) -> list[Part]: ...
+
+    @abstractmethod
+    def _call(self, call: ClientCall, *, begins: bool) -> list[Part]:
+        """The parts that end a call; all of them if it `begins` with them."""
 
     @abstractmethod
     def _done(self, content: dict[str, Any]) -> list[Part]: ...
@@ -123,15 +138,15 @@ class UiMessageMapper(Mapper):
             return [{"type": "tool-output-available", **usual, "output": content["result"]}]
         return [{"type": "tool-output-error", **usual, "errorText": str(content["error"])}]
 
-    def _calls(self, calls: Sequence[ClientCall]) -> list[Part]:
-        parts: list[Part] = []
-        for call in calls:
-            named = {"toolCallId": call["id"], "toolName": call["name"]}
-            parts += [
-                {"type": "tool-input-start", **named},
-                {"type": "tool-input-available", **named, "input": call["arguments"]},
-            ]
-        return parts
+    def _call_piece(self, piece: dict[str, Any], *, begins: bool) -> list[Part]:
+        begin = {"type": "tool-input-start", "toolCallId": piece["id"], "toolName": piece["name"]}
+        delta = {"type": "tool-input-delta", "toolCallId": piece["id"], "inputTextDelta": piece["arguments"]}
+        return [begin, delta] if begins else [delta]
+
+    def _call(self, call: ClientCall, *, begins: bool) -> list[Part]:
+        named = {"toolCallId": call["id"], "toolName": call["name"]}
+        whole = {"type": "tool-input-available", **named, "input": call["arguments"]}
+        return [{"type": "tool-input-start", **named}, whole] if begins else [whole]
 
     def _done(self, content: dict[str, Any]) -> list[Part]:
         cited = citations_of(content.get("sources") or [], content["answer"])
@@ -156,6 +171,7 @@ class AgUiMapper(Mapper):
     def __init__(self, turn_id: UUID, *, thread_id: str, run_id: str) -> None:
         self._message = {"messageId": f"msg_{turn_id}"}
         self._run = {"threadId": thread_id, "runId": run_id}
+        self._open = ""
         super().__init__(
             [{"type": "RUN_STARTED", **self._run, "protocolVersion": "1.0"}],
             {"type": "TEXT_MESSAGE_START", **self._message, "role": "assistant"},
@@ -169,7 +185,7 @@ class AgUiMapper(Mapper):
         if status == "filler":
             return [{"type": "CUSTOM", "name": "anamnesis.filler", "value": content}]
         if status == "tool_call":
-            return self._calls([content])
+            return self._call(content, begins=True)
         if status == "tool_result":
             said = content["result"] if content["ok"] else content["error"]
             text = said if isinstance(said, str) else orjson.dumps(said).decode()
@@ -177,17 +193,23 @@ class AgUiMapper(Mapper):
             return [{"type": "TOOL_CALL_RESULT", **result, "content": text}]
         return []
 
-    def _calls(self, calls: Sequence[ClientCall]) -> list[Part]:
-        return [
-            part
-            for call in calls
-            for named in ({"toolCallId": call["id"]},)
-            for part in (
-                {"type": "TOOL_CALL_START", **named, "toolCallName": call["name"]},
-                {"type": "TOOL_CALL_ARGS", **named, "delta": orjson.dumps(call["arguments"]).decode()},
-                {"type": "TOOL_CALL_END", **named},
-            )
-        ]
+    def _call_piece(self, piece: dict[str, Any], *, begins: bool) -> list[Part]:
+        begin = {"type": "TOOL_CALL_START", "toolCallId": piece["id"], "toolCallName": piece["name"]}
+        delta = {"type": "TOOL_CALL_ARGS", "toolCallId": piece["id"], "delta": piece["arguments"]}
+        ended = self._ended_call() if begins else []
+        self._open = piece["id"]
+        return [*ended, begin, delta] if begins else [delta]
+
+    def _call(self, call: ClientCall, *, begins: bool) -> list[Part]:
+        whole = {**call, "arguments": orjson.dumps(call["arguments"]).decode()}
+        begun = self._call_piece(whole, begins=True) if begins else []
+        return [*begun, *(self._ended_call() if self._open == call["id"] else [])]
+
+    def _ended_call(self) -> list[Part]:
+        """The part that ends the call that is open: no other begins before it."""
+        ended = [{"type": "TOOL_CALL_END", "toolCallId": self._open}] if self._open else []
+        self._open = ""
+        return ended
 
     def _done(self, content: dict[str, Any]) -> list[Part]:
         names = ("turn_id", "usage", "degraded", "sources", "memory_changes")

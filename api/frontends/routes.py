@@ -30,7 +30,7 @@ _MOST_MESSAGES = 10_000
 
 
 class UiChatRequest(Camel):
-    """What the AI SDK's chat sends; `user` and `expert` are added in its `body`."""
+    """Request of the AI SDK's chat; `user` and `expert` are added in its `body`."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -80,7 +80,7 @@ class AgUiMessage(Camel):
 
 
 class ForwardedProps(BaseModel):
-    """What a front end adds to a run; other properties are not read."""
+    """Properties that a front end adds to a run; others are not read."""
 
     model_config = ConfigDict(strict=True)
 
@@ -93,7 +93,7 @@ class ForwardedProps(BaseModel):
 
 
 class AgUiRequest(Camel):
-    """What AG-UI calls `RunAgentInput`; `user` and `expert` are read from `forwardedProps`."""
+    """AG-UI's `RunAgentInput`; `user` and `expert` are read from `forwardedProps`."""
 
     model_config = ConfigDict(
         json_schema_extra={

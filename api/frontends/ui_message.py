@@ -16,7 +16,7 @@ class Camel(BaseModel):
 
 
 class UiMessage(BaseModel):
-    """A message of the AI SDK; of its parts, text and images are read."""
+    """A message of the AI SDK."""
 
     id: str | None = Field(None, max_length=256)
     role: Literal["system", "user", "assistant"]
@@ -31,8 +31,9 @@ class UiMessage(BaseModel):
             kind = str(part.get("type"))
             if kind == "text":
                 content.append({"type": "text", "text": part.get("text")})
-            elif kind == "file" and str(part.get("mediaType", "")).startswith("image/"):
-                content.append({"type": "image_url", "image_url": part.get("url")})
+            elif kind == "file":
+                is_image = str(part.get("mediaType", "")).startswith("image/")
+                content.append({"type": "image_url", "image_url": part.get("url")} if is_image else part)
             elif (kind == "dynamic-tool" or kind.startswith("tool-")) and not part.get("providerExecuted"):
                 called.append(part)
             elif kind == _STEP["type"] and called:
@@ -55,5 +56,19 @@ def _call(part: dict[str, Any]) -> dict[str, Any]:
 def _result(part: dict[str, Any]) -> ClientMessage:
     failed = part.get("state") == "output-error"
     said = part.get("errorText") if failed else part.get("output")
-    text = said if isinstance(said, str) else orjson.dumps(said).decode()
-    return ClientMessage(role="tool", content=text, tool_call_id=part.get("toolCallId"), failed=failed)
+    parts = said.get("value" if said.get("type") == "content" else "content") if isinstance(said, dict) else None
+    if isinstance(parts, list) and parts and all(isinstance(each, dict) and "type" in each for each in parts):
+        content: str | list[dict[str, Any]] = list(map(_shown, parts))
+    else:
+        content = said if isinstance(said, str) else orjson.dumps(said).decode()
+    return ClientMessage(role="tool", content=content, tool_call_id=part.get("toolCallId"), failed=failed)
+
+
+def _shown(part: dict[str, Any]) -> dict[str, Any]:
+    """A part of a tool's output as `/v1` reads it: the AI SDK's, or that of a tool of an MCP server."""
+    kind = str(part.get("mediaType") or part.get("mimeType") or "")
+    if kind.startswith("image/") and isinstance(part.get("data"), str):
+        return {"type": "image_url", "image_url": f"data:{kind};base64,{part['data']}"}
+    if part["type"] == "image-url":
+        return {"type": "image_url", "image_url": part.get("url")}
+    return part

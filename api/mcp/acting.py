@@ -1,4 +1,4 @@
-"""For whom a request of an assistant acts, and what it may do."""
+"""The user for whom an assistant's request acts, and its rights."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -47,7 +47,7 @@ class Acting:
         return self.user_id
 
     async def reads(self, expert: str, space: str | None = None) -> Owner | None:
-        """Whose memory is read, within a space or outside of any; None = nothing is known of the user yet.
+        """Return the owner whose memory is read, within a space or outside of any; None = the user is unknown yet.
 
         Raises:
             Forbidden, NotFound, ToolError: as `user`, and where there is no such expert.
@@ -64,7 +64,7 @@ class Acting:
         return await core.owner(*named, space)
 
     async def changes(self, expert: str, space: str | None = None) -> tuple[Changes, ChangeRequest]:
-        """What changes memory, and whose; a user who is not there yet is made.
+        """Return who changes whose memory; a user who is not there yet is made.
 
         Raises:
             Forbidden, NotFound, ToolError: as `reads`, and where memory is switched off.

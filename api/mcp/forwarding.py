@@ -87,7 +87,7 @@ class _Forwarding:
             raise Unreachable(f"{self._address} does not answer as an MCP server: {_reason(error)}") from error
 
     def _page_of(self, method: str) -> Callable[[_Context, _Page], Awaitable[Any]]:
-        """What forwards a request for a page of a list."""
+        """Make a handler that forwards a request for a page of a list."""
 
         async def page(_: _Context, params: _Page) -> Any:
             async with self._client() as client:

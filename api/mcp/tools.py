@@ -1,4 +1,4 @@
-"""The six tools: memory as an assistant uses it, over the services that turns and the API use."""
+"""The six tools of memory: what an assistant uses, over the services that turns and the API use."""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -31,7 +31,7 @@ _LONGEST_SAID = 500
 """Characters of a message that are shown of a day."""
 
 _MOST_CHARACTERS = 1_000
-"""Of a question, and of words that name a memory."""
+"""Longest question, and longest words that name a memory."""
 
 Expert = Annotated[Name, Field(description="Name of the expert who remembers.")]
 Space = Annotated[
@@ -75,7 +75,7 @@ async def confirmed(ctx: Context, id: Id = None, query: Described = None) -> Con
 
 
 class MemoryTools:
-    """What assistants can do with memory."""
+    """Operations of assistants on memory."""
 
     def __init__(self, acting_of: ActingOf) -> None:
         self._acting_of = acting_of
@@ -207,13 +207,13 @@ class MemoryTools:
         expert: Expert = "default",
         space: Space = None,
     ) -> HappenedView:
-        """What was talked about on days of the past, by days: summaries, or what was said."""
+        """Return what was talked about on past days, by days: summaries, or the messages."""
         with as_tool_errors():
             return await happened(self._acting_of(ctx), since, until or since, expert, space)
 
 
 async def profile_of(acting: Acting, expert: str, space: str | None = None) -> ProfileView:
-    """What core memory holds of the user."""
+    """Return the user's core memory."""
     owner = await acting.reads(expert, space)
     name = acting.user("memory:read")
     if owner is None:
@@ -232,7 +232,7 @@ async def profile_of(acting: Acting, expert: str, space: str | None = None) -> P
 async def happened(
     acting: Acting, since: date, until: date, expert: str, space: str | None = None
 ) -> HappenedView:
-    """What was said on local days, without asking a model for it.
+    """Return the messages of local days, without asking a model.
 
     Raises:
         ToolError: the days are the wrong way round, or too many.

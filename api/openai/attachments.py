@@ -1,21 +1,29 @@
 """Fits a client's attachments and system messages into their budgets, and names in a header what was cut."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from api.openai.messages import ClientRequest, cut_to_tokens
 from api.openai.models import expert_of
 from services.bootstrap import Services
-from services.knowledge.attachments import GAP, SHARE_OF_WINDOW, cut_to_budget
+from services.knowledge.attachments import GAP, SHARE_OF_WINDOW
 from services.llm.token_estimates import count_tokens
 from services.search.queries import Utterance
+from services.text.language import Language, language_of
 from state.budget import RequestBudget
+from state.client_tools import ClientResult
 
 CUT_HEADER = "X-Anamnesis-Cut"
 """Names what was cut, with the characters shown and all: `attached=8312/60000`."""
 _LITTLE = 500
 """Tokens of attachments that fit whatever the settings say."""
+_SHARE_OF_INSTRUCTIONS = _SHARE_OF_RESULTS = 0.5
+"""Shares of the model's context that system messages may take, and what the client's tools bring at once."""
+_RESULT_CUT: dict[Language, str] = {
+    "en": "[This result has {of} characters, which do not fit in; above is what is nearest to the question.]",
+    "zh": "[该结果有 {of} 个字符，放不下；以上只是与问题最接近的段落。]",
+}
 
 
 @dataclass(frozen=True)
@@ -26,6 +34,31 @@ class Fitted:
     cut: dict[str, int] = field(default_factory=dict)
     """Characters of the whole of what was cut, as in `TurnInput`."""
     headers: Mapping[str, str] = field(default_factory=dict)
+
+
+async def with_fitting_results(
+    services: Services, tenant_id: UUID, results: Sequence[ClientResult], model: str, question: str
+) -> tuple[list[ClientResult], Mapping[str, str]]:
+    """Return results of the client's tools, cut to the budget by the question, and the header that says so.
+
+    Raises:
+        ModelNotFound: there is no such model.
+    """
+    texts = [each["content"] for each in results]
+    if sum(map(count_tokens, texts)) <= _LITTLE:
+        return list(results), {}
+    budget = int((await expert_of(services, tenant_id, model)).context_window * _SHARE_OF_RESULTS)
+    found = await services.knowledge.attachments.cut(texts, question, (), budget=budget)
+    if not found.is_cut:
+        return list(results), {}
+    fitting: list[ClientResult] = []
+    for each, text in zip(results, found.texts, strict=True):
+        if GAP not in text:
+            fitting.append(each)
+            continue
+        told = _RESULT_CUT[language_of([question])].format(of=len(each["content"]))
+        fitting.append({**each, "content": f"{text}\n{told}", "of": len(each["content"])})
+    return fitting, {CUT_HEADER: f"results={found.shown}/{found.of}"}
 
 
 async def fitted(
@@ -41,7 +74,12 @@ async def fitted(
     cut: dict[str, int] = {}
     instructions = ""
     if settings.openai_system_messages == "append":
-        instructions = cut_to_tokens(request.instructions, settings.openai_system_tokens)
+        most = settings.openai_system_tokens
+        if most is None:
+            most = _LITTLE
+            if len(request.instructions) > most:
+                most = int((await expert_of(services, tenant_id, model)).context_window * _SHARE_OF_INSTRUCTIONS)
+        instructions = cut_to_tokens(request.instructions, most)
         if len(instructions) < len(request.instructions):
             shown["instructions"], cut["instructions"] = len(instructions), len(request.instructions)
             instructions = f"{instructions}\n{GAP}"
@@ -49,7 +87,7 @@ async def fitted(
     if sum(map(count_tokens, attached)) > _LITTLE:
         earlier = [Utterance(each["role"], each["content"]) for each in request.earlier]
         budget = await _budget(services, tenant_id, model, limits)
-        found = await cut_to_budget(attached, request.message, earlier, budget=budget, embedder=services.embedder)
+        found = await services.knowledge.attachments.cut(attached, request.message, earlier, budget=budget)
         attached = found.texts
         if found.is_cut:
             shown["attached"], cut["attached"] = found.shown, found.of

@@ -20,18 +20,18 @@ from api.openai.chat_schemas import (
     passed_parameters,
     with_left_out,
 )
-from api.openai.client_message import ClientMessage, check_lengths
+from api.openai.client_message import ClientMessage, check_lengths, holds_files
 from api.openai.messages import read_messages
 from api.openai.models import documented_errors
 from api.openai.sessions import ClientIds, ids_of
-from api.openai.turn_request import ReadRequest, StartedTurn, budget_of, is_cut, start_turn, usage_of
+from api.openai.turn_request import ReadRequest, StartedTurn, budget_of, start_turn, usage_of
 from api.openai.utilities import is_utility, utility_turn
 from api.problems import OPENAI_PATHS, openai_error, problem_of_failed, response_of_failed
 from api.request_bodies import JsonRoute
 from api.streams import EventStream, whole_turn
 from services.errors import InvalidInput
 from state.client_tools import ClientCall
-from state.events import TurnEvent
+from state.events import CALL, TurnEvent
 
 ERRORS = documented_errors(
     HTTPStatus.BAD_REQUEST,
@@ -111,8 +111,8 @@ async def start_answer(
     if find is not None:
         speaker, ids = await find(speaker, ids)
     request = read_messages(messages, body.holds_messages)
-    if is_cut(request.instructions, starter.services.settings):
-        ignored = [*ignored, "system_messages_beyond_the_limit"]
+    if holds_files(messages):
+        ignored = [*ignored, "files"]
     asking = ReadRequest(
         model=body.model,
         request=request,
@@ -163,15 +163,21 @@ async def chunks(asked: StartedTurn, *, with_usage: bool, with_own: bool = False
     first: dict[str, Any] = {"role": "assistant", "content": ""}
     yield _chunk(head, first, None, usage, orjson.dumps(_note(asked))[1:-1])
     told = False
+    begun: set[int] = set()
     async with aclosing(asked.events) as events:
         async for batch in events:
-            frames = [frame(event) for event in batch]
+            frames = [
+                _chunk(head, {"tool_calls": [_call_piece(event.content, begun)]}, None, usage)
+                if event.status == CALL
+                else frame(event)
+                for event in batch
+            ]
             told = told or any(event.status == "token" for event in batch)
             if batch[-1].is_last:
                 last = batch[-1]
                 if not told and last.status != "error" and (answer := part_of(last.content)["answer"]):
                     frames.append(frame(TurnEvent(last.sequence, "token", answer)))  # its pieces are kept no more
-                frames += _end(head, batch[-1], usage, with_usage=with_usage)
+                frames += _end(head, batch[-1], usage, begun, with_usage=with_usage)
             if shown := b"".join(frames):
                 yield shown
 
@@ -184,11 +190,23 @@ def _own(event: TurnEvent) -> bytes:
     return b"event: anamnesis.%s\ndata: %s\n\n" % (event.status.encode(), orjson.dumps(content))
 
 
-def _end(head: bytes, last: TurnEvent, usage: bytes, *, with_usage: bool) -> list[bytes]:
+def _call_piece(piece: dict[str, Any], begun: set[int]) -> dict[str, Any]:
+    """A piece of a call; the first one names it."""
+    place, arguments = piece["place"], piece["arguments"]
+    if place in begun:
+        return {"index": place, "function": {"arguments": arguments}}
+    begun.add(place)
+    function = {"name": piece["name"], "arguments": arguments}
+    return {"index": place, "id": piece["id"], "type": "function", "function": function}
+
+
+def _end(head: bytes, last: TurnEvent, usage: bytes, begun: set[int], *, with_usage: bool) -> list[bytes]:
     if last.status == "error":
         return [b"data: " + orjson.dumps(openai_error(problem_of_failed(last))) + b"\n\n", _DONE]
     frames = []
     for place, call in enumerate(last.content.get("calls", ())):
+        if place in begun:
+            continue
         frames.append(_chunk(head, {"tool_calls": [{"index": place, **_call(call)}]}, None, usage))
     if annotations := _annotations(part_of(last.content)):
         frames.append(_chunk(head, {"annotations": annotations}, None, usage))

@@ -38,13 +38,13 @@ def with_left_out(headers: Mapping[str, str], content: Mapping[str, Any]) -> dic
 
 
 class StreamOptions(BaseModel):
-    """What a stream contains besides the text."""
+    """Further contents of a stream, besides the text."""
 
     include_usage: bool | None = None
 
 
 class ModelRequest(BaseModel):
-    """What requests for an answer have in common. Parameters of the model are checked and passed on."""
+    """Fields that all requests for an answer share. Parameters of the model are checked and passed on."""
 
     model_config = ConfigDict(extra="allow", strict=True)
 

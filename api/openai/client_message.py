@@ -56,8 +56,20 @@ def text_of(message: ClientMessage) -> str:
     return "\n".join(str(part["text"]) for part in message.content or [] if part.get("text"))
 
 
-def content_of(content: str | Sequence[dict[str, Any]] | None, name: str) -> tuple[str, list[str]]:
-    """Text and images of a message's content.
+def holds_files(messages: Sequence[ClientMessage]) -> bool:
+    """Whether any message has a part that is neither text nor an image."""
+    return any(
+        part.get("type") not in _TEXT_PARTS | _IMAGE_PARTS
+        for each in messages
+        if isinstance(each.content, list)
+        for part in each.content
+    )
+
+
+def content_of(
+    content: str | Sequence[dict[str, Any]] | None, name: str, *, tells_of_files: bool = False
+) -> tuple[str, list[str]]:
+    """Text and images of a message's content, and other parts in words where it `tells_of_files`.
 
     Raises:
         InvalidInput: a part is not supported; `name` is the field.
@@ -74,9 +86,20 @@ def content_of(content: str | Sequence[dict[str, Any]] | None, name: str) -> tup
         elif kind in _IMAGE_PARTS:
             address = part.get("image_url")
             images.append(str(address.get("url")) if isinstance(address, dict) else str(address))
+        elif tells_of_files:
+            texts.append(_in_words(part))
         else:
             raise InvalidInput(name, f"a part of the type {kind!r} is not supported; send text and images")
     return _storable("\n".join(texts), name), images
+
+
+def _in_words(part: dict[str, Any]) -> str:
+    """A part that no model is shown: its kind, its name and where it is."""
+    within = (part.get(key) for key in ("file", "source"))
+    about: dict[str, Any] = next((each for each in within if isinstance(each, dict)), {})
+    named = (one.get(key) for key in ("filename", "title", "url", "file_url", "file_id") for one in (part, about))
+    known = [str(each)[:300] for each in named if isinstance(each, str) and not each.startswith("data:")]
+    return f"[{', '.join([str(part.get('type'))[:64], *known])}; not shown]"
 
 
 def _storable(text: str, name: str) -> str:

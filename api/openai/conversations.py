@@ -109,7 +109,7 @@ class NewConversation(BaseModel):
 
 
 class ChangedConversation(BaseModel):
-    """What is to be noted on a conversation."""
+    """Metadata to be noted on a conversation."""
 
     metadata: Metadata
 

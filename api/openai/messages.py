@@ -12,7 +12,7 @@ from uuid import UUID
 from pydantic import TypeAdapter, ValidationError
 
 from api.openai.client_message import ClientMessage, check_lengths, content_of
-from api.openai.tool_rounds import left_open, rounds_of, unanswered
+from api.openai.tool_rounds import earlier_results, left_open, rounds_of
 from api.openai.wrappers import documents_apart, unwrap
 from services.conversations.speakers import other_speaker
 from services.conversations.values import MAX_IMAGES, Image, images_that_fit
@@ -31,7 +31,7 @@ _Spoken = tuple[Literal["user", "assistant"], str, list[str], str]
 
 @dataclass(frozen=True)
 class ClientRequest:
-    """What a request says: the newest message, and what stands around and before it."""
+    """A client's request, taken apart: the newest message, and what stands around and before it."""
 
     message: str
     images: list[str]
@@ -65,7 +65,7 @@ def read_messages(messages: Sequence[ClientMessage], where: str = "messages") ->
     after = next((n + 1 for n in range(len(messages) - 1, -1, -1) if messages[n].role == "user"), 0)
     rounds = rounds_of(messages[after:], where, alone=after == 0)
     added = [each for each in messages[after:] if each.role in {"system", "developer"}]
-    said, instructions = _read([*messages[:after], *added], where)
+    said, instructions = _read([*messages[:after], *added], where, after - 1)
     if after == 0 and rounds:
         return ClientRequest("", [], [], "\n\n".join(instructions), rounds=rounds)
     if not said or said[-1][0] != "user" or (len(messages) > after + len(added) and not rounds):
@@ -80,8 +80,8 @@ def read_messages(messages: Sequence[ClientMessage], where: str = "messages") ->
     before = (
         each for role, told, *_ in reversed(said) if role == "user" for each in documents_apart(told).attached
     )
-    without_result = unanswered(messages[: after - 1], where)
-    attached = list(dict.fromkeys([*without_result, *last.attached, *apart.attached, *before]))
+    results = earlier_results(messages[: after - 1], where)
+    attached = list(dict.fromkeys([*results, *last.attached, *apart.attached, *before]))
     behind = left_open(messages[: after - 1])
     return ClientRequest(text, images, attached, apart.said, _earlier(said), speaker, rounds, behind)
 
@@ -95,8 +95,10 @@ def read_all(messages: Sequence[ClientMessage], where: str) -> list[EarlierMessa
     return _earlier(_read(messages, where)[0])
 
 
-def _read(messages: Sequence[ClientMessage], where: str) -> tuple[list[_Spoken], list[str]]:
-    """What user and assistant say, with images, and the instructions."""
+def _read(
+    messages: Sequence[ClientMessage], where: str, last: int | None = None
+) -> tuple[list[_Spoken], list[str]]:
+    """Separate user's and assistant's messages, with images, from instructions; the `last` may hold no file."""
     check_lengths(messages, where)
     said: list[_Spoken] = []
     instructions: list[str] = []
@@ -104,7 +106,8 @@ def _read(messages: Sequence[ClientMessage], where: str) -> tuple[list[_Spoken],
     for place, message in enumerate(messages):
         if message.role in {"tool", "function"}:
             continue
-        text, images = content_of(message.content, f"{where}.{place}.content")
+        earlier = last is not None and place != last
+        text, images = content_of(message.content, f"{where}.{place}.content", tells_of_files=earlier)
         if message.role == "assistant":
             begun = BETWEEN_PARTS.join(filter(str.strip, (begun, text)))
             if not message.tool_calls and begun:

@@ -1,5 +1,6 @@
 """`GET /v1/models`: experts as models, under the names that settings give them; errors as clients read them."""
 
+from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any, Literal
 from uuid import UUID
@@ -8,6 +9,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel
 
 from api.access import Chatter
+from api.console.demo_player import DEMO_EXPERT
 from api.request_bodies import JsonRoute
 from services.bootstrap import Services
 from services.conversations.experts import Expert
@@ -52,18 +54,21 @@ _MOST = 1000
 
 
 class ModelView(BaseModel):
-    """An expert, as OpenAI's clients list models."""
+    """An expert, as OpenAI's and Anthropic's clients list models."""
 
     id: str
     object: Literal["model"] = "model"
+    type: Literal["model"] = "model"
     created: int
+    created_at: datetime
+    display_name: str
     owned_by: Literal["anamnesis"] = OWNER
     name: str
 
 
 EMBEDDING = "embedding"
 """Name of the encoder, whichever it is, beside the experts'."""
-_EMBEDDING_VIEW = ModelView(id=EMBEDDING, created=0, name=EMBEDDING)
+_NEVER = datetime.fromtimestamp(0, UTC)
 
 
 class ModelList(BaseModel):
@@ -71,28 +76,32 @@ class ModelList(BaseModel):
 
     object: Literal["list"] = "list"
     data: list[ModelView]
+    has_more: Literal[False] = False
+    first_id: str | None
+    last_id: str | None
 
 
 @router.get("", response_model=ModelList)
 async def models(caller: Chatter) -> ModelList:
-    """The experts, then the aliases of those that there are."""
+    """The experts but for the demo's, then the aliases of those that there are."""
     experts = {
         each.name: each for each in await caller.services.experts.page(caller.tenant_id, after=None, limit=_MOST)
     }
     aliases = caller.services.settings.openai_model_aliases
-    listed = [_view(each.name, each) for each in experts.values()]
-    listed += [_view(name, experts[expert]) for name, expert in aliases.items() if expert in experts]
+    listed = [_view(each.name, each.created_at) for each in experts.values() if each.name != DEMO_EXPERT]
+    listed += [_view(name, experts[expert].created_at) for name, expert in aliases.items() if expert in experts]
     if not caller.services.embedder.by_words_alone and EMBEDDING not in experts:
-        listed.append(_EMBEDDING_VIEW)
-    return ModelList(data=listed)
+        listed.append(_view(EMBEDDING, _NEVER))
+    ids = [each.id for each in listed]
+    return ModelList(data=listed, first_id=ids[0] if ids else None, last_id=ids[-1] if ids else None)
 
 
 @router.get("/{model}", response_model=ModelView)
 async def model(model: str, caller: Chatter) -> ModelView:
     """One model, by its own name or an alias."""
     if model == EMBEDDING and not caller.services.embedder.by_words_alone:
-        return _EMBEDDING_VIEW
-    return _view(model, await expert_of(caller.services, caller.tenant_id, model))
+        return _view(EMBEDDING, _NEVER)
+    return _view(model, (await expert_of(caller.services, caller.tenant_id, model)).created_at)
 
 
 async def expert_of(services: Services, tenant_id: UUID, model: str) -> Expert:
@@ -119,5 +128,5 @@ def expert_name(services: Services, model: str) -> str:
     return name
 
 
-def _view(name: str, expert: Expert) -> ModelView:
-    return ModelView(id=name, created=int(expert.created_at.timestamp()), name=name)
+def _view(name: str, at: datetime) -> ModelView:
+    return ModelView(id=name, created=int(at.timestamp()), created_at=at, display_name=name, name=name)

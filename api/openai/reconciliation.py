@@ -39,7 +39,7 @@ class Place:
     follow: UUID | None = None
     """The turn that has this message."""
     key: str | None = None
-    """The same for requests with the same message that find the conversation in the same state."""
+    """One key for all requests with equal messages that find the conversation in an equal state."""
     begins: bool = False
     """Whether the message is taken for the first of its conversation; a request of the same moment, or of a
     client that shows no history, may have begun it."""
@@ -172,7 +172,7 @@ class Reconciliation:
     async def _by_message_id(
         self, conversation: KnownConversation, resent: ResentHistory, external_id: str
     ) -> tuple[HistoryMatch, UUID | None] | None:
-        """The same where the client's id of the message is known: it is to be answered once more."""
+        """Find the place by the client's id of the message, which is to be answered once more."""
         said = await self._known.place_of(self.tenant_id, conversation.id, external_id)
         if said is None:
             return None
@@ -184,7 +184,7 @@ class Reconciliation:
     async def _by_parent(
         self, conversation: KnownConversation, resent: ResentHistory, ids: ClientIds
     ) -> tuple[HistoryMatch, UUID | None] | None:
-        """The same by what the message follows: a turn of ours, an answer by the client's id, or nothing."""
+        """Find the place by the message's parent: a turn of ours, an answer by the client's id, or nothing."""
         messages, turn_id = conversation.messages, None
         if ids.after_turn is not None or ids.parent:
             place = await self._known.place_of(

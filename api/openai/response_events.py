@@ -13,16 +13,16 @@ from uuid import UUID
 
 import orjson
 
-from api.openai.chat import citations_of, created_at, part_of
+from api.openai.chat import created_at, part_of
+from api.openai.response_items import ResponseItems, call_item, message_item
 from api.openai.turn_request import usage_of
 from api.streams import TurnEvents
 from services.conversations.turn import StoredTurn
-from state.client_tools import ClientCall, said_in
-from state.events import TurnEvent
+from state.client_tools import said_in
+from state.events import CALL, TurnEvent
 
 _RUN = 64
 """Numbers for each event of a turn."""
-_MOST_CITATIONS = _RUN - 8
 
 _STATUSES = {
     "waiting": "queued",
@@ -54,7 +54,7 @@ class ResponseHead:
 
     @property
     def own(self) -> str:
-        """What its id, and that of its message, have behind their kind."""
+        """Return the part that an item's id shares with its message's, behind the prefix of its kind."""
         return f"{self.turn_id}_{self.part}" if self.part else str(self.turn_id)
 
     def view(
@@ -135,18 +135,17 @@ async def response_stream(head: ResponseHead, events: TurnEvents, after: int = -
 
     All of the part are read, because the message begins with its first text.
     """
-    speaks = False
+    items = ResponseItems(head.own)
     async with aclosing(events):
         async for batch in events:
             shown: list[bytes] = []
             for event in batch:
                 first = (event.sequence - 1) * _RUN
-                if event.status == "token" and speaks:  # most are: without a detour
+                if event.status == "token" and items.begun[:1] == [None]:  # most are: without a detour
                     if first > after:
                         shown.append(_text_frame(head, event, first))
                     continue
-                shown += _frames(_run(head, event, speaks=speaks), first, after)
-                speaks = speaks or event.status == "token"
+                shown += _frames(_run(head, items, event), first, after)
             if frames := b"".join(shown):
                 yield frames
 
@@ -168,7 +167,7 @@ def _frames(run: Sequence[dict[str, Any]], first: int, after: int) -> list[bytes
     ]
 
 
-def _run(head: ResponseHead, event: TurnEvent, *, speaks: bool) -> list[dict[str, Any]]:
+def _run(head: ResponseHead, items: ResponseItems, event: TurnEvent) -> list[dict[str, Any]]:
     if event.status == "turn":
         begun = head.view("in_progress")
         return [
@@ -176,101 +175,23 @@ def _run(head: ResponseHead, event: TurnEvent, *, speaks: bool) -> list[dict[str
             {"type": "response.in_progress", "response": begun},
         ]
     if event.status == "token":
-        delta = {"type": "response.output_text.delta", **_place(head), "logprobs": [], "delta": event.content}
-        return [*_message_begins(head), delta]
+        return items.text(event.content)
+    if event.status == CALL:
+        return items.call(event.content)
     if event.status == "error":
         ended = response_of_last(head, event)
         return [{"type": "response.failed", "response": ended}]
     if event.status not in {"done", "calls"}:
         return []
     ended = response_of_last(head, event)
-    run: list[dict[str, Any]] = []
-    for index, item in enumerate(ended["output"]):
-        if item["type"] == "message":
-            run += [] if speaks else _message_begins(head)
-            run += _message_ends(head, item)
-        else:
-            run += _whole_call(index, item)
+    run, ended["output"] = items.end(ended["output"])
     return [*run, {"type": f"response.{ended['status']}", "response": ended}]
-
-
-def _message_begins(head: ResponseHead) -> list[dict[str, Any]]:
-    return [
-        {"type": "response.output_item.added", "output_index": 0, "item": _message(head, None, "in_progress")},
-        {"type": "response.content_part.added", **_place(head), "part": _part("", [])},
-    ]
-
-
-def _message_ends(head: ResponseHead, item: Mapping[str, Any]) -> list[dict[str, Any]]:
-    (part,) = item["content"]
-    annotations = [
-        {
-            "type": "response.output_text.annotation.added",
-            **_place(head),
-            "annotation_index": n,
-            "annotation": each,
-        }
-        for n, each in enumerate(part["annotations"])
-    ]
-    return [
-        *annotations,
-        {"type": "response.output_text.done", **_place(head), "text": part["text"], "logprobs": []},
-        {"type": "response.content_part.done", **_place(head), "part": part},
-        {"type": "response.output_item.done", "output_index": 0, "item": item},
-    ]
-
-
-def _whole_call(index: int, item: Mapping[str, Any]) -> list[dict[str, Any]]:
-    place = {"item_id": item["id"], "output_index": index}
-    begun = {**item, "status": "in_progress", "arguments": ""}
-    arguments = item["arguments"]
-    named = {"name": item["name"], "arguments": arguments}
-    return [
-        {"type": "response.output_item.added", "output_index": index, "item": begun},
-        {"type": "response.function_call_arguments.delta", **place, "delta": arguments},
-        {"type": "response.function_call_arguments.done", **place, **named},
-        {"type": "response.output_item.done", "output_index": index, "item": item},
-    ]
-
-
-def _place(head: ResponseHead) -> dict[str, Any]:
-    return {"item_id": f"msg_{head.own}", "output_index": 0, "content_index": 0}
 
 
 def _output(head: ResponseHead, content: Mapping[str, Any], status: str) -> list[dict[str, Any]]:
     """The items of a response: what it says, unless it only calls, and its calls."""
-    calls = [_call(each) for each in content.get("calls", ())]
-    return [_message(head, content, status), *calls] if content["answer"] or not calls else calls
-
-
-def _call(call: ClientCall) -> dict[str, Any]:
-    return {
-        "id": call["id"].replace("call_", "fc_", 1),
-        "type": "function_call",
-        "status": "completed",
-        "call_id": call["id"],
-        "name": call["name"],
-        "arguments": orjson.dumps(call["arguments"]).decode(),
-    }
-
-
-def _message(head: ResponseHead, content: Mapping[str, Any] | None, status: str) -> dict[str, Any]:
-    shown = status if status in {"in_progress", "completed"} else "incomplete"
-    parts = []
-    if content is not None:
-        cited = citations_of(content["sources"], content["answer"])[:_MOST_CITATIONS]
-        parts = [_part(content["answer"], [{"type": "url_citation", **each} for each in cited])]
-    return {
-        "id": f"msg_{head.own}",
-        "type": "message",
-        "status": shown,
-        "role": "assistant",
-        "content": parts,
-    }
-
-
-def _part(text: str, annotations: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"type": "output_text", "text": text, "annotations": annotations, "logprobs": []}
+    calls = [call_item(each) for each in content.get("calls", ())]
+    return [message_item(head.own, content, status), *calls] if content["answer"] or not calls else calls
 
 
 def _usage(content: Mapping[str, Any]) -> dict[str, Any]:

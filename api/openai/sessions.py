@@ -1,4 +1,4 @@
-"""Which conversation a request belongs to, by the ids that clients send."""
+"""The conversation that a request belongs to, found by the ids that clients send."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

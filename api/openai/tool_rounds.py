@@ -1,17 +1,20 @@
 """Calls of the client's tools and their results, as its messages show them."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
 from api.openai.client_message import ClientMessage, content_of
+from services.conversations.values import images_of_result
 from services.errors import InvalidInput
 from services.json_levels import shallow_json
 from state.client_tools import BETWEEN_PARTS, ClientCall, ClientResult, ClientRound, call_of
 
-_NO_IMAGE = "[an image, which is not shown]"
-UNSHOWN = "images_of_results"
-"""Names images in results of tools, which the model is only told of."""
+_UNSHOWN = "\n[its images are not shown]"
+_UNFIT = re.compile(r'[<>"\s]+')
+_LONGEST_NAME = 300
+"""Characters of a call that name its result."""
 
 
 def rounds_of(messages: Sequence[ClientMessage], where: str, *, alone: bool = False) -> list[ClientRound]:
@@ -43,11 +46,6 @@ def rounds_of(messages: Sequence[ClientMessage], where: str, *, alone: bool = Fa
     return rounds
 
 
-def shows_no_image(rounds: Sequence[ClientRound]) -> bool:
-    """Whether the newest results have an image, which the model does not see."""
-    return any(_NO_IMAGE in each["content"] for part in rounds[-1:] for each in part["results"])
-
-
 def _check_round(each: ClientRound, where: str, *, alone: bool) -> None:
     results = {result["id"] for result in each["results"]}
     calls = {call["id"] for call in each["calls"]}
@@ -73,10 +71,14 @@ def _call(given: dict[str, Any], where: str) -> ClientCall:
 def _result(message: ClientMessage, where: str) -> ClientResult:
     if not message.tool_call_id:
         raise InvalidInput(where, "the result of a tool names its call in `tool_call_id`")
-    text, images = content_of(message.content, where)
-    text = "\n".join([text, *([_NO_IMAGE] * len(images))]) if images else text
-    result = ClientResult(id=message.tool_call_id, content=text)
-    return ClientResult(**result, failed=True) if message.failed else result
+    text, images = content_of(message.content, where, tells_of_files=True)
+    shown, words = images_of_result(images)
+    result = ClientResult(id=message.tool_call_id, content="\n".join(filter(None, (text, words))))
+    if message.failed:
+        result["failed"] = True
+    if shown:
+        result["images"] = shown
+    return result
 
 
 def left_open(messages: Sequence[ClientMessage]) -> UUID | None:
@@ -87,13 +89,19 @@ def left_open(messages: Sequence[ClientMessage]) -> UUID | None:
     return named[0] if named else None
 
 
-def unanswered(messages: Sequence[ClientMessage], where: str) -> list[str]:
-    """The results to which the newest message is added before the model has read them."""
-    begin = next((n + 1 for n in range(len(messages) - 1, -1, -1) if messages[n].role == "user"), 0)
-    if not messages or messages[-1].role != "tool":
-        return []
-    rounds = rounds_of(messages[begin:], where, alone=begin == 0)
-    names = {call["id"]: call["name"] for each in rounds for call in each["calls"]}
-    return [
-        f"{names.get(result['id'], 'tool')}: {result['content']}" for each in rounds for result in each["results"]
-    ]
+def earlier_results(messages: Sequence[ClientMessage], where: str) -> list[str]:
+    """Return what the client's tools have said before the newest message, each as a source that its call names."""
+    calls: dict[str, str] = {}
+    found: list[str] = []
+    for place, message in enumerate(messages):
+        for call in message.tool_calls or ():
+            about = call.get("function")
+            named = (str(about.get(key) or "") for key in ("name", "arguments")) if isinstance(about, dict) else ()
+            calls[str(call.get("id"))] = " ".join(named)
+        if message.role == "tool":
+            text, images = content_of(message.content, f"{where}.{place}.content", tells_of_files=True)
+            words = images_of_result(images)[1]
+            told = f"\n{words}{_UNSHOWN}" if words else ""
+            name = _UNFIT.sub(" ", calls.get(str(message.tool_call_id), "tool"))[:_LONGEST_NAME]
+            found.append(f'<source name="earlier result of {name}">\n{text}{told}\n</source>')
+    return found

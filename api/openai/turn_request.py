@@ -10,13 +10,12 @@ import structlog
 
 from api.access import StartsTurns
 from api.end_user import NO_USER, EndUser
-from api.openai.attachments import fitted
+from api.openai.attachments import fitted, with_fitting_results
 from api.openai.chat_schemas import ignored_header
 from api.openai.messages import ClientRequest
 from api.openai.models import ModelNotFound, expert_name
 from api.openai.reconciliation import Reconciliation
 from api.openai.sessions import SESSION_HEADER, TURN_HEADER, ClientIds, in_header_or_metadata
-from api.openai.tool_rounds import UNSHOWN, shows_no_image
 from api.streams import TurnEvents
 from graph.turns.other_processes import end_paused
 from services.bootstrap import Services
@@ -24,10 +23,8 @@ from services.conversations.speakers import names_of_user
 from services.conversations.turn import TurnRequest
 from services.conversations.values import check_length
 from services.errors import Conflict, ConversationExists, InvalidInput, NotFound
-from services.llm.token_estimates import count_tokens
-from services.platform.settings import Settings
 from state.budget import RequestBudget, parse_budget
-from state.client_tools import ClientTools, call_of
+from state.client_tools import ClientCall, ClientTools, call_of
 from state.events import PART
 from state.turn import Sampling, TurnInput
 
@@ -35,13 +32,14 @@ log = structlog.get_logger(__name__)
 
 MEMORY_HEADER = "X-Anamnesis-Memory"
 BUDGET_HEADER = "X-Anamnesis-Budget"
-"""What the turn may use, such as `model_calls=2, seconds=20, tokens=4000`."""
+"""Header with the limits of a turn, such as `model_calls=2, seconds=20, tokens=4000`."""
 _TRIES = 4
 """Maximum number of attempts to begin a conversation that other requests begin at the same time."""
 ANOTHER = (
     "The message's `name` is not the user's: it is what another participant says, and changes nothing that is "
     "remembered of the user. Leave `name` out of the user's own messages, or set their display name."
 )
+_BEYOND = "system_messages_beyond_the_limit"
 NOBODY = "-"
 """Counts the turns of requests that name no user."""
 
@@ -61,12 +59,12 @@ class StartedTurn:
     part: int = 0
     """Number of the turn's part that its events are of, from 0."""
     abandon: Callable[[], Awaitable[object]] | None = None
-    """What ends a temporary turn when its reader disconnects."""
+    """Ends a temporary turn when its reader disconnects."""
 
 
 @dataclass(frozen=True)
 class ReadRequest:
-    """What a request asks, read."""
+    """A request as it was read."""
 
     model: str
     request: ClientRequest
@@ -83,7 +81,7 @@ class ReadRequest:
     sampling: Sampling = field(default_factory=Sampling)
     """Parameters that reach the model."""
     budget: RequestBudget = field(default_factory=RequestBudget)
-    """What the turn may use."""
+    """Limits of the turn."""
     cut: dict[str, int] = field(default_factory=dict)
     """Characters of the whole of what was cut, as in `TurnInput`."""
     echo: Mapping[str, Any] = field(default_factory=dict)
@@ -101,24 +99,22 @@ async def start_turn(starter: StartsTurns, asking: ReadRequest) -> StartedTurn:
     check_length(asking.request.message, starter.services.settings.message_characters)
     user_id, runner = asking.speaker.user_id, starter.runner
     named = asking.request.names
-    if shows_no_image(asking.request.rounds):
-        asking = replace(asking, ignored=[*asking.ignored, UNSHOWN])
     tenant_id = (await starter.caller_for(user_id or NOBODY)).tenant_id
     if user_id is not None and named:
         names = await names_of_user(starter.services.users, tenant_id, user_id, named)
         asking = replace(asking, request=asking.request.of_user(names))
     stored = user_id is not None and asking.keeps and not asking.ids.passing
-    headers, note = ignored_header(asking.ignored), _note(asking)
     goes_on = user_id is not None and stored and bool(asking.request.rounds)
     if goes_on and (resumed := await _resume(starter, asking, tenant_id, user_id or NOBODY)) is not None:
-        return replace(resumed, headers={**headers, **resumed.headers}, note=note or None)
+        headers = {**ignored_header(asking.ignored), **resumed.headers}
+        return replace(resumed, headers=headers, note=_note(asking) or None)
     if not asking.request.message:
         raise Conflict(
             "These results belong to no answer that waits for them: it has ended, or a newer message has taken "
             "its place. Send the whole exchange, from the user's message on."
         )
-    fits = await fitted(starter.services, tenant_id, asking.request, asking.model, asking.budget)
-    asking, headers = replace(asking, request=fits.request, cut=fits.cut), {**headers, **fits.headers}
+    asking, cut_header = await _fitting(starter.services, tenant_id, asking)
+    headers, note = {**ignored_header(asking.ignored), **cut_header}, _note(asking)
     try:
         if user_id is not None and stored:
             headers[SESSION_HEADER], turn_id = await _start_stored(starter, asking, tenant_id, user_id)
@@ -142,6 +138,30 @@ async def start_turn(starter: StartsTurns, asking: ReadRequest) -> StartedTurn:
     stop = None if stored else partial(runner.abandon, tenant_id, turn_id)
     events = runner.follow(tenant_id, turn_id)
     return StartedTurn(tenant_id, turn_id, asking.model, events, stored, headers, note or None, abandon=stop)
+
+
+async def _fitting(
+    services: Services, tenant_id: UUID, asking: ReadRequest
+) -> tuple[ReadRequest, Mapping[str, str]]:
+    """Return the request with what fits of all that the client adds, and the header that names what was cut."""
+    request, settings = asking.request, services.settings
+    fits = await fitted(services, tenant_id, request, asking.model, asking.budget)
+    header = dict(fits.headers)
+    rounds = list(request.rounds)
+    for place, each in enumerate(rounds):
+        asked = f"{request.message}\n{_described(each['calls'])}"
+        results, cut = await with_fitting_results(services, tenant_id, each["results"], asking.model, asked)
+        rounds[place] = {**each, "results": results}
+        header |= {name: ", ".join(filter(None, (header.get(name), value))) for name, value in cut.items()}
+    left_out = settings.openai_system_messages == "ignore" and bool(request.instructions)
+    ignored = [*asking.ignored, *([_BEYOND] if left_out or "instructions" in fits.cut else [])]
+    fitting = replace(asking, request=replace(fits.request, rounds=rounds), cut=fits.cut, ignored=ignored)
+    return fitting, header
+
+
+def _described(calls: Sequence[ClientCall]) -> str:
+    """Return the arguments of calls as one text, by which their results are cut."""
+    return "\n".join(str(value) for call in calls for value in call["arguments"].values())
 
 
 def _note(asking: ReadRequest) -> dict[str, Any]:
@@ -169,11 +189,15 @@ async def _resume(starter: StartsTurns, asking: ReadRequest, tenant_id: UUID, us
     if part >= len(rounds):
         return None
     given = {each[2]: result for each, result in results if each is not None}
+    cut: Mapping[str, str] = {}
     if stored.status == "paused" and part == len(rounds) - 1:
         calls = rounds[part]["calls"]
         if missing := [call["id"] for place, call in enumerate(calls) if place not in given]:
             reason = f"the call {missing[0]} has no result; send one for each call of a message"
             raise InvalidInput(asking.where, reason)
+        asked = f"{asking.request.message}\n{_described(calls)}"
+        fitting, cut = await with_fitting_results(services, tenant_id, list(given.values()), asking.model, asked)
+        given = dict(zip(given, fitting, strict=True))
         goes_on = await runner.resume(tenant_id, turn_id, user_id, given, _of_request(asking))
         if not goes_on:
             stored = await services.turns.get(tenant_id, turn_id)
@@ -183,7 +207,7 @@ async def _resume(starter: StartsTurns, asking: ReadRequest, tenant_id: UUID, us
     # Sent again, it is followed.
     if not goes_on and part + 1 >= len(rounds) and stored.status not in {"running", "completed"}:
         return None
-    headers = {SESSION_HEADER: conversation.session_id, TURN_HEADER: str(turn_id)}
+    headers = {**cut, SESSION_HEADER: conversation.session_id, TURN_HEADER: str(turn_id)}
     events = runner.follow(tenant_id, turn_id, PART * (part + 1))
     return StartedTurn(tenant_id, turn_id, asking.model, events, stored=True, headers=headers, part=part + 1)
 
@@ -271,14 +295,6 @@ def _input(services: Services, asking: ReadRequest, user_id: str, session: str, 
     if not stored:
         shown["earlier"] = request.earlier
     return shown
-
-
-def is_cut(instructions: str, settings: Settings) -> bool:
-    """Whether the prompt does not show all of the clients' system messages."""
-    if settings.openai_system_messages == "ignore":
-        return bool(instructions)
-    most = settings.openai_system_tokens
-    return len(instructions) > most and count_tokens(instructions) > most
 
 
 def _of_request(asking: ReadRequest) -> TurnInput:

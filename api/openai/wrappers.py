@@ -1,4 +1,4 @@
-"""What known clients put around a user's message: found by its marks and taken off.
+"""Wrappers that known clients put around a user's message: found by their marks and taken off.
 
 Anybody may send any text, so that each mark is looked for from one end, once: the time is that of the length.
 """

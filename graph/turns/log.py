@@ -70,21 +70,25 @@ class TurnLog:
         on_append: Callable[["TurnLog"], None] | None = None,
         *,
         before: int = 0,
+        earlier: Sequence[TurnEvent] = (),
     ) -> None:
         """Create an empty log; `turn_id` is given if its events are copied, `on_append` is called after each.
 
-        Its first event has the number that follows `before`.
+        Its first event has the number that follows `before`; `earlier` ones, from another process, are copied
+        already.
         """
         self.turn_id = turn_id
         self._before = before
-        self._events: list[TurnEvent] = []
+        self._events: list[TurnEvent] = list(earlier)
         self._readers: set[asyncio.Event] = set()
         self._on_append = on_append
         self.ended = False
         """Whether the last event has been added."""
         self.text_begun = False
         """Whether any of the answer has been streamed."""
-        self.copied = before
+        self.left = False
+        """Whether another process runs the turn: nothing more is added here, and its readers go on there."""
+        self.copied = before + len(earlier)
         """Number of the last event copied to where other processes find them."""
         self.uncopied = False
         """Whether events could not be copied."""
@@ -93,7 +97,7 @@ class TurnLog:
 
     def append(self, status: Status, content: Any) -> None:
         """Add an event; nothing is added after the last one."""
-        if self.ended:
+        if self.ended or self.left:
             return
         event = TurnEvent(len(self) + 1, status, content)
         self._events.append(event)
@@ -105,6 +109,12 @@ class TurnLog:
             news.set()
         if self._on_append is not None:
             self._on_append(self)
+
+    def leave(self) -> None:
+        """Leave the turn to the process that runs it."""
+        self.left = True
+        for news in self._readers:
+            news.set()
 
     def __len__(self) -> int:
         """Return the number of the newest event."""
@@ -125,7 +135,7 @@ class TurnLog:
         return streamed_text(self._events)
 
     async def follow(self, after: int = 0) -> AsyncGenerator[Sequence[TurnEvent], None]:
-        """Yield the events after number `after`, in batches, until the last.
+        """Yield the events after number `after`, in batches, until the last, or until another process has it.
 
         A reader that claims to have seen more events than exist waits for newer ones; one that has seen the last
         event gets it again, so that every stream has an end.
@@ -143,6 +153,8 @@ class TurnLog:
                         return
                 news.clear()
                 if len(self) <= after and not self.ended:
+                    if self.left:
+                        return
                     await news.wait()
         finally:
             self._readers.discard(news)
@@ -158,9 +170,9 @@ class EventWriter:
         self._news = asyncio.Event()
         self._full = asyncio.Event()
 
-    def log_for(self, turn_id: UUID, *, before: int = 0) -> TurnLog:
-        """Return a new log that is copied from now on, with the events behind the number `before`."""
-        turn_log = self._logs[turn_id] = TurnLog(turn_id, self._note, before=before)
+    def log_for(self, turn_id: UUID, *, before: int = 0, earlier: Sequence[TurnEvent] = ()) -> TurnLog:
+        """Return a new log that is copied from now on: what follows the number `before`, or `earlier` events."""
+        turn_log = self._logs[turn_id] = TurnLog(turn_id, self._note, before=before, earlier=earlier)
         return turn_log
 
     def find(self, turn_id: UUID) -> TurnLog | None:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import AsyncGenerator, Callable, Container, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 import structlog
@@ -16,14 +16,22 @@ from graph.turns.log import LOST_PROCESS, NO_RESULTS, stored_calls_ending, store
 from graph.turns.run import TurnRun
 from services.bootstrap import Services
 from services.conversations.event_log import EventLog
-from services.conversations.turn import LEASE, StopReason, StoredTurn, TurnOutcome, TurnStatus
+from services.conversations.leases import ExpiredTurn
+from services.conversations.turn import StopReason, StoredTurn, TurnOutcome, TurnStatus
 from services.conversations.turns import Turns
 from services.errors import Conflict, DatabaseUnavailable, NotFound, Unavailable
-from services.platform.metrics import TURNS
+from services.platform.metrics import TURNS, TURNS_RUN_AGAIN
 from state.client_tools import said_in
-from state.events import PART, TurnEvent, streamed_text
+from state.events import PART, Status, TurnEvent, streamed_text
 from state.turn import OpenTurn
 
+_RENEW_EVERY_S = 1.0
+_OUTAGE_S = 3.0
+"""Seconds without a renewal that mean that the database was away, for the other processes as well."""
+_SETTLES_S = 5.0
+"""Seconds after an outage within which every process that lives renews its leases."""
+_SHOWS_NOTHING: frozenset[Status] = frozenset({"turn", "route_decision", "execution_log", "reasoning"})
+"""Events of a turn that may come again: no text, and no tool that has run."""
 _LOOK_S = 0.1
 _LOOK_AT_TURN_S = 1.0
 _EVENTS_ARRIVE_WITHIN = timedelta(seconds=1)
@@ -103,31 +111,42 @@ def _unbroken(batch: list[TurnEvent], after: int) -> list[TurnEvent]:
     return unbroken
 
 
+class Adopt(Protocol):
+    """Runs a turn of a process that is gone, which has told `earlier` events of it."""
+
+    def __call__(self, turn: OpenTurn, earlier: Sequence[TurnEvent] = ()) -> None: ...
+
+
 async def keep(
     services: Services,
     running: Mapping[UUID, TurnRun],
     stop: Callable[[UUID, StopReason], None],
-    adopt: Callable[[OpenTurn], None],
+    adopt: Adopt,
     draining: Callable[[], bool],
 ) -> None:
-    """Renew leases, pass on requests to stop, and end or adopt abandoned turns, until cancelled.
+    """Renew leases, pass on requests to stop, and take care of abandoned turns, until cancelled.
 
     A process that is `draining` adopts none: it would not have the time, and has just handed over its own.
     """
-    seen_clock = False
+    seen_clock, away = False, False
+    renewed, settled = time.monotonic(), 0.0
     while True:
         try:
             if not seen_clock:  # otherwise a jump before the first look at leases would go unnoticed
                 await services.leases.look_at_clock()
                 seen_clock = True
             await _renew(services, running, stop)
-            # Only after a renewal: after an outage of the database every process first reports that it is alive.
-            await asyncio.sleep(LEASE.total_seconds() / 6)
-            if not draining():
+            # After an outage of the database every process first reports that it is alive.
+            if time.monotonic() - renewed > _OUTAGE_S:
+                settled = time.monotonic() + _SETTLES_S
+            renewed, away = time.monotonic(), False
+            if not draining() and renewed >= settled:
                 await recover(services, running, adopt)
         except DatabaseUnavailable:
-            log.warning("leases not renewed", reason="database unavailable")
-        await asyncio.sleep(LEASE.total_seconds() / 6)
+            if not away:
+                log.warning("leases not renewed", reason="database unavailable")
+            away = True
+        await asyncio.sleep(_RENEW_EVERY_S)
 
 
 async def _renew(
@@ -141,8 +160,8 @@ async def _renew(
             stop(turn_id, reason)
 
 
-async def recover(services: Services, running: Container[UUID], adopt: Callable[[OpenTurn], None]) -> None:
-    """End or adopt turns whose process is gone; those that are `running` here are left alone."""
+async def recover(services: Services, running: Container[UUID], adopt: Adopt) -> None:
+    """Adopt or end turns whose process is gone; those that are `running` here are left alone."""
     for turn in await services.leases.expired():
         if turn.turn_id in running:
             continue  # this process was paused since it renewed the lease, and does so next
@@ -152,11 +171,31 @@ async def recover(services: Services, running: Container[UUID], adopt: Callable[
                 log.info("waiting turn adopted", turn_id=str(turn.turn_id))
         elif turn.status == "paused":
             await end_paused(services, turn.tenant_id, turn.turn_id)
+        elif await _run_again(services, turn, adopt):
+            TURNS_RUN_AGAIN.inc()
+            log.warning("turn of a process that is gone is run again", turn_id=str(turn.turn_id))
         elif status := await end_from_outside(
             services, turn.tenant_id, turn.turn_id, error=LOST_PROCESS, abandoned=True
         ):
             TURNS.labels(status).inc()
             log.warning("turn abandoned by its process", turn_id=str(turn.turn_id), status=status)
+
+
+async def _run_again(services: Services, turn: ExpiredTurn, adopt: Adopt) -> bool:
+    """Run a turn again of which nothing was shown that another run would contradict; return whether it is."""
+    if not services.events.is_shared:
+        return False
+    try:
+        earlier = await services.events.read(turn.turn_id, 0)
+    except Unavailable:
+        return False
+    if any(event.status not in _SHOWS_NOTHING for event in earlier) or (earlier and earlier[-1].sequence > PART):
+        return False
+    adopted = await services.leases.adopt(turn.tenant_id, turn.turn_id, again=True, shown=bool(earlier))
+    if adopted is None:
+        return False
+    adopt(adopted, earlier)
+    return True
 
 
 async def end_paused(services: Services, tenant_id: UUID, turn_id: UUID) -> None:

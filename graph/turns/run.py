@@ -28,7 +28,7 @@ from graph.turns.log import (
 )
 from graph.turns.turn_queue import FairGate, TurnQueue
 from nodes.persist import changes_of_turn, outcome_of
-from services.conversations.turn import StopReason, StoredTurn, TurnStatus
+from services.conversations.turn import StopReason, StoredTurn, TurnOutcome, TurnStatus
 from services.conversations.turns import Turns
 from services.errors import AnamnesisError, Conflict, DatabaseUnavailable, ModelFailed, NotFound
 from services.memory.changes import Changes
@@ -48,7 +48,7 @@ from services.platform.tracing import Attributes, confidential, mark_failed, spa
 from services.tools.actor import note_repeated
 from services.usage.ledger import Spender, UsageMeter
 from state.budget import LONGEST_S
-from state.client_tools import messages_of, open_calls
+from state.client_tools import RESULTS, messages_of, open_calls
 from state.conversation import ConversationState, GraphState, each_once, with_update
 from state.memory import MemoryChange, PlannedChange
 from state.turn import OpenTurn
@@ -74,6 +74,9 @@ time: the more share the processor, the later they all get their first words."""
 _END_WAITS_S = 1.0
 """Maximum time that a turn's end waits for others to begin, which may hang."""
 
+_END_AGAIN_S = 1.0
+"""Seconds between tries to end a turn while the database is away."""
+
 _FAIL_AT_ONCE = 2
 """Maximum number of turns ended early at the same time: clients that all disconnect at once must not take every
 connection to the database, nor every other step of the event loop."""
@@ -95,10 +98,10 @@ class TurnRun:
     degraded: list[str] = field(default_factory=list)
     """Features that are unavailable from the turn's beginning."""
     written: ConversationState = field(default_factory=ConversationState)
-    """What the nodes have written so far."""
+    """State that the nodes have written so far."""
     begun: float = field(default_factory=time.perf_counter)
     resumed: ConversationState | None = None
-    """With which a further part of the turn begins; None = it begins with the first."""
+    """State with which a further part of the turn begins; None = the turn begins with its first part."""
     now: datetime | None = None
     """The moment that counts as the present in it; None = the present."""
     started_at: datetime = field(default_factory=partial(datetime.now, UTC))
@@ -106,6 +109,8 @@ class TurnRun:
     """Place in the gate, until everything that the prompt needs has been read, and from the whole answer on."""
     task: "asyncio.Task[None] | None" = None
     stopped: Stop | None = None
+    unended: bool = False
+    """Whether its readers know its end, and the database does not yet."""
 
     @property
     def text(self) -> str:
@@ -219,7 +224,7 @@ class TurnDriver:
             await self._fail(run, INTERNAL)
         finally:
             run.place.close()
-            if not run.log.ended:  # ending the failed turn failed too
+            if not (run.log.ended or run.log.left):  # ending the failed turn failed too
                 run.log.append(*failed_ending(run.turn, INTERNAL, run.text))
 
     async def _drive(self, run: TurnRun) -> None:
@@ -232,6 +237,8 @@ class TurnDriver:
             state = ConversationState(degraded=list(run.degraded)) if run.degraded else ConversationState()
             if rounds := run.turn.input.get("rounds"):
                 state["messages"] = messages_of(rounds)
+                if any("of" in result for each in rounds for result in each["results"]):
+                    state["degraded"] = each_once(state.get("degraded", []), [RESULTS])
         run.written = state
         stream = self._graph.astream(
             cast("GraphState", {"turn": state, first: None}), context=run.turn, stream_mode="updates"
@@ -264,6 +271,9 @@ class TurnDriver:
 
     async def _stopped(self, run: TurnRun) -> None:
         why = run.stopped or "stopping"
+        if why == "taken_over":
+            run.log.leave()
+            return
         if why == "handed_over":
             run.log.append(*failed_ending(run.turn, STOPPING, ""))
             return
@@ -288,14 +298,29 @@ class TurnDriver:
                 async with self._ending:
                     await self._turns.end(turn, outcome)
         except Conflict:
-            # Its answer was stored before the interruption, or another process has ended it.
+            # Its answer was stored before the interruption, or another process has ended it or runs it.
             if await self._tell_stored(run):
                 return
         except DatabaseUnavailable:
-            # Its lease runs out, and the next process that checks ends it.
-            log.warning("turn not ended in the database", turn_id=str(turn.turn_id))
+            run.unended = True
+            log.warning("turn not ended in the database; it is once that is back", turn_id=str(turn.turn_id))
         run.log.append(*failed_ending(turn, error, partial))
         self._note(run, outcome.status, {"error": error["code"]})
+        if run.unended:
+            await self._end_later(turn, outcome)
+            run.unended = False
+
+    async def _end_later(self, turn: OpenTurn, outcome: TurnOutcome) -> None:
+        """End a turn, whose readers know its end, once the database is back; its lease is renewed until then."""
+        while True:
+            await asyncio.sleep(_END_AGAIN_S)
+            try:
+                await self._turns.end(turn, outcome)
+            except DatabaseUnavailable:
+                continue
+            except Conflict:  # another process has ended it
+                pass
+            return
 
     async def _memory_of(self, run: TurnRun, answer: str) -> tuple[list[MemoryChange], list[PlannedChange]]:
         """Return what a turn that was cut off in its answer has changed in memory, and what it changes."""
@@ -305,7 +330,7 @@ class TurnDriver:
             return [], list(run.written.get("memory_plan", []))
 
     async def _tell_stored(self, run: TurnRun) -> bool:
-        """End the stream with the stored turn, if it has ended."""
+        """End the stream with the stored turn, if it has ended; leave it to another process that runs it."""
         try:
             stored = await self._turns.get(run.turn.tenant_id, run.turn.turn_id)
         except (NotFound, DatabaseUnavailable):
@@ -313,7 +338,9 @@ class TurnDriver:
         if stored.ended:
             run.log.append(*stored_ending(stored))
             self._note(run, stored.status, {})
-        return stored.ended
+        else:
+            run.log.leave()
+        return True
 
     def _note(self, run: TurnRun, status: str, facts: dict[str, Any]) -> None:
         TURNS.labels(status).inc()

@@ -242,7 +242,13 @@ class TurnRunner:
         )
         async with aclosing(stream):
             async for batch in stream:
+                after = batch[-1].sequence
                 yield batch
+        if turn_log is not None and turn_log.left:
+            elsewhere = follow_anywhere(self._turns, self._events, tenant_id, turn_id, after)
+            async with aclosing(elsewhere):
+                async for batch in elsewhere:
+                    yield batch
 
     def unstored(self, tenant_id: UUID, turn_id: UUID, *, user_id: str | None = None) -> TurnRun | None:
         """Return a temporary turn of this process, optionally only of this user; None if there is none."""
@@ -327,7 +333,7 @@ class TurnRunner:
         """
         self.draining = True
         end = asyncio.get_running_loop().time() + grace_s
-        while (tasks := self._turn_tasks()) and (left := end - asyncio.get_running_loop().time()) > 0:
+        while (tasks := self._turn_tasks(ended=False)) and (left := end - asyncio.get_running_loop().time()) > 0:
             await asyncio.wait(tasks, timeout=left)
         for run in list(self._running.values()):
             if run.turn.waiting:
@@ -343,14 +349,23 @@ class TurnRunner:
         self._tasks.clear()
         await self._writer.close()
 
-    def _run(self, turn: OpenTurn, begun: float, place: ExitStack, state: ConversationState | None = None) -> None:
-        """Run a turn, or with `state` its next part."""
+    def _run(
+        self,
+        turn: OpenTurn,
+        begun: float,
+        place: ExitStack,
+        state: ConversationState | None = None,
+        earlier: Sequence[TurnEvent] = (),
+    ) -> None:
+        """Run a turn, or with `state` its next part; another process has told `earlier` events of it."""
         budgets = self._services.budgets
         is_saving = budgets is not None and budgets.is_saving(turn.tenant_id, turn.input["user_id"])
         if is_saving:
             turn = saving(turn, self._services.settings.context_budget_tokens)
         before = PART * len(state["context_report"]["rounds"]) if state else 0
-        log_of_turn = self._writer.log_for(turn.turn_id, before=before) if turn.stored else TurnLog()
+        log_of_turn = (
+            self._writer.log_for(turn.turn_id, before=before, earlier=earlier) if turn.stored else TurnLog()
+        )
         run = TurnRun(turn, log_of_turn, begun=begun, place=place, resumed=state)
         if not turn.stored:
             self._unstored[turn.turn_id] = run
@@ -358,14 +373,15 @@ class TurnRunner:
             run.degraded.append("budget")
         if self._events.failing and turn.stored:
             run.degraded.append("redis")
-        run.log.append(
-            "turn",
-            {
-                "turn_id": str(turn.turn_id),
-                "conversation_id": str(turn.conversation_id),
-                "user_message_id": str(turn.user_message_id),
-            },
-        )
+        if not earlier:
+            run.log.append(
+                "turn",
+                {
+                    "turn_id": str(turn.turn_id),
+                    "conversation_id": str(turn.conversation_id),
+                    "user_message_id": str(turn.user_message_id),
+                },
+            )
         self._running[turn.turn_id] = run
         TURNS_RUNNING.inc()
         run.task = asyncio.create_task(self._driver.run(run), name=f"turn {turn.turn_id}")
@@ -376,22 +392,25 @@ class TurnRunner:
         run.task = None  # its context refers to the run: together they would wait for a garbage collection
         if self._running.get(turn.turn_id) is run:  # its next part may run already
             del self._running[turn.turn_id]
+        if run.log.left and self._writer.find(turn.turn_id) is run.log:
+            self._writer.forget(turn.turn_id)
         if not turn.stored:
             asyncio.get_running_loop().call_later(_UNSTORED_KEPT_S, self._unstored.pop, turn.turn_id, None)
         TURNS_RUNNING.dec()
         if not task.cancelled() and (error := task.exception()):
             log.error("turn ended badly", turn_id=str(turn.turn_id), exc_info=error if turn.stored else None)
 
-    def _adopt(self, turn: OpenTurn) -> None:
-        """Continue a turn that waited in a process that is gone."""
-        self._run(turn, time.perf_counter(), ExitStack())
+    def _adopt(self, turn: OpenTurn, earlier: Sequence[TurnEvent] = ()) -> None:
+        """Run a turn of a process that is gone, which has told `earlier` events of it."""
+        self._run(turn, time.perf_counter(), ExitStack(), earlier=earlier)
 
     @property
     def _turns_here(self) -> int:
         return len(self._running) + self._opening
 
-    def _turn_tasks(self) -> list["asyncio.Task[None]"]:
-        return [run.task for run in self._running.values() if run.task]
+    def _turn_tasks(self, *, ended: bool = True) -> list["asyncio.Task[None]"]:
+        """Return the tasks of turns, also of those that are `ended` but for the database, which is away."""
+        return [run.task for run in self._running.values() if run.task and (ended or not run.unended)]
 
     def _begin(self, work: Coroutine[Any, Any, None], name: str) -> None:
         task = asyncio.create_task(work, name=name)
@@ -426,7 +445,7 @@ class TurnRunner:
     def _stop_here(self, turn_id: UUID, why: Stop) -> None:
         if (run := self._running.get(turn_id)) is None:
             return
-        if run.turn.waiting:
+        if run.turn.waiting and why != "taken_over":
             self._places.free(run.turn.conversation_id)  # it checks, and finds that it has ended
         else:
             run.stop(why)

@@ -1,4 +1,4 @@
-"""Which turns go next, of a conversation and of a process; and what processes tell each other of turns."""
+"""Order of turns in a conversation and in a process, and the notices of turns between processes."""
 
 import asyncio
 from collections import Counter, defaultdict, deque

@@ -39,7 +39,7 @@ class StoredTable(BaseModel):
 
 
 class Manifest(BaseModel):
-    """What a backup holds."""
+    """Contents of a backup."""
 
     format: int
     service: str

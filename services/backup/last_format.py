@@ -33,7 +33,7 @@ BEFORE: Sequence[LiteralString] = (
     "ALTER TABLE messages RENAME COLUMN private_note TO inner_voice",
     "ALTER TABLE messages RENAME COLUMN note_made_by TO voice_made_by",
 )
-"""What the old rows are put into."""
+"""Tables that take the old rows."""
 
 # `superseded_by` named a memory, a section of core memory, or a run. What it named may be gone since; what it
 # superseded then stays out of memory. So does what a run removed, which can no longer be undone: such a run is

@@ -1,4 +1,4 @@
-"""What restoring an older backup would undo: the erasures since, which it can repeat.
+"""Erasures that restoring an older backup would undo, and can repeat.
 
 A receipt names messages and memories by their ids, and values by digests. Who was erased as a whole has left no
 receipt; they are the users of the backup who are not there any more.
@@ -44,7 +44,7 @@ class Receipt:
 
 @dataclass(frozen=True)
 class UndoneErasures:
-    """What a backup brings back that was erased after it was made."""
+    """Users and memories that a backup brings back though they were erased after it was made."""
 
     users: Sequence[tuple[UUID, str]] = ()
     """Tenants and names of those who are not there any more."""
@@ -62,7 +62,6 @@ def undone_by(owner_url: str, archive: Archive) -> UndoneErasures:
     """Compare a database with a backup that is to replace it; one without any user is new, and shows nothing.
 
     Raises:
-        DatabaseUnavailable: the database does not answer.
         InvalidInput: the backup is damaged.
     """
     try:

@@ -29,7 +29,7 @@ class Prompt:
     messages: list[BaseMessage]
     report: ContextReport
     sections: list[PromptSection]
-    """The same with the texts, in order."""
+    """Sections of the prompt with their texts, in order."""
     epoch: Epoch
     """With the marks of this prompt."""
     texts: list[str]

@@ -46,11 +46,11 @@ WHERE c.id = %(conversation_id)s AND c.tenant_id = %(tenant_id)s
 
 @dataclass(frozen=True)
 class CoreMemoryChanges:
-    """What has changed in core memory since an epoch began."""
+    """Changes of core memory since an epoch began."""
 
     added: dict[str, dict[str, Any]] = field(default_factory=dict)
     closed: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """What the epoch's beginning shows and does not hold any more."""
+    """Values that the epoch's beginning shows and that do not hold any more."""
 
     def __bool__(self) -> bool:
         return bool(self.added or self.closed)
@@ -77,7 +77,7 @@ NO_SUMMARY = NewestSummary()
 
 @dataclass(frozen=True)
 class Moment:
-    """What decides whether a new epoch begins."""
+    """Facts that decide whether a new epoch begins."""
 
     strategy: ContextStrategy
     now: datetime
@@ -225,7 +225,7 @@ class StoredConversation:
         )
 
     def newest_summary(self) -> NewestSummary:
-        """What the next epoch would begin with."""
+        """Return the summary with which the next epoch would begin."""
         at, message_id = self.covered_through_created_at, self.covered_through_message_id
         if self.summary is None or at is None or message_id is None:
             return NO_SUMMARY

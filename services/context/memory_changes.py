@@ -87,9 +87,8 @@ class MemoryChangesSource(Source[None]):
 
     def select(self, draft: PromptDraft) -> Sequence[Section]:
         """Return what the turn does to memory, so that the model can confirm it."""
-        changes = [
-            MemoryChange(**{**each.change, "summary": inert(each.change["summary"])}) for each in draft.memory_plan
-        ]
+        made = [each.change for each in draft.memory_plan] + ([draft.promised] if draft.promised else [])
+        changes = [MemoryChange(**{**each, "summary": inert(each["summary"])}) for each in made]
         return (Section("memory_changes", note_for_model(changes, draft.language)),)
 
 
@@ -127,7 +126,7 @@ def _core_memory(core: CoreMemorySections, items: Sequence[ItemChange]) -> CoreM
 
 
 def _recalled(found: RecallResult, texts: Mapping[str, str | None], episodes: set[str]) -> RecallResult:
-    """What was recalled, in the words that are left of each message; what nothing is left of goes."""
+    """Return the recalled messages in the words that are left of each; one without any words left goes."""
     kept = []
     for ranked in found.ranking.results:
         unit, rest = ranked.unit, texts.get(ranked.unit.message_id or "", ranked.unit.text)

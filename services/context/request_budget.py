@@ -1,4 +1,4 @@
-"""What one request may use: its limits, what is left of them, and the prompt that fits into that.
+"""Budget of one request: its limits, what is left of them, and the prompt that fits into that.
 
 A prompt is fitted first by leaving its tools out, then with less context.
 """
@@ -11,7 +11,8 @@ from langchain_core.messages import AIMessage, AnyMessage
 
 from services.context.assemble import Prompt
 from services.errors import RequestBudgetExceeded
-from services.llm.token_estimates import MESSAGE_OVERHEAD, TokenEstimator
+from services.llm.shorter_prompts import images_of
+from services.llm.token_estimates import IMAGE_TOKENS, MESSAGE_OVERHEAD, TokenEstimator
 from state.budget import BudgetMeasure, BudgetReport, RequestBudget
 from state.conversation import ConversationState
 from state.turn import OpenTurn
@@ -28,7 +29,7 @@ _OF_REST = 0.5
 _USUAL_ANSWER = 400
 """Tokens to keep free for the answer, by sending less context."""
 _SHARE_OF_ANSWER = 0.25
-"""The same for small budgets, as a share of what is left."""
+"""Share of what is left that a small budget keeps for the answer."""
 
 Assemble = Callable[[bool, int], Prompt]
 """Assembles the prompt, with or without tools, within a number of tokens that excludes the message."""
@@ -48,7 +49,7 @@ def within(asked: RequestBudget, usual: RequestBudget, most: RequestBudget) -> R
 
 @dataclass(frozen=True)
 class Allowance:
-    """What is left of a budget; None = no limit."""
+    """Rest of a budget; None = no limit."""
 
     limits: RequestBudget
     model_calls: int | None = None
@@ -167,7 +168,7 @@ def _tokens_of(messages: Iterable[AnyMessage], tokens: TokenEstimator) -> int:
     """Estimate what the model and its tools have already said in the turn."""
     total = 0
     for message in messages:
-        total += tokens.count(message.text) + MESSAGE_OVERHEAD
+        total += tokens.count(message.text) + MESSAGE_OVERHEAD + IMAGE_TOKENS * len(images_of(message))
         if isinstance(message, AIMessage):
             total += sum(tokens.count(f"{call['name']}{call['args']}") for call in message.tool_calls)
     return total

@@ -15,7 +15,7 @@ from services.llm.token_estimates import TokenEstimator
 from services.memory.blocks import Owner
 from services.text.language import Language
 from services.text.marks import without_marks
-from state.memory import PlannedChange
+from state.memory import MemoryChange, PlannedChange
 from state.prompt import Epoch, Feature, HistoryMessage, TimeReference
 from state.section import Section
 from state.turn import OpenTurn
@@ -50,9 +50,11 @@ class PromptDraft:
     reference: TimeReference | None = None
     """The past time that the message asks about."""
     memory_plan: Sequence[PlannedChange] = ()
-    """What the turn changes in memory before the model is asked."""
+    """Changes of memory that the turn makes before the model is asked."""
+    promised: MemoryChange | None = None
+    """Promise that the service makes for a model that cannot do so by a tool."""
     data: "dict[type[Source[Any]], Any]" = field(default_factory=dict)
-    """What each source has loaded; None = it failed, or has nothing."""
+    """Data that each source has loaded; None = it failed, or has nothing."""
     reading: "asyncio.Task[StoredConversation]" = field(init=False)
     """Reads the conversation while the sources load."""
     degraded: list[str] = field(default_factory=list)
@@ -69,7 +71,7 @@ class PromptDraft:
     language: Language = "en"
     """Language of everything the service writes into the prompt: that of the oldest message shown."""
     core_memory_changes: CoreMemoryChanges = NO_CHANGES
-    """What was added to core memory since the epoch began."""
+    """Additions to core memory since the epoch began."""
     filled: float = 0.0
     """Share of the budget that the prompt takes where topics can be archived; otherwise 0. At 1, they must be
     archived before the model is asked."""
@@ -82,7 +84,7 @@ class PromptDraft:
 
     @property
     def owner(self) -> Owner:
-        """Whose memory it is made from."""
+        """Return the owner of the memory that it is made from."""
         return Owner.of_turn(self.turn)
 
     @property
@@ -100,7 +102,7 @@ class PromptDraft:
         return (await asyncio.shield(self.reading)).history
 
     def of(self, source: "type[Source[Loaded]]") -> Loaded | None:
-        """What a source has loaded; None = it failed, or has nothing."""
+        """Return the data that a source has loaded; None = it failed, or has nothing."""
         found: Loaded | None = self.data.get(source)
         return found
 

@@ -1,4 +1,4 @@
-"""What a client of `/v1/conversations` has noted on a conversation: texts by their names."""
+"""Metadata that a client of `/v1/conversations` has noted on a conversation: texts by their names."""
 
 from collections.abc import Mapping
 from uuid import UUID

@@ -13,7 +13,8 @@ from services.encryption.marks import SoughtDigest
 from services.platform.postgres import Database
 
 _COLUMNS: LiteralString = """
-m.id, m.turn_id, m.role, m.digest, m.external_id, t.id IS NULL OR t.status = 'completed' AS answered,
+m.id, m.turn_id, m.role, m.digest, m.external_id,
+(t.id IS NULL OR t.status = 'completed') AND NOT m.metadata ? 'promise_id' AS answered,
 t.id IS NOT NULL AND t.finished_at IS NULL AS unfinished, t.idempotency_key, m.content, m.parts
 """
 
@@ -24,7 +25,7 @@ SELECT c.id, c.session_key, c.expert, c.space, (
     ORDER BY b.created_at DESC, b.id DESC LIMIT 1
 ), {_COLUMNS}
 FROM c LEFT JOIN LATERAL (
-    SELECT id, turn_id, role, digest, external_id, created_at,
+    SELECT id, turn_id, role, digest, external_id, created_at, metadata,
            CASE WHEN digest IS NULL THEN content END AS content, CASE WHEN digest IS NULL THEN parts END AS parts
     FROM messages WHERE conversation_id = c.id AND tenant_id = %(tenant_id)s AND branch_id IS NULL
     ORDER BY created_at DESC, id DESC LIMIT %(limit)s

@@ -14,18 +14,25 @@ import psycopg
 from psycopg.rows import dict_row, tuple_row
 
 from services.conversations.turn import LEASE, StopReason, with_variants
-from services.conversations.turn_sql import EXPIRED, next_moment, of_expert
+from services.conversations.turn_sql import ABANDONED, OWN, next_moment, of_expert
 from services.conversations.turn_values import adopted_input, turn_of_row
 from services.experiments.assignment import RUNNING, assign, running_experiments
 from services.jobs.records import ClockWatch
 from services.platform.postgres import Database
 from state.turn import OpenTurn
 
-_RENEW = """
-UPDATE turns SET lease_expires_at = now() + %(lease)s
+_RENEW: LiteralString = f"""
+WITH renewed AS (
+    UPDATE turns SET lease_expires_at = now() + %(lease)s
+    WHERE id = ANY(%(turn_ids)s) AND tenant_id = %(tenant_id)s AND status IN ('waiting', 'running') AND {OWN}
+    RETURNING id, stop_requested
+)
+SELECT id, stop_requested FROM renewed WHERE stop_requested IS NOT NULL
+UNION ALL
+SELECT id, 'taken_over' FROM turns
 WHERE id = ANY(%(turn_ids)s) AND tenant_id = %(tenant_id)s AND status IN ('waiting', 'running')
-RETURNING id, stop_requested
-"""
+  AND NOT {OWN}
+"""  # noqa: S608 — our own text only
 
 _RELEASE = """
 UPDATE turns SET lease_expires_at = now() - interval '1 second'
@@ -34,14 +41,15 @@ RETURNING id
 """
 
 _EXPIRED = """
-SELECT now(), e.tenant_id, e.turn_id, e.status FROM (SELECT) AS once LEFT JOIN expired_turns() e ON true
+SELECT now(), e.tenant_id, e.turn_id, e.status FROM (SELECT) AS once LEFT JOIN abandoned_turns() e ON true
 """
 
 # The message enters the conversation when its turn begins, so that it follows the preceding answers.
 _BEGIN: LiteralString = f"""
 WITH begun AS (
-    UPDATE turns SET status = 'running', started_at = clock_timestamp(), lease_expires_at = now() + %(lease)s
-    WHERE id = %(turn_id)s AND tenant_id = %(tenant_id)s AND status = 'waiting'
+    UPDATE turns SET status = 'running', started_at = clock_timestamp(), lease_expires_at = now() + %(lease)s,
+        process = %(process)s
+    WHERE id = %(turn_id)s AND tenant_id = %(tenant_id)s AND status = 'waiting' AND {OWN}
       AND NOT EXISTS (
           SELECT FROM turns other WHERE other.conversation_id = turns.conversation_id AND other.status = 'running')
       AND NOT EXISTS (
@@ -52,16 +60,24 @@ WITH begun AS (
     UPDATE messages SET completed = true, created_at = {next_moment("messages.conversation_id")}
     FROM begun WHERE messages.id = begun.user_message_id
 )
-SELECT CASE WHEN EXISTS (SELECT FROM begun) THEN 'running' ELSE status END
+SELECT CASE WHEN EXISTS (SELECT FROM begun) THEN 'running' WHEN {OWN} THEN status ELSE 'taken_over' END
 FROM turns WHERE id = %(turn_id)s AND tenant_id = %(tenant_id)s
 """  # noqa: S608 — our own text only
 
+# A running turn is run again once, if it has changed nothing. Where it is not known what it has shown, its process
+# must have been gone within two seconds: otherwise that may be lost.
 _ADOPT: LiteralString = f"""
-UPDATE turns t SET lease_expires_at = now() + %(lease)s
+UPDATE turns t SET lease_expires_at = now() + %(lease)s, process = %(process)s,
+    run_again = t.run_again OR t.status = 'running'
 FROM conversations c, users u, experts e, messages m
-WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s AND t.status = 'waiting' AND {EXPIRED}
+WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s AND {ABANDONED}
+  AND (t.status = 'waiting' OR t.status = 'running' AND %(again)s AND NOT t.run_again
+      AND (%(shown)s OR t.lease_expires_at < t.started_at + %(lease)s + interval '2 seconds')
+      AND NOT EXISTS (SELECT FROM memory_operations o WHERE o.user_id = c.user_id AND o.tenant_id = t.tenant_id
+          AND o.trigger->>'turn_id' = t.id::text))
   AND c.id = t.conversation_id AND u.id = c.user_id AND e.id = c.expert_id AND m.id = t.user_message_id
-RETURNING t.conversation_id, t.user_message_id, t.request, c.user_id, c.space_id, c.session_key, u.external_id,
+RETURNING t.status = 'waiting' AS waiting, t.conversation_id, t.user_message_id, t.request,
+          c.user_id, c.space_id, c.session_key, u.external_id,
           u.timezone, u.locale, m.content, m.parts, {of_expert("e", "u")},
           {RUNNING} AS running_experiments
 """  # noqa: S608 — our own text only
@@ -112,12 +128,12 @@ class TurnLeases:
         self._database = database
         self._clock = ClockWatch(settles_s=LEASE.total_seconds())
         self._default_locale = default_locale
+        self._mine = {"lease": LEASE, "process": database.process}
 
     async def renew(self, tenant_id: UUID, turn_ids: Sequence[UUID]) -> dict[UUID, StopReason]:
-        """Renew the leases of this process's turns; return those that must stop."""
-        values = {"turn_ids": list(turn_ids), "tenant_id": tenant_id, "lease": LEASE}
-        rows = await self._database.fetch(tenant_id, _RENEW, values, tuple_row)
-        return {row[0]: row[1] for row in rows if row[1]}
+        """Renew the leases of this process's turns; return those that must stop, or that another one runs."""
+        values = {"turn_ids": list(turn_ids), "tenant_id": tenant_id, **self._mine}
+        return dict(await self._database.fetch(tenant_id, _RENEW, values, tuple_row))
 
     async def release(self, tenant_id: UUID, turn_id: UUID) -> None:
         """Release a waiting turn, for another process to adopt."""
@@ -139,23 +155,39 @@ class TurnLeases:
         return [ExpiredTurn(*row[1:]) for row in rows if row[1] is not None]
 
     async def begin(self, tenant_id: UUID, turn_id: UUID) -> str | None:
-        """Begin a waiting turn if it is next; return its current status, None if it no longer exists."""
-        values = {**_ids(tenant_id, turn_id), "lease": LEASE}
+        """Begin a waiting turn if it is next; return its current status, None if it no longer exists.
+
+        `taken_over`: another process has it.
+        """
+        values = {**_ids(tenant_id, turn_id), **self._mine}
         try:
             rows = await self._database.fetch(tenant_id, _BEGIN, values, tuple_row)
         except psycopg.errors.UniqueViolation:  # another turn was opened at the same moment
             return "waiting"
         return str(rows[0][0]) if rows else None
 
-    async def adopt(self, tenant_id: UUID, turn_id: UUID) -> OpenTurn | None:
-        """Take over a waiting turn whose process is gone; None if another process was faster."""
-        values = {**_ids(tenant_id, turn_id), "lease": LEASE}
+    async def adopt(
+        self, tenant_id: UUID, turn_id: UUID, *, again: bool = False, shown: bool = False
+    ) -> OpenTurn | None:
+        """Take over a turn whose process is gone: one that waits, or also one that runs, to be run `again`.
+
+        Args:
+            tenant_id: whose it is.
+            turn_id: the turn.
+            again: whether it may be one that runs, of which no text was shown.
+            shown: whether it is known what it has shown.
+
+        Returns:
+            The turn; None if another process was faster, or if it cannot be run again: it has changed memory, or
+            was run again before.
+        """
+        values = {**_ids(tenant_id, turn_id), **self._mine, "again": again, "shown": shown}
         rows = await self._database.fetch(tenant_id, _ADOPT, values, dict_row)
         if not rows:
             return None
         row = rows[0]
         asked = adopted_input(row)
-        turn = turn_of_row(row, asked, self._default_locale, **_ids(tenant_id, turn_id), waiting=True)
+        turn = turn_of_row(row, asked, self._default_locale, **_ids(tenant_id, turn_id), waiting=row["waiting"])
         if running := running_experiments(row["running_experiments"]):
             turn = with_variants(turn, assign(tenant_id, turn.user_id, turn.expert, running))
         if self._database.vault is not None:

@@ -13,7 +13,7 @@ from psycopg.errors import UniqueViolation
 from psycopg.rows import tuple_row
 
 from services.conversations.turn import LEASE, TurnOutcome
-from services.conversations.turn_sql import PASSING
+from services.conversations.turn_sql import OWN, PASSING
 from services.conversations.turn_values import outcome_values
 from services.encryption.marks import WordsInJson
 from services.errors import Conflict
@@ -29,6 +29,7 @@ WITH paused AS (
         degraded = %(degraded)s, context_report = %(context_report)s, prompt = %(prompt)s,
         route_decision = %(route_decision)s, request = (request - ARRAY[{PASSING}]) || %(paused)s
     WHERE id = %(turn_id)s AND tenant_id = %(tenant_id)s AND status = 'running' AND stop_requested IS NULL
+      AND {OWN}
     RETURNING conversation_id
 )
 SELECT CASE WHEN EXISTS (
@@ -41,7 +42,8 @@ _AGAIN = "SELECT 1 FROM turns WHERE id = %(turn_id)s AND tenant_id = %(tenant_id
 
 # A newer message has taken the turn's place in the conversation, if there is one.
 _RESUME: LiteralString = """
-UPDATE turns t SET status = 'running', lease_expires_at = now() + %(lease)s, request = t.request - 'paused'
+UPDATE turns t SET status = 'running', lease_expires_at = now() + %(lease)s, process = %(process)s,
+    request = t.request - 'paused'
 FROM (
     SELECT id, request->>'paused' AS paused FROM turns
     WHERE id = %(turn_id)s AND tenant_id = %(tenant_id)s FOR UPDATE
@@ -108,6 +110,7 @@ class PausedTurns:
             "turn_id": turn.turn_id,
             "tenant_id": turn.tenant_id,
             "wait": self._wait,
+            "process": self._database.process,
             "paused": WordsInJson({"paused": packed}),
         }
         if not await self._database.fetch(turn.tenant_id, _PAUSE, values, tuple_row):
@@ -120,7 +123,7 @@ class PausedTurns:
 
         `user` is the caller's name for its user.
         """
-        values = {"tenant_id": tenant_id, "turn_id": turn_id, "lease": LEASE}
+        values = {"tenant_id": tenant_id, "turn_id": turn_id, "lease": LEASE, "process": self._database.process}
         try:
             rows = await self._database.fetch(tenant_id, _RESUME, values, tuple_row)
         except UniqueViolation:  # another turn was opened at the same moment

@@ -25,7 +25,7 @@ class StoredMessage:
     digest: bytes
     external_id: str | None = None
     answered: bool = True
-    """Whether its turn has a complete answer; clients may omit the others."""
+    """Whether its turn has a complete answer; clients may omit the others, and what was said unasked."""
     unfinished: bool = False
     """Whether its turn has yet to end."""
     key: str | None = None
@@ -34,7 +34,7 @@ class StoredMessage:
 
 @dataclass(frozen=True)
 class ResentHistory:
-    """What a client sends, as digests."""
+    """History that a client sends, as digests."""
 
     earlier: Sequence[bytes]
     """Oldest first, without the newest message."""
@@ -44,7 +44,7 @@ class ResentHistory:
 
 @dataclass(frozen=True)
 class HistoryMatch:
-    """What the client intends."""
+    """Intention that a client's history shows."""
 
     follow: UUID | None = None
     """The running turn with this message."""
@@ -53,8 +53,6 @@ class HistoryMatch:
     reason: BranchReason = "edit"
     unknown_from: int | None = None
     """Index of the first earlier message that is not in the conversation; it and the later ones are stored."""
-    related: bool = True
-    """Whether any of the resent history is known; an unrelated history is no evidence."""
 
 
 def compare(stored: Sequence[StoredMessage], resent: ResentHistory) -> HistoryMatch:
@@ -71,8 +69,8 @@ def compare(stored: Sequence[StoredMessage], resent: ResentHistory) -> HistoryMa
     if matched == len(earlier):
         return meant_at(stored, place, resent.message)
     inside = _of_cut_history(stored, resent)
-    if inside is not None or matched == 0:
-        return inside or HistoryMatch(related=False)
+    if inside is not None or matched == 0:  # an unrelated history is no evidence
+        return inside or HistoryMatch()
     if place == len(stored):  # the conversation continued elsewhere
         return HistoryMatch(unknown_from=matched)
     if stored[place].role == "assistant":  # the client changed an answer: its question is stored again with it

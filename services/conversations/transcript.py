@@ -67,7 +67,8 @@ _PART_BYTES = 1024 * 1024
 def _part(after: LiteralString, order: LiteralString) -> LiteralString:
     # The sizes are read without the texts and images, which may be stored apart from the row.
     return f"""
-SELECT id, turn_id, role, content, parts, completed, token_count, created_at, external_id, speaker, found
+SELECT id, turn_id, role, content, parts, completed, token_count, created_at, external_id, speaker,
+       (metadata->>'promise_id')::uuid AS promise_id, found
 FROM (
     SELECT m.*, count(*) OVER () AS found, row_number() OVER in_order AS place,
            sum(octet_length(content) + pg_column_size(parts)) OVER in_order AS bytes
@@ -88,7 +89,9 @@ _PART_OF_MESSAGES = _part(">", "created_at, id")
 _PART_OF_NEWEST = _part("<", "created_at DESC, id DESC")
 
 _MESSAGE = """
-SELECT id, turn_id, role, content, parts, completed, token_count, created_at, external_id, speaker FROM messages
+SELECT id, turn_id, role, content, parts, completed, token_count, created_at, external_id, speaker,
+       (metadata->>'promise_id')::uuid AS promise_id
+FROM messages
 WHERE id = %(message_id)s AND tenant_id = %(tenant_id)s
   AND (%(conversation_id)s::uuid IS NULL OR conversation_id = %(conversation_id)s)
 """
@@ -126,6 +129,8 @@ class Message:
     external_id: str | None
     """The caller's own id of a message that was imported."""
     speaker: str | None
+    promise_id: UUID | None
+    """The promise that the assistant has kept by saying it."""
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,12 @@ its tools. The last four are final: a complete answer; a partial one; none; stop
 so far."""
 
 ConflictPolicy = Literal["queue", "reject", "interrupt"]
-"""What a message does if a turn of its conversation is unfinished: wait; be refused; end the running turn as
-partial and then run."""
+"""Treatment of a message whose conversation has an unfinished turn: it waits; it is refused; or it ends the
+running turn as partial and then runs."""
 
-StopReason = Literal["cancelled", "partial", "forgotten"]
-"""How a stopped turn ends: `cancelled` by its caller, `partial` by a newer message."""
+StopReason = Literal["cancelled", "partial", "forgotten", "taken_over"]
+"""How a stopped turn ends: `cancelled` by its caller, `partial` by a newer message; `taken_over` here alone, as
+this process was presumed dead and another one runs it."""
 
 _LEAST_BUDGET = 500
 LEASE = timedelta(seconds=15)
@@ -48,7 +49,7 @@ class TurnRequest:
     tenant_id: UUID
     input: TurnInput
     idempotency_key: str | None = None
-    """The same key in the same conversation is the same turn."""
+    """One key within a conversation stands for one turn."""
     on_conflict: ConflictPolicy = "queue"
     must_begin: bool = False
     """Whether the turn may only start as the first of its conversation."""
@@ -124,9 +125,9 @@ class TurnOutcome:
     visits_to_summarise: Sequence[UUID] = ()
     """Visits whose days it had to describe without a summary, which are made in the background."""
     memory: Sequence[PlannedChange] = ()
-    """What it changes in memory."""
+    """Changes of memory that it makes."""
     made: Sequence[MemoryChange] = ()
-    """What its tools have changed in memory."""
+    """Changes of memory that its tools have made."""
     files: bool | None = None
     """Whether what its user said is filed, if a model is configured; None = with what is said next."""
     asked: UUID | None = None
@@ -135,7 +136,7 @@ class TurnOutcome:
 
 @dataclass(frozen=True, kw_only=True)
 class TurnState:
-    """What has become of a turn so far."""
+    """State of a turn so far."""
 
     id: UUID
     status: TurnStatus

@@ -106,10 +106,10 @@ WITH expert AS (
     FROM conversation WHERE EXISTS (SELECT FROM expert)
 ), turn AS (
     INSERT INTO turns (id, tenant_id, conversation_id, user_message_id, status, idempotency_key, request,
-                       lease_expires_at, accepted_at)
+                       lease_expires_at, process, accepted_at)
     SELECT %(turn_id)s, %(tenant_id)s, id, %(message_id)s,
         CASE WHEN running OR waiting > 0 THEN 'waiting' ELSE 'running' END, %(idempotency_key)s, %(request)s,
-        now() + %(lease)s,
+        now() + %(lease)s, %(process)s,
         greatest(clock_timestamp(), (SELECT max(t.accepted_at) FROM turns t
             WHERE t.conversation_id = unfinished.id) + interval '1 microsecond')
     FROM unfinished
@@ -183,7 +183,9 @@ PASSING: LiteralString = "'instructions', 'attached', 'sampling', 'client_tools'
 """Fields of a request that are kept only as long as its turn may need them."""
 
 # Also true of a lease that nobody can have taken: the clock was set back, and its process has not renewed it.
-EXPIRED: LiteralString = "NOT lease_expires_at BETWEEN now() AND now() + interval '15 minutes'"
+ABANDONED: LiteralString = "is_abandoned(lease_expires_at, process)"
+OWN: LiteralString = "(process IS NULL OR process = %(process)s)"
+"""Whether a turn is still this process's: one that was thought to be gone may find it run by another."""
 
 # Other processes may have turns that wait for this one. Run `alone`, it changes nothing where the turn causes a
 # job, which belongs in its transaction. The answer inherits the least trusted origin of what its prompt showed:
@@ -203,7 +205,7 @@ WITH ended AS (
         to_file = %(to_file)s, finished_at = clock_timestamp(), lease_expires_at = NULL,
         request = request - ARRAY['answer', {PASSING}, 'paused']
     WHERE id = %(turn_id)s AND tenant_id = %(tenant_id)s AND status = %(ends)s
-      AND (NOT %(abandoned)s OR {EXPIRED})
+      AND (NOT %(abandoned)s OR {ABANDONED}) AND (%(process)s::bigint IS NULL OR {OWN})
       AND NOT (%(alone)s AND EXISTS (
           SELECT FROM visits v JOIN messages m ON m.id = turns.user_message_id
           WHERE v.conversation_id = turns.conversation_id AND v.ended_at IS NULL

@@ -1,4 +1,4 @@
-"""What the statements are given that open a turn and that end it; what opening finds, and what it refuses."""
+"""Values for the statements that open and end a turn; their findings and refusals."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -135,7 +135,7 @@ def refuse_conflict(found: Mapping[str, Any], request: TurnRequest) -> None:
 
 
 def other_space(name: str | None) -> InvalidInput:
-    """That a conversation belongs to the space of this name, or to none, and not to the one that is named."""
+    """Return the error for a conversation that belongs to another space, or to none."""
     belongs = "to no space" if name is None else f"to the space {name!r}"
     return InvalidInput("space", f"the conversation belongs {belongs}; begin another one for this space")
 

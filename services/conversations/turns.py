@@ -108,7 +108,7 @@ class Turns(TurnRecords):
         return turn
 
     async def open_or_find(self, request: TurnRequest) -> OpenTurn | UUID:
-        """The same, or return the id of the turn opened with the same idempotency key in this conversation.
+        """Open a turn, or return the id of the one opened with an equal idempotency key in this conversation.
 
         Raises:
             InvalidInput: there is no such expert or knowledge base, the key belongs to another message, or the
@@ -126,6 +126,7 @@ class Turns(TurnRecords):
                 most=_IN_A_STEP,
             ),
             "default_timezone": self._default_timezone,
+            "process": self._database.process,
         }
         lock = f"{tenant_id} {asked['user_id']} {asked['session_id']}"
         while True:
@@ -205,7 +206,7 @@ class Turns(TurnRecords):
         return with_variants(turn, assignment)
 
     async def _not_found(self, values: Mapping[str, Any]) -> InvalidInput:
-        """What of a request there is not."""
+        """Return the error for the part of a request that does not exist."""
         try:
             await self._check_knowledge_base(values)
         except InvalidInput as error:
@@ -220,7 +221,7 @@ class Turns(TurnRecords):
             raise InvalidInput("kb_prefix", f"there is no knowledge base with the prefix {prefix!r}")
 
     async def _other_space(self, values: Mapping[str, Any]) -> InvalidInput:
-        """That the conversation does not belong to the space that the request names."""
+        """Return the error for a conversation that does not belong to the requested space."""
         found = await self._database.fetch(values["tenant_id"], turn_sql.SPACE_OF, values, tuple_row)
         return other_space(found[0][0] if found else None)
 
@@ -234,7 +235,7 @@ class Turns(TurnRecords):
             The least trusted origin of what its prompt showed; None = nothing foreign, or it had ended before.
 
         Raises:
-            Conflict: the turn has ended with another outcome.
+            Conflict: the turn has ended with another outcome, or another process runs it.
         """
         return await self._end(turn.tenant_id, turn.turn_id, turn.answer_message_id, outcome, turn)
 
@@ -273,6 +274,7 @@ class Turns(TurnRecords):
             "message_id": answer_message_id if content else None,
             "abandoned": abandoned,
             "ends": ends,
+            "process": self._database.process if turn is not None else None,
             "visit_id": uuid7(),
             "visit_idle": self._visits.idle,
             "reflection": self._reflection and outcome.status == "completed",

@@ -75,7 +75,7 @@ class User:
     user_id: str
     """The caller's own name for the user."""
     timezone: str
-    """In which their days are."""
+    """Time zone of their days."""
     locale: str | None
     display_name: str | None
     memory: bool

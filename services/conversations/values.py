@@ -4,7 +4,7 @@ import hashlib
 import re
 import string
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import MAXYEAR, MINYEAR, datetime
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -30,7 +30,7 @@ _BASE64 = f"{string.ascii_letters}{string.digits}+/".encode()
 _MOST_PADDING = 2
 _PIECE = 64 * 1024
 _MOST_OF_ALL = MAX_IMAGES_BYTES + 16 * 1024
-"""The same with addresses, and with what stands before the data."""
+"""Longest message content with images by address, and with the words before the data."""
 _DATA_URL = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,", re.ASCII)
 _REMOTE_URL = re.compile(r"https?://[^\s]{1,2000}", re.ASCII)
 
@@ -98,6 +98,27 @@ def images_that_fit(images: Given) -> Given:
     return images
 
 
+def images_of_result(images: Sequence[str]) -> tuple[list[str], str]:
+    """Return the images of a tool's result that a model can be shown, and all of them in words."""
+    shown: list[str] = []
+    words: list[str] = []
+    for image in images:
+        of_data = _DATA_URL.match(image)
+        kind, _, data = image.partition(",") if of_data or image.startswith("data:") else (image, "", "")
+        named = f"{kind[5:85].partition(';')[0]}, {len(data) * 3 // 4} bytes" if data else kind[:2000]
+        try:
+            _is_image(image)
+            if len(shown) == MAX_IMAGES:
+                raise ValueError(f"is beyond the {MAX_IMAGES} that are shown of one result")
+            images_that_fit([*shown, image])
+        except ValueError as error:
+            words.append(f"[image: {named}; not shown, as it {error}]")
+        else:
+            shown.append(image)
+            words.append(f"[image: {named}]")
+    return shown, "\n".join(words)
+
+
 def _is_time_zone(name: str) -> str:
     time_zone(name)
     return name
@@ -126,7 +147,7 @@ def _is_id(text: str) -> str:
 Id = Annotated[str, Field(min_length=1, max_length=128), AfterValidator(_is_id)]
 """A caller's name for a user, a conversation or something else: printable characters of any script."""
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._:@-]{1,128}$")]
-"""Of what operators make, such as an expert: 1 to 128 letters, digits and `._:@-`."""
+"""Name that an operator gives, such as an expert's: 1 to 128 letters, digits and `._:@-`."""
 Text = Annotated[
     str,
     StringConstraints(min_length=1, max_length=MAX_MESSAGE_CHARACTERS),
@@ -134,7 +155,7 @@ Text = Annotated[
     AfterValidator(not_blank),
 ]
 SpaceName = Annotated[str, AfterValidator(space_name)]
-"""Of a project or a folder of a user: 1 to 64 characters that are printed."""
+"""Name of a user's project or folder: 1 to 64 printable characters."""
 Image = Annotated[str, AfterValidator(_is_image)]
 Images = Annotated[list[Image], Field(max_length=MAX_IMAGES), BeforeValidator(images_that_fit)]
 """The images of one message."""

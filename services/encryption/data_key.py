@@ -29,9 +29,9 @@ RENEWED_BYTES = 64
 ID_BYTES = 8
 _NONCE_BYTES = 12
 _ID_CHARACTERS = 10
-"""Of base64 that depend on the id alone."""
+"""Base64 characters that depend on the id alone."""
 _TERM_BYTES = 5
-"""Of 10,000 terms of a user no two are likely to be the same."""
+"""Bytes of a term's digest: 10,000 terms of a user are unlikely to share one."""
 _JSON, _COMPRESSED = 1, 2
 _COMPRESSED_FROM = 1000
 """Bytes from which a content is compressed, since what is encrypted cannot be."""

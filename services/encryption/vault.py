@@ -283,4 +283,4 @@ _LOADERS: tuple[tuple[str, type[Loader]], ...] = (
     ("jsonb", _OpeningJsonLoader),
     ("bytea", _OpeningByteaLoader),
 )
-"""What opens the values of a type."""
+"""Loaders that open the values of a type."""

@@ -58,12 +58,12 @@ class Question:
     evidence: frozenset[str]
     """Ids of the messages."""
     said: tuple[Utterance, ...]
-    """What was said just before."""
+    """Utterances just before the question."""
     speaker: str
     """Who asks, where that is known."""
     asked_at: datetime
     until: datetime | None = None
-    """What was said from then on is not searched."""
+    """Moment from which on nothing is searched."""
     sessions: frozenset[str] = frozenset()
     """Sessions that answer it, where no message is named: any message of one counts as that session."""
 
@@ -75,7 +75,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Dataset:
-    """What is imported, and what is asked."""
+    """Data to import, and questions to ask."""
 
     name: str
     lines: list[dict[str, Any]]

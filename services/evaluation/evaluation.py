@@ -90,12 +90,12 @@ OnStep = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Evaluated:
-    """What an evaluation found."""
+    """Result of an evaluation."""
 
     scores: dict[str, list[Scores]]
     """Scores by system, one for each question, in their order."""
     milliseconds: list[float]
-    """That each recall took."""
+    """Time that each recall took."""
     messages: int
     refused: int
     """Lines that could not be imported."""

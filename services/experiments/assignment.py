@@ -1,4 +1,4 @@
-"""Which variant of an experiment a user gets: a stable hash, so that nothing is stored and nobody changes sides.
+"""Assignment of users to an experiment's variants: a stable hash, so nothing is stored and nobody changes sides.
 
 The SHA-256 of `tenant:experiment:user`, their UUIDs in lower case with hyphens, gives two numbers from 0 up to 1:
 its first eight bytes as an unsigned big-endian integer over 2^64, and the next eight likewise. The user takes part
@@ -25,7 +25,7 @@ def _none_is_required(schema: dict[str, Any]) -> None:
 
 @with_config(ConfigDict(use_attribute_docstrings=True, json_schema_extra=_none_is_required))
 class VariantSettings(TypedDict, total=False):
-    """What a variant changes in a turn; what is not given stays as it is for everybody."""
+    """Settings that a variant changes in a turn; an absent one stays as it is for everybody."""
 
     parts_off: list[Feature]
     """Besides those that the expert goes without."""
@@ -49,7 +49,7 @@ class Variant(TypedDict):
 
 @dataclass(frozen=True)
 class RunningExperiment:
-    """What an assignment needs of an experiment."""
+    """Facts of an experiment that an assignment needs."""
 
     id: UUID
     name: str

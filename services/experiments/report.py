@@ -129,7 +129,7 @@ _MEASURES = {
 
 @dataclass(frozen=True)
 class VariantReport:
-    """What a variant came to."""
+    """Result of a variant."""
 
     name: str
     users: int
@@ -141,12 +141,12 @@ class VariantReport:
     """Shares `feedback_up` (of the rated turns), `errors` and `degraded`, 0 to 1; means `first_token_ms`,
     `total_ms` and `tokens`."""
     differences: dict[str, Estimate]
-    """The same, less those of the control; empty for the control itself."""
+    """Measures less those of the control; empty for the control itself."""
 
 
 @dataclass(frozen=True)
 class ExperimentReport:
-    """What an experiment came to."""
+    """Result of an experiment."""
 
     experiment: Experiment
     variants: list[VariantReport]

@@ -147,7 +147,7 @@ class StoredJob:
     task: str
     status: JobStatus
     ids: dict[str, Any]
-    """What it is for."""
+    """Ids of the records that the job is for."""
     failures: int
     """Number of failures since it was queued, or retried by hand."""
     reason: str | None

@@ -1,9 +1,11 @@
 """Cutting what a client attached to a message down to its budget: the passages nearest to the question stay."""
 
 import re
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from hashlib import blake2b
 from uuid import UUID
 
 import structlog
@@ -13,7 +15,7 @@ from services.errors import Unavailable
 from services.knowledge.chunking import CHUNK_TOKENS, chunks_of
 from services.knowledge.document import Converted, Part
 from services.knowledge.passage_scores import Candidate, probabilities
-from services.llm.embeddings import Embedder
+from services.llm.embeddings import Embedder, Vector
 from services.llm.token_estimates import count_tokens
 from services.platform.patience import Patience, beside_the_loop
 from services.search.queries import Query, Utterance, make_query
@@ -25,6 +27,8 @@ GAP = "[…]"
 """Stands where passages were left out."""
 _MOST_EMBEDDED = 48
 """Passages compared by meaning: those with most words in common with the question."""
+_MOST_KNOWN = 4_000
+"""Passages of which terms and vectors are kept: some 20 MB."""
 _EMBEDDING_S = 3.0
 _MOST_TERMS = 120
 _LONG = 20_000
@@ -39,7 +43,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class Attachments:
-    """What is shown of attached texts, in their order."""
+    """Parts of attached texts that are shown, in their order."""
 
     texts: list[str]
     shown: int
@@ -64,26 +68,90 @@ class _Piece:
     heading: str = ""
 
 
-async def cut_to_budget(
-    texts: Sequence[str], question: str, earlier: Sequence[Utterance], *, budget: int, embedder: Embedder
-) -> Attachments:
-    """Return the texts if they fit; otherwise their passages nearest to the question, with the gaps marked.
+@dataclass
+class _Known:
+    """Terms and meaning of a passage, in a form that nobody can read."""
 
-    Args:
-        texts: attached to the message.
-        question: the message.
-        earlier: what was said before it, for a question that names no subject.
-        budget: tokens, by the estimate.
-        embedder: compares by meaning; where it fails, words alone decide.
-    """
-    of = sum(map(len, texts))
-    if sum(map(count_tokens, texts)) <= budget:
-        return Attachments(list(texts), of, of)
-    query = make_query(question, earlier)
-    pieces = await beside_the_loop(partial(_pieces, texts), characters=of, most=_LONG)
-    ranked = await _ranked(pieces, query, embedder, of)
-    kept = _kept(pieces, ranked, budget)
-    return Attachments(_rendered(pieces, kept, len(texts)), sum(len(pieces[at].text) for at in kept), of)
+    terms: tuple[int, ...]
+    """Hashes, which are others in each process."""
+    vector: Vector | None = None
+
+
+class AttachmentCuts:
+    """Cuts attachments; clients send them again with each message, so passages are known for a while."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        """Take what compares by meaning; where it fails, words alone decide."""
+        self._embedder = embedder
+        self._known: OrderedDict[bytes, _Known] = OrderedDict()
+
+    async def cut(
+        self, texts: Sequence[str], question: str, earlier: Sequence[Utterance], *, budget: int
+    ) -> Attachments:
+        """Return the texts if they fit; otherwise their passages nearest to the question, with the gaps marked.
+
+        Args:
+            texts: attached to the message.
+            question: the message.
+            earlier: what was said before it, for a question that names no subject.
+            budget: tokens, by the estimate.
+        """
+        of = sum(map(len, texts))
+        if sum(map(count_tokens, texts)) <= budget:
+            return Attachments(list(texts), of, of)
+        query = make_query(question, earlier)
+        pieces = await beside_the_loop(partial(_pieces, texts), characters=of, most=_LONG)
+        ranked = await self._ranked(pieces, query, of)
+        kept = _kept(pieces, ranked, budget)
+        return Attachments(_rendered(pieces, kept, len(texts)), sum(len(pieces[at].text) for at in kept), of)
+
+    async def _ranked(self, pieces: Sequence[_Piece], query: Query | None, characters: int) -> list[int]:
+        """Return the places of the passages, the nearest to the question first."""
+        places = [at for at, each in enumerate(pieces) if each.is_passage]
+        if query is None:
+            return places
+        sought = "\n".join(query.context) or query.text
+        words = list(dict.fromkeys(terms(sought)))[:_MOST_TERMS]
+        known: list[_Known] = []
+
+        def nearest(cosines: Mapping[int, float]) -> list[int]:
+            known.extend(self._of(pieces[at]) for at in places if not known or len(known) < len(places))
+            named = {hash(word): word for word in words}
+            held = [tuple(named.get(term, "") for term in each.terms) for each in known]
+            candidates = [
+                Candidate(UUID(int=at), of_passage, cosines.get(at), 0.0)
+                for at, of_passage in zip(places, held, strict=True)
+            ]
+            floor = 0.0 if cosines else None
+            likely = probabilities(words, candidates, floor, query, asks_documents=None, by_words=True)
+            return [places[at] for at in (-likely).argsort(kind="stable")]
+
+        best = await beside_the_loop(partial(nearest, {}), characters=characters, most=_LONG)
+        if self._embedder.by_words_alone:
+            return best
+        near = {at: self._of(pieces[at]) for at in best[:_MOST_EMBEDDED]}
+        try:
+            async with Patience(_EMBEDDING_S):
+                vector = await self._embedder.embed_query(sought)
+                unknown = [at for at, each in near.items() if each.vector is None]
+                vectors = await self._embedder.embed_documents([pieces[at].text for at in unknown])
+        except (Unavailable, TimeoutError) as error:
+            log.warning("attachments are cut by words alone", error=type(error).__name__)
+            return best
+        for at, of_passage in zip(unknown, vectors, strict=True):
+            near[at].vector = of_passage
+        cosines = {at: float(each.vector @ vector) for at, each in near.items() if each.vector is not None}
+        return await beside_the_loop(partial(nearest, cosines), characters=characters, most=_LONG)
+
+    def _of(self, piece: _Piece) -> _Known:
+        """Return what is known of a passage, which is found out at most once in a while."""
+        text = f"{piece.heading}\n{piece.text}"
+        digest = blake2b(text.encode(), digest_size=16).digest()
+        found = self._known.pop(digest, None) or _Known(tuple(map(hash, terms(text))))
+        self._known[digest] = found
+        if len(self._known) > _MOST_KNOWN:
+            self._known.popitem(last=False)
+        return found
 
 
 def _pieces(texts: Sequence[str]) -> list[_Piece]:
@@ -110,38 +178,6 @@ def _frame_or_passages(text: str, at: int) -> list[_Piece]:
 def _passages(text: str, at: int) -> list[_Piece]:
     chunks = chunks_of(Converted("", (Part(text),), headings=True))
     return [_Piece(each.text, at, heading=each.heading) for each in chunks]
-
-
-async def _ranked(pieces: Sequence[_Piece], query: Query | None, embedder: Embedder, characters: int) -> list[int]:
-    """Return the places of the passages, the nearest to the question first."""
-    places = [at for at, each in enumerate(pieces) if each.is_passage]
-    if query is None:
-        return places
-    sought = "\n".join(query.context) or query.text
-    words = list(dict.fromkeys(terms(sought)))[:_MOST_TERMS]
-    held: dict[int, tuple[str, ...]] = {}
-
-    def nearest(cosines: Mapping[int, float]) -> list[int]:
-        if not held:
-            held.update((at, tuple(terms(f"{pieces[at].heading}\n{pieces[at].text}"))) for at in places)
-        candidates = [Candidate(UUID(int=at), held[at], cosines.get(at), 0.0) for at in places]
-        floor = 0.0 if cosines else None
-        likely = probabilities(words, candidates, floor, query, asks_documents=None, by_words=True)
-        return [places[at] for at in (-likely).argsort(kind="stable")]
-
-    best = await beside_the_loop(partial(nearest, {}), characters=characters, most=_LONG)
-    if embedder.by_words_alone:
-        return best
-    near = best[:_MOST_EMBEDDED]
-    try:
-        async with Patience(_EMBEDDING_S):
-            vector = await embedder.embed_query(sought)
-            vectors = await embedder.embed_documents([pieces[at].text for at in near])
-    except (Unavailable, TimeoutError) as error:
-        log.warning("attachments are cut by words alone", error=type(error).__name__)
-        return best
-    cosines = {at: float(each @ vector) for at, each in zip(near, vectors, strict=True)}
-    return await beside_the_loop(partial(nearest, cosines), characters=characters, most=_LONG)
 
 
 def _kept(pieces: Sequence[_Piece], ranked: Sequence[int], budget: int) -> set[int]:

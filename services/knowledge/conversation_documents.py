@@ -13,7 +13,7 @@ from services.knowledge.documents import Documents
 from services.platform.postgres import Database
 
 MOST_DOCUMENTS = 50
-"""Of one conversation."""
+"""Most documents of one conversation."""
 
 _FIND: LiteralString = """
 SELECT b.id FROM knowledge_bases b JOIN users u ON u.id = b.user_id AND u.tenant_id = b.tenant_id

@@ -46,7 +46,7 @@ class Converted:
     headings: bool
     """Whether the text is Markdown, so that its headings count."""
     left_out: tuple[str, ...] = ()
-    """What of the document is not in the text, each in a few words: `2 comments`."""
+    """Parts of the document that are not in the text, each in a few words: `2 comments`."""
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,8 @@ class StoredDocument:
     """Chunks not yet in the index."""
     ingested_at: datetime
     left_out: Sequence[str] | None
-    """What of the document is not in its text, each in a few words: `2 comments`; null of a document that was read
-    before this was noted."""
+    """Parts of the document that are not in its text, each in a few words: `2 comments`; null for a document that
+    was read before this was noted."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What a document is: its type, from what it is declared to be, its name and its first bytes; and its encoding.
+"""Type of a document, from its declaration, name and first bytes; and its encoding.
 
 Text is in UTF-8, in UTF-16 with a byte order mark, or in what Chinese files are in without saying so. Nearly any
 bytes decode as GB18030, and many as Big5. The encoding is the one in which most characters are among the frequent

@@ -26,7 +26,7 @@ _NO_TITLE = re.compile(
     r"(?: document)?[\W_\d]*",
     re.IGNORECASE,
 )
-"""What programs write where nobody has given a title."""
+"""Titles that programs write where nobody has given one."""
 _PROGRAM = re.compile(r"microsoft (?:word|excel|powerpoint) - (.+?)(?:\.docx?|\.xlsx?|\.pptx?)?", re.IGNORECASE)
 _PASSWORD = 4
 """PDFium's error code for a missing password."""

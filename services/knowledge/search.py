@@ -66,7 +66,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Answering:
-    """What a base says about answers from it."""
+    """A base's rules for answers from it."""
 
     id: UUID
     prefix: str

@@ -1,6 +1,7 @@
 """Build the services of this package."""
 
 from services.jobs.queue import JobQueue
+from services.knowledge.attachments import AttachmentCuts
 from services.knowledge.bases import KnowledgeBases
 from services.knowledge.conversation_documents import ConversationDocuments
 from services.knowledge.documents import Documents
@@ -26,3 +27,4 @@ class Knowledge:
         self.index = ChunkIndex(milvus, model=embedder.model, dimension=embedder.dimension)
         self.indexing = ChunkIndexSync(database, self.index, embedder, jobs)
         self.search = KnowledgeSearch(database, self.index, embedder)
+        self.attachments = AttachmentCuts(embedder)

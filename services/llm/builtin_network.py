@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _WINDOWS = ((2, 0), (3, 1), (5, 2))
-"""Of each branch of the network: the tokens of a window, and how many of them stand before its own."""
+"""Window of each branch of the network: its tokens, and how many of them stand before its own."""
 _BESIDE = 2
 """Tokens that a window reaches to either side; beyond its text there are none."""
 _TOKENS = 2_048
@@ -43,11 +43,11 @@ class Network:
         self._tokens = np.full(_TOKENS + 1, len(backend.table), dtype=np.intp)
         """The token at each place; at first none."""
         self._used = np.zeros(_TOKENS + 1, dtype=np.intp)
-        """In which batch the token at each place was used last."""
+        """Number of the batch that used the token at each place last."""
         self._batches = 0
         rows = sum(1 + length for length, _ in _WINDOWS)
         self._kept = np.zeros((rows, _TOKENS + 1, self._width), dtype=np.float32)
-        """Of each branch its part of the projection, and a product for every place in the window. The first place
+        """For each branch, its part of the projection: a product for every place in the window. The first place
         is that of no token."""
         self._alone = Lock()
 

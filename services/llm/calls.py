@@ -1,7 +1,7 @@
 """Calls of a language model, observed and within bounds."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter
@@ -14,7 +14,7 @@ from opentelemetry.trace import Span, SpanKind
 
 from services.errors import ModelFailed
 from services.llm.request_form import LENGTHS, OnText
-from services.llm.streams.text import Reasoning, Said
+from services.llm.streams.text import CallPiece, Reasoning, Said
 from services.llm.token_estimates import TokenEstimator
 from services.platform import span_names as names
 from services.platform.metrics import GEN_AI_SECONDS, GEN_AI_TOKENS
@@ -45,8 +45,10 @@ class EnoughSaid(Exception):
 class Heard:
     """A call under way: the text of its answer as it arrives, which is passed on up to `most_characters`."""
 
-    def __init__(self, on_text: OnText, most_characters: int) -> None:
+    def __init__(self, on_text: OnText, most_characters: int, calls: Collection[str] = ()) -> None:
         self._on_text = on_text
+        self._calls = calls
+        """Names of the tools whose calls are passed on as they come."""
         self._left = most_characters
         self.said = Said()
         self.first_at: float | None = None
@@ -54,9 +56,16 @@ class Heard:
         self.prompt: Sequence[BaseMessage] = ()
         self.answer: AIMessage | None = None
         """Set by the caller, once it is there."""
+        self.passed_on = False
+        """Whether anything of the answer was passed on."""
 
     def __call__(self, piece: str) -> None:
         """Take the next piece, of any kind; raises `EnoughSaid` if it does not fit."""
+        if isinstance(piece, CallPiece):
+            if piece.call.name in self._calls:
+                self.passed_on = True
+                self._on_text(piece)
+            return
         if self.first_at is None and not isinstance(piece, Reasoning):
             self.first_at = perf_counter()
         length = 0 if isinstance(piece, Reasoning) else len(piece)
@@ -64,6 +73,7 @@ class Heard:
         piece = piece if fits else piece[: self._left]
         self._left -= length
         self.said(piece)
+        self.passed_on = self.passed_on or not isinstance(piece, Reasoning)
         self._on_text(piece)
         if not fits:
             raise EnoughSaid
@@ -135,7 +145,7 @@ class BoundedAnswer:
 
     message: AIMessage
     text: str
-    """What was passed on of it; empty if the limit came first."""
+    """The part of the answer that was passed on; empty if the limit came first."""
     ended_by: Literal["model", "seconds", "tokens"]
 
 
@@ -145,9 +155,11 @@ class _Counted:
     def __init__(self, on_text: OnText, tokens: TokenEstimator, most: int | None) -> None:
         self._on_text, self._tokens, self._most = on_text, tokens, most
         self.said = Said()
+        self.passed_on = False
 
     def __call__(self, piece: str) -> None:
         self.said(piece)
+        self.passed_on = self.passed_on or not isinstance(piece, Reasoning)
         self._on_text(piece)
         if self._most is not None and self._tokens.count(self.said.text) > self._most * _OVER + _OVER_TOKENS:
             raise EnoughSaid
@@ -192,11 +204,11 @@ async def answer_within(
     except EnoughSaid:
         ended_by = "tokens"
     except asyncio.CancelledError:
-        if heard.said.pieces:
+        if heard.passed_on:
             estimated()
         raise
     except ModelFailed as failure:
-        if heard.said.pieces:
+        if heard.passed_on:
             estimated()
             raise
         # The model used all tokens up before it said anything.

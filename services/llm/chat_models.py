@@ -2,9 +2,10 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from time import monotonic
 from typing import Any
 
 import structlog
@@ -41,8 +42,8 @@ _VALUED: frozenset[Option] = frozenset({"tools", "temperature", "response_format
 _NOTHING: frozenset[Option] = frozenset()
 _TOOLS: frozenset[Option] = frozenset({"tools"})
 
-_Ask = Callable[[str], Awaitable[AIMessage]]
-"""Asks the model of a name once."""
+_Ask = Callable[..., Awaitable[AIMessage]]
+"""Asks the model of a name once; its answer begins within some seconds."""
 
 _MAY_BE_CONTEXT: frozenset[ModelFailure] = frozenset({"llm_content_refused", "llm_context_too_long"})
 """Failures whose reason may stand in the conversation, in memory or in a result of a tool; so may that of another
@@ -135,15 +136,18 @@ class ChatModels:
         model: str | None = None,
         tools: Sequence[Tool] = (),
         tool_options: Mapping[str, Any] | None = None,
+        told_calls: Collection[str] = (),
         sampling: Sampling | None = None,
         most_tokens: int | None = None,
     ) -> AIMessage:
         """Stream one answer into `on_text` and return it whole.
 
-        `tool_options` say how the tools may be called, as Chat Completions has it. The answer ends at
+        `tool_options` say how the tools may be called, as Chat Completions has it; calls of `told_calls` are
+        passed on as they come. The answer ends at
         `most_tokens`, or earlier if the settings say so. Before the first text arrives, temporary failures are
-        retried up to three times with exponential back-off, then the fallback models are asked. After it nothing
-        is retried. A model that refuses one of the caller's parameters (`sampling`) has failed.
+        retried up to three times with exponential back-off, then the fallback models are asked. A model that says
+        nothing in time is asked once more. After the first text nothing is retried. A model that refuses one of
+        the caller's parameters (`sampling`) has failed.
 
         Raises:
             ModelFailed: no model answered, or the answer broke off.
@@ -161,6 +165,7 @@ class ChatModels:
             options=options,
             sampling=sampling,
             tool_options=given,
+            told_calls=told_calls,
         )
         failed: list[tuple[str, ModelFailed]] = []
         for name in names:
@@ -299,13 +304,17 @@ class ChatModels:
         return breaker
 
     async def _with_retries(self, name: str, ask: _Ask) -> AIMessage:
-        patience = _LONGEST_WAIT_S
+        patience, hurried = _LONGEST_WAIT_S, name not in self._endpoint.slow
         for attempt in range(1, _TRIES + 1):
+            begun = monotonic()
             try:
-                return await ask(name)
+                return await ask(name, begins_within_s=self._settings.llm_first_token_s if hurried else None)
             except ModelFailed as failure:
-                # A time-out has already used its whole budget; another would make the user wait twice.
-                again = failure.can_retry and not failure.begun and failure.failure != "llm_timeout"
+                again = failure.can_retry and not failure.begun
+                if failure.failure == "llm_timeout":
+                    # One that has used its whole budget would make the user wait twice.
+                    again = again and hurried and monotonic() - begun < self._settings.llm_timeout_s
+                    hurried = False
                 # An answer that is none was paid for, and one that had a call in its text twice already.
                 paid = failure.failure == "llm_bad_response"
                 again = again and failure.topic != "calls" and not (paid and attempt >= _PAID_TRIES)
@@ -334,6 +343,8 @@ class ChatModels:
         options: dict[Option, Any],
         sampling: Sampling,
         tool_options: Mapping[str, Any] | None = None,
+        told_calls: Collection[str] = (),
+        begins_within_s: float | None = None,
     ) -> AIMessage:
         """Ask once; if the endpoint refuses a part of the request, ask again at once without it."""
         if self._settings.llm_messages == "compatible" and not self.offline:
@@ -360,6 +371,8 @@ class ChatModels:
                     form=form,
                     without=request.left_out,
                     tool_options=tool_options if "tools" in given else None,
+                    told_calls=told_calls,
+                    begins_within_s=begins_within_s,
                     **given,
                 )
             except ModelFailed as failure:

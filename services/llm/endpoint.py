@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -73,6 +74,8 @@ class ModelEndpoint:
         self._runnables: dict[tuple[str, tuple[str, ...]], Runnable[LanguageModelInput, Any]] = {}
         self.answered: set[str] = set()
         """Models that have answered since the start."""
+        self.slow: set[str] = set()
+        """Models whose last answer began later than ANAMNESIS_LLM_FIRST_TOKEN_S."""
         self._http: httpx2.AsyncClient | None = None
         self._making = asyncio.Lock()
         self._think_styles = ThinkStyles(settings.data_dir / "think_styles.json")
@@ -87,26 +90,30 @@ class ModelEndpoint:
         on_text: OnText,
         tools: Sequence[Tool] = (),
         tool_options: Mapping[str, Any] | None = None,
+        told_calls: Collection[str] = (),
         temperature: float | None = None,
         response_format: dict[str, Any] | None = None,
         sampling: Sampling | None = None,
         form: MessageForm | None = None,
         without: Collection[Option] = (),
+        begins_within_s: float | None = None,
     ) -> AIMessage:
         """Stream one answer into `on_text` and return it whole.
 
         Args:
             model: The model's name; the offline model answers to any.
             tool_options: How the tools may be called, as Chat Completions has it.
+            told_calls: Names of the tools whose calls are passed on as they come.
             response_format: As Chat Completions takes it, such as `{"type": "json_schema", …}`.
             sampling: The caller's own parameters.
             form: Of the messages; None = as ANAMNESIS_LLM_MESSAGES says.
             without: Parts of the request to leave out.
+            begins_within_s: Seconds for the first bytes of the response; None = as for any others.
 
         Raises:
             ModelFailed: the model did not answer, or the answer broke off.
         """
-        heard = Heard(on_text, self._settings.llm_answer_characters)
+        heard = Heard(on_text, self._settings.llm_answer_characters, told_calls)
         provider = names.OFFLINE if self._offline else names.OPENAI
         with observed_call(model, provider, heard):
             given = {"temperature": temperature, "response_format": response_format}
@@ -114,7 +121,9 @@ class ModelEndpoint:
             options |= call_options(sampling or Sampling(), responses_api=self._responses_api)
             options |= {argument: False for option, argument in _LEFT_OUT.items() if option in without}
             options |= tool_options or {}
-            ask = partial(self._answer, model, messages, heard, tools, options, sampling or (), form)
+            ask = partial(
+                self._answer, model, messages, heard, tools, options, sampling or (), form, begins_within_s
+            )
             if self.leads_back:
                 raise self._told(ModelFailed("llm_own_address"))
             answer = heard.answer = _with_usage(await self._despite_missing_v1(ask), heard.prompt)
@@ -173,6 +182,7 @@ class ModelEndpoint:
         options: dict[str, Any],
         sampling: Collection[str],
         form: MessageForm | None,
+        begins_within_s: float | None,
     ) -> AIMessage:
         own = [] if any(isinstance(tool, dict) for tool in tools) else tools
         if len(own) < len(tools):  # tools of a client are its request's alone
@@ -186,7 +196,9 @@ class ModelEndpoint:
         sent |= {"images"} if any(map(images_of, prompt)) else set()
         sent |= {"system_role"} if any(isinstance(message, SystemMessage) for message in prompt) else set()
         try:
-            answer = await runnable.ainvoke(prompt, on_text=heard, **options)
+            answer = await self._begun_in_time(
+                partial(runnable.ainvoke, prompt, on_text=heard, **options), model, begins_within_s
+            )
         except EnoughSaid:
             self.answered.add(model)
             return AIMessage(heard.said.text, response_metadata={"finish_reason": "length"})
@@ -198,7 +210,7 @@ class ModelEndpoint:
             failure = failure_of(
                 error,
                 responses_api=self._responses_api,
-                begun=bool(heard.said.pieces),
+                begun=heard.passed_on,
                 sent=sent,
                 sampling=sampling,
                 secrets=self._secrets,
@@ -212,9 +224,9 @@ class ModelEndpoint:
             heard.answer = _with_usage(answer, prompt)  # what is no answer is paid for, too
         if isinstance(answer, AIMessage) and answer.response_metadata.get(UNUSABLE_CALL) and not answer.tool_calls:
             detail = "a call of a tool, written as text"
-            raise ModelFailed("llm_bad_response", detail, begun=bool(heard.said.pieces), topic="calls")
+            raise ModelFailed("llm_bad_response", detail, begun=heard.passed_on, topic="calls")
         if not isinstance(answer, AIMessage) or not (heard.said.pieces or (answer.tool_calls and tools)):
-            raise _empty(answer, sampling)
+            raise _empty(answer, sampling, begun=heard.passed_on)
         self.answered.add(model)
         if answer.tool_calls and not tools:  # a document may have told it to call something it was not offered
             return answer.model_copy(
@@ -225,6 +237,25 @@ class ModelEndpoint:
         ):  # it declined, in words that the APIs keep separate from the text
             return answer.model_copy(update={"content": heard.said.text})
         return answer
+
+    async def _begun_in_time(self, ask: Callable[..., Awaitable[Any]], model: str, within_s: float | None) -> Any:
+        """Ask, and note whether the first bytes came late.
+
+        Raises:
+            TimeoutError: they did not come within these seconds.
+        """
+        if self._offline:
+            return await ask()
+        begun = perf_counter()
+        async with asyncio.timeout(within_s) as limit:
+
+            def has_begun() -> None:
+                if within_s is not None:
+                    limit.reschedule(None)
+                late = perf_counter() - begun > self._settings.llm_first_token_s
+                (self.slow.add if late else self.slow.discard)(model)
+
+            return await ask(on_begun=has_begun)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -292,8 +323,13 @@ def _is_nothing_there(failed: ModelFailed) -> bool:
     return getattr(failed.__cause__, "status_code", None) in _NOT_THERE
 
 
-def _empty(answer: object, sampling: Collection[str]) -> ModelFailed:
-    """The failure for an answer without text or tool calls that the model may make."""
+def _empty(answer: object, sampling: Collection[str], *, begun: bool) -> ModelFailed:
+    """The failure for an answer without text or tool calls that the model may make.
+
+    It has `begun` where a call was passed on that cannot be read.
+    """
+    if begun:
+        return ModelFailed("llm_bad_response", "a call of a tool that cannot be read", begun=True)
     if isinstance(answer, AIMessage) and finish_of(answer) == "content_filter":
         return ModelFailed("llm_content_refused", "the answer ended at the content filter before any text")
     limit = next((name for name in sampling if name in LENGTHS), None)

@@ -44,7 +44,7 @@ KEEP_S = 3600.0
 
 
 class Refusals:
-    """What the models of one endpoint refuse, kept in this process."""
+    """Parameters that the models of one endpoint refuse, kept in this process."""
 
     def __init__(self, *, keep_s: float = KEEP_S, clock: Callable[[], float] = time.monotonic) -> None:
         self._keep_s = keep_s
@@ -157,6 +157,8 @@ class GivingWay:
             yield _IMAGES
         elif option := refused_option(failure, self.options):
             yield option
+        elif failure.topic == "messages":  # of a template that takes no message between results and the answer
+            yield _IMAGES
 
     def _leave_out(self, part: str, failure: ModelFailed) -> bool:
         if part == _IMAGES:

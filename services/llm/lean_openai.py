@@ -8,7 +8,7 @@ OpenAI sends them, the tests compare its messages with those of `ChatOpenAI`.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from itertools import groupby
 from typing import Any
@@ -33,7 +33,7 @@ from services.llm.streams.answer import BEFORE_TEXT, CALL_FIELDS, REASONING, Ans
 from services.llm.streams.chat import ChatStream
 from services.llm.streams.faults import AnswerFailed
 from services.llm.streams.responses import ResponsesStream
-from services.llm.streams.text import ThinkStyles, ThinkTags, looks_thought_first
+from services.llm.streams.text import BegunCall, CallPiece, ThinkStyles, ThinkTags, looks_thought_first
 
 _CONNECT_TIMEOUT_S = 5.0
 _PIECE_BYTES = 256 * 1024
@@ -73,7 +73,8 @@ class LeanChatOpenAI(ChatOpenAI):
     """`ChatOpenAI`, reading the response's events itself.
 
     `ainvoke(messages, on_text=f)` streams: `f` gets the text as it arrives (and reasoning and refusals, as
-    `streams.text` tells them apart), and the complete message is returned, with one pair of callbacks per call.
+    `streams.text` tells them apart), `on_begun` is called at the first bytes of the response's body, and the
+    complete message is returned, with one pair of callbacks per call.
     `astream` works as in the stock class.
     """
 
@@ -131,10 +132,11 @@ class LeanChatOpenAI(ChatOpenAI):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         *,
         on_text: OnText | None = None,
+        on_begun: Callable[[], None] | None = None,
         **kwargs: Any,
     ) -> ChatResult:
         stream = self._stream_for(kwargs)
-        async with aclosing(self._pieces(stream, messages, stop, kwargs)) as pieces:
+        async with aclosing(self._pieces(stream, messages, stop, kwargs, on_begun)) as pieces:
             async for piece in pieces:
                 if on_text:
                     on_text(piece)
@@ -148,9 +150,17 @@ class LeanChatOpenAI(ChatOpenAI):
         return ResponsesStream(tags, offered) if uses_responses else ChatStream(tags, offered)
 
     async def _pieces(
-        self, stream: AnswerStream, messages: list[BaseMessage], stop: list[str] | None, kwargs: dict[str, Any]
+        self,
+        stream: AnswerStream,
+        messages: list[BaseMessage],
+        stop: list[str] | None,
+        kwargs: dict[str, Any],
+        on_begun: Callable[[], None] | None = None,
     ) -> AsyncGenerator[str]:
-        """Yield text, joined for each network read, and the other kinds of pieces, in order."""
+        """Yield text, joined for each network read, and the other kinds of pieces, in order.
+
+        `on_begun` is called at the first bytes of the response's body.
+        """
         usage = self._should_stream_usage(**kwargs) and isinstance(stream, ChatStream)
         options = {"stream": True, **({"stream_options": {"include_usage": True}} if usage else {}), **kwargs}
         options.pop("stream_usage", None)  # an option of the call, not of the request
@@ -158,7 +168,7 @@ class LeanChatOpenAI(ChatOpenAI):
         try:
             response = await self._post(stream.path, payload)
             try:
-                async for piece in _read(response, stream):
+                async for piece in _read(response, stream, on_begun):
                     yield piece
             finally:
                 await response.aclose()
@@ -236,7 +246,9 @@ def _send_back(message: AIMessage, sent: dict[str, Any]) -> None:
         call.update(message.additional_kwargs.get(CALL_FIELDS, {}).get(call["id"], {}))
 
 
-async def _read(response: httpx2.Response, stream: AnswerStream) -> AsyncGenerator[str]:
+async def _read(
+    response: httpx2.Response, stream: AnswerStream, on_begun: Callable[[], None] | None
+) -> AsyncGenerator[str]:
     """Yield the pieces of an answer as they arrive.
 
     Raises:
@@ -247,6 +259,9 @@ async def _read(response: httpx2.Response, stream: AnswerStream) -> AsyncGenerat
     data, other_bytes, text_length = EventData(), 0, 0
     try:
         async for received in _reads(response, stream):
+            if on_begun is not None:
+                on_begun()
+                on_begun = None
             last = received is None
             arrived: list[str] = []
             for event in data.end() if received is None else data.feed(received):
@@ -259,8 +274,9 @@ async def _read(response: httpx2.Response, stream: AnswerStream) -> AsyncGenerat
                 other_bytes += 0 if said else len(event)
                 if other_bytes > _MOST_OTHER_BYTES + _REPEATED_BYTES * text_length:
                     raise ValueError("The events that are not text are too many.")
-            for kind, adjacent in groupby(arrived, type):
-                yield kind("".join(adjacent))
+            for kind, adjacent in groupby(arrived, _kind):
+                text = "".join(adjacent)
+                yield CallPiece.of(text, kind) if isinstance(kind, BegunCall) else kind(text)
         for piece in stream.rest():
             yield piece
     except AttributeError as error:
@@ -271,6 +287,11 @@ async def _read(response: httpx2.Response, stream: AnswerStream) -> AsyncGenerat
         raise openai.APIError(text_of_error, response.request, body=failed.body) from failed
     if not stream.ended:
         raise _unfinished(response)
+
+
+def _kind(piece: str) -> BegunCall | type[str]:
+    """Return what adjacent pieces have in common that may be joined."""
+    return piece.call if isinstance(piece, CallPiece) else type(piece)
 
 
 def _pieces_of(event: bytes, stream: AnswerStream, *, last: bool) -> Sequence[str]:

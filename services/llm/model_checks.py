@@ -41,10 +41,10 @@ _SCHEMA = {
 
 @dataclass
 class ModelCheck:
-    """What one model answered to the requests of a check."""
+    """Answers of one model to the requests of a check."""
 
     roles: list[str]
-    """What the service uses the model for: `main`, `small`, `fallback`, `embedding`."""
+    """Uses of the model in the service: `main`, `small`, `fallback`, `embedding`."""
     model: str
     answers: bool = False
     streams: bool = False
@@ -59,7 +59,7 @@ class ModelCheck:
     answer_ms: float | None = None
     """Milliseconds until the first answer, or the embedding, was complete."""
     advice: list[str] = field(default_factory=list)
-    """What is wrong, and the setting to change."""
+    """Faults, each with the setting to change."""
 
 
 async def check_models(settings: Settings, models: ChatModels, embedder: Embedder) -> list[ModelCheck]:

@@ -21,7 +21,7 @@ _READY = "ready"
 
 @dataclass(frozen=True)
 class Tried:
-    """What the models answered."""
+    """Result of trying the models."""
 
     answer: str | None
     """The main model's answer to a greeting."""

@@ -9,12 +9,12 @@ from services.json_levels import shallow_json
 from services.platform.outgoing import OutgoingFailed, OutgoingHttp
 
 OWNER: Final = "anamnesis"
-"""What `/v1/models` of this service says of who owns a model.
+"""Owner of a model as `/v1/models` of this service names it.
 
 A service whose model were such a one would ask itself without end, directly or by way of another.
 """
 Kind = Literal["chat", "embedding", "other"]
-"""What a model is for, as far as its name says; `other`: speech, pictures, moderation and bare completions."""
+"""Use of a model, as far as its name says; `other`: speech, pictures, moderation and bare completions."""
 Problem = Literal["refuses_key", "status", "too_long", "no_list", "silent", "own"]
 
 _WITHIN_S = 10.0

@@ -36,13 +36,13 @@ _CONTEXT = "context"
 """The service's addition to the user's message, if all messages must be the user's or the model's."""
 _DATA = ("memory", "documents")
 _ID = re.compile(r" ?[（(][0-9a-f]{8}-[0-9a-f-]{27}[)）]")
-"""Of a memory that may have been meant: a model can name it, a reader cannot."""
+"""Id of a memory that may have been meant: a model can name it, a reader cannot."""
 _CHANGES = "memory_changes"
 _DATE = r"\[\d{4}-\d\d-\d\d(?: \d\d:\d\d)?\]"
 _RECALLED = re.compile(rf"^- {_DATE} (?:[^:：\n]{{1,40}}: )?")
 """Time and speaker precede what was said in another conversation."""
 _OWN_ANSWER = re.compile(rf"^(?:- {_DATE}| ) (?:You|你): .*$", re.MULTILINE)
-"""What the expert said, among what is recalled."""
+"""An own answer of the expert's among what is recalled."""
 _DAY = re.compile(
     r"^(?:- \[(?:[A-Z][a-z]+day, [\d-]+|\d+年\d+月\d+日星期.)\] |  (?=\d\d:\d\d ))"
     r"(?:\d\d:\d\d (?!(?:You|你): )[^:：\n]{1,40}: )?(?!\d\d:\d\d )(.+)$",
@@ -158,7 +158,7 @@ class OfflinePrompt:
     facts: Sequence[str]
     """Lines on the user from core memory, such as `name: Ada`."""
     said: Sequence[str]
-    """What the user said in other conversations, and in this one before the question."""
+    """The user's statements in other conversations, and in this one before the question."""
     days: Sequence[str]
     """Records of the days that the question asks about."""
     changes: Sequence[str]

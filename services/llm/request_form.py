@@ -50,7 +50,7 @@ _MENTIONS: dict[str, re.Pattern[str]] = {
         "response_format": r"response_format|json_schema|json_object|text\.format|schema|structured|\bgrammar\b",
     }.items()
 }
-"""What endpoints call a parameter; others are called by their names."""
+"""Patterns by which endpoints mention a parameter; others are mentioned by their names."""
 
 
 class ContextMessage(SystemMessage):
@@ -62,7 +62,7 @@ def in_form(messages: Sequence[BaseMessage], form: MessageForm) -> list[BaseMess
 
     What users and tools say can imitate no tag of the prompt, and no token of a chat template.
     """
-    messages = [_inert(message) for message in messages]
+    messages = _images_apart([_inert(message) for message in messages])
     if form == "native":
         return list(messages)
     formed = compatible(messages)
@@ -80,6 +80,31 @@ def _inert(message: BaseMessage) -> BaseMessage:
     else:
         return message
     return message if plain == content else message.model_copy(update={"content": plain})
+
+
+def _images_apart(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """Return the messages with the images of tools' results in one of the user's behind them.
+
+    Chat Completions takes images from the user alone.
+    """
+    formed: list[BaseMessage] = []
+    waiting: list[Any] = []
+    for message in messages:
+        if isinstance(message, ToolMessage) and isinstance(message.content, list):
+            waiting += _of_result(message, message.content[1:])
+            formed.append(message.model_copy(update={"content": message.text}))
+            continue
+        if waiting and not isinstance(message, ToolMessage):
+            formed.append(HumanMessage(waiting))
+            waiting = []
+        formed.append(message)
+    return [*formed, HumanMessage(waiting)] if waiting else formed
+
+
+def _of_result(message: ToolMessage, parts: Sequence[Any]) -> list[Any]:
+    """Return parts of a user's message that are a tool's, between the tags that say so."""
+    opening, closing = f"<tool_result name={message.name or 'tool'!r}>", "</tool_result>"
+    return [{"type": "text", "text": opening}, *parts, {"type": "text", "text": closing}]
 
 
 def _inert_part(part: Any) -> Any:
@@ -177,7 +202,8 @@ def without_tool_messages(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
     plain: list[BaseMessage] = []
     for message in messages:
         if isinstance(message, ToolMessage):
-            _append_text(plain, f"<tool_result name={message.name or 'tool'!r}>\n{message.text}\n</tool_result>")
+            images = message.content[1:] if isinstance(message.content, list) else []
+            _append_parts(plain, _of_result(message, [{"type": "text", "text": message.text}, *images]))
         elif isinstance(message, AIMessage) and message.tool_calls:
             if message.text:
                 plain.append(AIMessage(message.text))
@@ -186,14 +212,13 @@ def without_tool_messages(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
     return plain
 
 
-def _append_text(messages: list[BaseMessage], text: str) -> None:
-    last = messages[-1] if messages else None
-    if not isinstance(last, HumanMessage):
-        messages.append(HumanMessage(text))
-    elif isinstance(last.content, str):
-        messages[-1] = HumanMessage(f"{last.content}\n\n{text}")
-    else:
-        messages[-1] = HumanMessage([*last.content, {"type": "text", "text": text}])
+def _append_parts(messages: list[BaseMessage], parts: Sequence[Any]) -> None:
+    """Add parts to the user's message that is the last; those of text alone as one text."""
+    if all(part["type"] == "text" for part in parts):
+        parts = [{"type": "text", "text": "\n".join(part["text"] for part in parts)}]
+    last = messages.pop() if messages and isinstance(messages[-1], HumanMessage) else HumanMessage("")
+    only = parts[0]["text"] if len(parts) == 1 else list(parts)
+    messages.append(HumanMessage(_joined(last.content, only)))
 
 
 Tool = BaseTool | dict[str, Any]

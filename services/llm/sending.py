@@ -94,7 +94,7 @@ class EventData:
         self._rest: list[bytes] = []
         self._lines: list[bytes] = []
         self._bytes = 0
-        """Of the event that is not yet complete."""
+        """Bytes of the event that is not yet complete."""
         self._document: list[bytes] | None = None
         self._begun = False
         self._after_return = False

@@ -1,8 +1,9 @@
 """Prompts with less in them: without images, or without what stands around the message, as these are refused."""
 
 from collections.abc import Collection, Sequence
+from typing import cast
 
-from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from services.llm.request_form import ContextMessage
 from services.text.language import Language, language_of
@@ -14,6 +15,10 @@ _ALONE: dict[Language, str] = {
     "it is not shown here. Where the message needs it, say that it cannot be shown at the moment.",
     "zh": "语言模型的服务商拒绝了之前的对话和关于用户的记忆，这里看不到。"
     "如果这条消息需要它们，请说明暂时无法看到。",
+}
+_UNSHOWN: dict[Language, str] = {
+    "en": "[Images that the language model does not take are not shown.]",
+    "zh": "[图片未显示：语言模型不接受。]",
 }
 _NO_RESULT: dict[Language, str] = {
     "en": "The provider of the language model refused this result: it cannot be shown.",
@@ -54,14 +59,30 @@ def earlier_images(messages: Sequence[BaseMessage]) -> set[int]:
 
 
 def without_images(messages: Sequence[BaseMessage], hashes: Collection[int]) -> list[BaseMessage]:
-    """Return the messages with a mark in place of these images, but for those of the user's last."""
+    """Return the messages with a mark in place of these images, but for those of the user's last.
+
+    A tool's result has its images in words.
+    """
     last = _last(messages)
-    return [
-        each.model_copy(update={"content": f"{IMAGE_LEFT_OUT}{each.text}"})
-        if each is not last and any(hash(url) in hashes for url in images_of(each))
-        else each
-        for each in messages
-    ]
+
+    def without(message: BaseMessage) -> BaseMessage:
+        if message is last or not any(hash(url) in hashes for url in images_of(message)):
+            return message
+        of_tool = isinstance(message, ToolMessage)
+        told = f"{message.text}\n{_UNSHOWN[language_of([message.text])]}" if of_tool else ""
+        return message.model_copy(update={"content": told or f"{IMAGE_LEFT_OUT}{message.text}"})
+
+    return list(map(without, messages))
+
+
+def with_newest_images(messages: Sequence[AnyMessage], most: int) -> list[AnyMessage]:
+    """Return a turn's messages with at most so many characters of images, the newest; older ones are in words."""
+    old: set[int] = set()
+    for message in reversed(messages):
+        urls = images_of(message)
+        most -= sum(map(len, urls))
+        old |= {hash(url) for url in urls if most < 0}
+    return cast("list[AnyMessage]", without_images(messages, old)) if old else list(messages)
 
 
 def _last(messages: Sequence[BaseMessage]) -> BaseMessage | None:

@@ -59,11 +59,11 @@ class FoundEpisode:
 
 @dataclass(frozen=True)
 class FoundEpisodes:
-    """What a search found, best first."""
+    """Episodes that a search found, best first."""
 
     items: list[FoundEpisode]
     degraded: list[str]
-    """What did not answer: `milvus`, `embedding`. The rest was searched."""
+    """Stores that did not answer: `milvus`, `embedding`. The rest was searched."""
 
 
 class Archive:

@@ -1,4 +1,4 @@
-"""What memory knew at a moment: the same statements as for now, over the tables as they were then.
+"""Statements of memory over the tables as they were at a moment in the past.
 
 `memory_versions` holds what a row was until it changed, and the history of core memory every content that a
 section had. Common table expressions with the tables' names take their place in a statement. What was removed for

@@ -25,7 +25,7 @@ from state.turn import OpenTurn
 
 @dataclass(frozen=True)
 class Owner:
-    """Whose memory: that of a user with an expert, within a space or outside of any.
+    """Owner of a memory: a user with an expert, within a space or outside of any.
 
     What is remembered outside of any space is shared: it is known in every space. What is remembered within one is
     known there alone.
@@ -105,7 +105,7 @@ class SectionChange:
 
     @property
     def content(self) -> dict[str, Any] | None:
-        """What it is now; None when there is no such section."""
+        """Content of the section now; None = there is no such section."""
         return self._there.content if self._there else None
 
     @property
@@ -208,12 +208,12 @@ class SectionChange:
 
 
 def blocks_of(rows: Sequence[Sequence[Any]]) -> list[Block]:
-    """What `core_sql.READ` found."""
+    """Return the sections that `core_sql.READ` found."""
     return [Block(*row[:3], *row[4:]) for row in rows]
 
 
 def sections_of(rows: Sequence[Sequence[Any]]) -> CoreMemorySections:
-    """What `core_sql.READ` found, a space's sections laid over the shared ones."""
+    """Return the sections that `core_sql.READ` found, a space's laid over the shared ones."""
     sections: CoreMemorySections = {}
     for name, content, version, rewritten, *_ in rows:
         block = CoreMemoryBlock(content=content, version=version, rewritten_version=rewritten)

@@ -79,7 +79,7 @@ _SCANNED_AT_ONCE = 500
 
 @dataclass(frozen=True)
 class EpisodeFilter:
-    """Which episodes are listed; None = any."""
+    """Conditions on the episodes that are listed; None = any."""
 
     expert: str | None = None
     space: str | None = None
@@ -110,7 +110,7 @@ class CatalogEntry:
     conversation_id: UUID | None
     episode_type: EpisodeType
     content: str
-    """What a turn said, with who said it."""
+    """Text of a memory; of a turn what was said, with who said it."""
     importance: float
     origin: Origin
     created_at: datetime

@@ -84,11 +84,7 @@ class CoreMemory:
         return {name: block["content"] for name, block in sections.items()}
 
     async def for_turn(self, owner: Owner) -> CoreMemorySections:
-        """Every section as a prompt needs it.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
+        """Return every section as a prompt needs it."""
         return sections_of(await self._rows(owner, visible=True)) if self._on else {}
 
     @again_if_contended
@@ -135,7 +131,7 @@ class CoreMemory:
     async def add_items(
         self, connection: Connection, owner: Owner, added: Sequence[AddedItem]
     ) -> list[InvalidInput | None]:
-        """Do the same with single items, each with a version of its own, in a few statements.
+        """Add single items as `change_items` does, each with a version of its own, in a few statements.
 
         Returns:
             For each item why it was not accepted, and nothing was logged; None = it was.

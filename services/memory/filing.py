@@ -23,7 +23,7 @@ from services.llm.chat_models import ChatModels
 from services.memory.blocks import Owner
 from services.memory.filing_answer import FilingOperation
 from services.memory.filing_checks import Checked
-from services.memory.filing_decision import Decided, dated, decide, ended, turns_of_story
+from services.memory.filing_decision import Decided, dated, decide, turns_of_story
 from services.memory.filing_evidence import FilingEvidence
 from services.memory.filing_prompt import Batch, Said
 from services.memory.filing_store import FILE_MEMORY, FilingStore, WaitingTurns, request_of
@@ -32,6 +32,7 @@ from services.memory.foreign_words import own_text
 from services.memory.operations import Trigger
 from services.memory.planning.orders import plan_filed
 from services.memory.planning.planner import ChangePlanner
+from services.memory.planning.wording import ended
 from services.memory.proposals import Proposals
 from services.memory.removal.hiding import Hiding
 from services.platform.authorship import authoring
@@ -69,7 +70,7 @@ class _Step:
 
 @dataclass(frozen=True)
 class _Applied:
-    """What came of a batch."""
+    """Outcome of a batch."""
 
     changes: int
     left: Sequence[UUID] = ()

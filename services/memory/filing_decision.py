@@ -1,4 +1,4 @@
-"""What is to be filed of a batch: the model's answer, checked; what is wrong with it the model is told once."""
+"""Decides what to file of a batch: asks the model, checks its answer, and tells it once what is wrong with it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +17,7 @@ from services.memory.model import Memory
 from services.memory.mood import Felt, felt
 from services.platform.patience import beside_the_loop
 from services.platform.setting_values import FilingGrade
-from services.text.language import folded, language_of
+from services.text.language import folded
 from services.text.tokenizer import informative_terms
 from services.time_reference.local_days import time_zone
 
@@ -28,7 +28,7 @@ _LONG = 2_000
 
 @dataclass(frozen=True)
 class Decided:
-    """What is to be done about a batch."""
+    """Decision about a batch."""
 
     by: str
     done: Sequence[Checked] = ()
@@ -152,11 +152,6 @@ def dated(checked: Checked, batch: Batch) -> FilingOperation:
     message = batch.messages[checked.source]
     day = message.created_at.astimezone(time_zone(message.timezone)).date()
     return replace(operation, date=day.isoformat())
-
-
-def ended(text: str, day: str) -> str:
-    """Return what is asked about a memory that has ended."""
-    return f"{text}（到{day}为止）" if language_of([text]) == "zh" else f"{text} (until {day})"
 
 
 def turns_of_story(batch: Batch, told: StoryTold) -> tuple[list[UUID], UUID | None]:

@@ -154,7 +154,7 @@ class WaitingTurns:
     """The turns of a user that are not filed yet."""
 
     owner: Owner
-    """Whose the first of them is."""
+    """Owner of the first of them."""
     turns: Mapping[UUID, UUID]
     """Those of this owner with their conversations, the oldest first."""
     others: int

@@ -20,7 +20,7 @@ class Story(BaseModel):
 
 @dataclass(frozen=True)
 class StoryTold:
-    """What an answer says about a story; nothing = there is none."""
+    """A story as an answer tells of it; without any of these there is none."""
 
     first: str = ""
     last: str = ""

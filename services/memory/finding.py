@@ -58,16 +58,16 @@ _NAME = re.compile(r"\d+|(?<=[\w,;:] )[A-Z]\w+")
 _VALUE_ID = re.compile(r"v[0-9a-f]{12}")
 
 Embeddings = Mapping[Any, Sequence[float] | NDArray[np.float32]]
-"""Of units, by their ids."""
+"""Embeddings of units by their ids."""
 EmbeddingsOf = Callable[[Owner, Collection[UUID]], Embeddings]
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a text means."""
+    """Memories that a text means."""
 
     meant: Sequence[Memory] = ()
-    """What it means beyond doubt: one statement, wherever it stands."""
+    """Those meant beyond doubt: one statement, wherever it stands."""
     candidates: Sequence[Memory] = ()
     """If nothing is meant beyond doubt: what may be."""
 

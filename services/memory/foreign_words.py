@@ -1,4 +1,4 @@
-"""Whose words the parts of a message are: the user's own, those of others, or either's. Pure functions.
+"""Tells whose words the parts of a message are: the user's own, those of others, or either's. Pure functions.
 
 Marks, shapes and announcements tell what a message quotes, forwards, pastes or hands over to be worked on. A text
 of others ends at its last closing mark, because its author may have written the ones before. A text without marks
@@ -255,7 +255,7 @@ def _row(line: str) -> str:
 
 
 def _announced(message: str) -> Iterator[Part]:
-    """What follows an announcement or an order for work on a text, or stands before one that ends the message."""
+    """Yield texts that an announcement or an order for work is about: what follows it, or what it ends."""
     clauses = [
         (each.start(), each[0].strip()) for each in _CLAUSE.finditer(message) if each[0].strip() and not each[1]
     ]

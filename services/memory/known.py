@@ -1,4 +1,4 @@
-"""What is known of a user: values of core memory and written memories, as one list of statements.
+"""Statements known of a user: values of core memory and written memories, in one list.
 
 What was said is the archive; it is searched, and not a list of memories.
 """
@@ -53,13 +53,13 @@ class Statement:
     kind: Literal["value", "written"]
     text: str
     field: str | None
-    """Of a value: its field of core memory."""
+    """Field of core memory that holds a value; None = a written memory."""
     expert: str
     space: str | None
     since: datetime
     pinned: bool
     replaced: str | None
-    """What it took the place of."""
+    """Text that it took the place of."""
     sources: list[Source]
     """The messages that it comes from."""
 

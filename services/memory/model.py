@@ -25,7 +25,7 @@ class Memory:
     at: datetime | None = None
     """When it was said or written; None = not read."""
     section: str = ""
-    """Of a value: its section of core memory."""
+    """Section of core memory that holds a value; empty for other kinds."""
     field: str = ""
     pinned: bool = False
     message_id: UUID | None = None
@@ -40,14 +40,14 @@ class Memory:
 
 @dataclass(frozen=True)
 class ChangeRequest:
-    """For whom memory is changed, and in which turn."""
+    """A request for a change of memory: for whom, and in which turn."""
 
     owner: Owner
     conversation_id: UUID
     message_id: UUID
     trigger: Trigger
     language: Language | None = None
-    """Of what is said about changes; None = that of their texts."""
+    """Language in which changes are told; None = that of their texts."""
 
     @classmethod
     def of_turn(cls, turn: OpenTurn, actor: Actor, language: Language | None) -> Self:

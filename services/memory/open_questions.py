@@ -1,4 +1,4 @@
-"""What waits is asked: at most three changes wait, one is named in a prompt, and the next message may say yes.
+"""Questions about changes that wait: at most three wait, a prompt names one, and the next message may say yes.
 
 A question is named in the prompt of one turn, which asks it, and with its id in that of the turn after it, which
 settles it. Later it waits in the list of proposals alone, until it is settled there or makes room for a newer one.
@@ -85,7 +85,7 @@ class OpenQuestion:
     asked_in: UUID | None
     """The turn whose prompt has named it; None = not asked yet."""
     kept: UUID | None = None
-    """Of two memories, the one that stays, or its section, with the digest of a value."""
+    """The one of two memories that stays, or the section of a value, which `kept_value` names."""
     dropped: UUID | None = None
     kept_value: str | None = None
     dropped_value: str | None = None

@@ -84,11 +84,11 @@ class Trigger:
     conversation_id: UUID | None = None
     turn_id: UUID | None = None
     expert_id: UUID | None = None
-    """Whose memory of the user it is, where that is not known otherwise."""
+    """Expert whose memory of the user it is, where that is not known otherwise."""
     space_id: UUID | None = None
     """The space that is changed; None = what all spaces of the user share."""
     details: Mapping[str, Any] = field(default_factory=dict)
-    """What else is worth knowing; stored as JSON."""
+    """Further facts, stored as JSON."""
     accepts: UUID | None = None
     """The proposal that the change carries out: accepted in the same transaction, so that neither is without the
     other."""
@@ -111,17 +111,17 @@ class Operation:
     type: str
     """Such as `core_memory_update`."""
     field: str | None = None
-    """What was changed, such as the name of a section."""
+    """Name of what was changed, such as a section."""
     old_value: Any = None
     new_value: Any = None
     query: str | None = None
-    """What was searched for."""
+    """Words that were searched for."""
     results: Any = None
 
 
 @dataclass(frozen=True)
 class Entry:
-    """What is appended to the log."""
+    """An entry to append to the log."""
 
     operation: Operation
     trigger: Trigger
@@ -140,7 +140,7 @@ class LoggedOperation:
     """Name of the expert whose memory it is."""
     type: str
     field: str | None
-    """What was changed, such as a section of core memory."""
+    """Name of what was changed, such as a section of core memory."""
     old_value: Any
     new_value: Any
     query: str | None
@@ -160,7 +160,7 @@ class OperationLog:
     def __init__(self, database: Database, secrets: Secrets | None = None) -> None:
         self._database = database
         self.secrets = secrets or Secrets()
-        """Which memory, with its log, does not keep."""
+        """Secrets, which neither memory nor its log keeps."""
 
     async def last_loss(self, tenant_id: UUID, user_id: UUID) -> UUID | None:
         """Return the newest operation by which memory may have lost or replaced something; None = none."""
@@ -263,7 +263,7 @@ class OperationLog:
 _SPANS = {"_search": "search_memory", "_insert": "create_memory"} | dict.fromkeys(
     ("_delete", "_supersede", "_archive"), "delete_memory"
 )
-"""Which of the conventions' operations on memory a type is, by its ending; all others change something."""
+"""The conventions' name of an operation by the ending of its type; all other types change something."""
 
 
 @lru_cache(maxsize=64)

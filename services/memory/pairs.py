@@ -104,9 +104,13 @@ class Pairs:
                 if side in named:
                     await self._check(connection, owner, named[side], dropped=side is dropped)
             if dropped in named:
-                if kept.digest is None and not await _is_remembered(connection, owner, kept.id):
+                memory = {**vars(owner), "id": kept.id}
+                if kept.digest is None and not (await connection.execute(_REMEMBERED, memory)).rowcount:
                     raise Conflict(_CHANGED)
-                await self._remove(connection, owner, named[dropped], trigger)
+                value = named[dropped]
+                change = removed_value(value.section, value.field, value.text)
+                if await self._core.change_items(connection, _with(owner, value), [change], trigger):
+                    raise Conflict(_CHANGED)
             elif not await self._archive.supersede(connection, owner, dropped.id, kept.id, trigger):
                 raise Conflict(_CHANGED)
 
@@ -118,19 +122,9 @@ class Pairs:
         if named not in set(values_of(content)) or named in pinned_among(value.block_id, content, pins):
             raise Conflict(_CHANGED)
 
-    async def _remove(self, connection: Connection, owner: Owner, value: CoreValue, trigger: Trigger) -> None:
-        change = removed_value(value.section, value.field, value.text)
-        if await self._core.change_items(connection, _with(owner, value), [change], trigger):
-            raise Conflict(_CHANGED)
-
 
 def _with(owner: Owner, value: CoreValue) -> Owner:
     return replace(owner, expert_id=value.expert_id, space_id=value.space_id)
-
-
-async def _is_remembered(connection: Connection, owner: Owner, episode_id: UUID) -> bool:
-    row = await (await connection.execute(_REMEMBERED, {**vars(owner), "id": episode_id})).fetchone()
-    return row is not None
 
 
 def _sides(rows: Any) -> set[frozenset[Side]]:

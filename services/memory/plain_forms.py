@@ -25,7 +25,7 @@ _KINDS: tuple[PlainFormKind, ...] = (
     *("off_record", "leave_out", "forget_everything", "forget_last", "forget"),
     *("remember_last", "remember", "standing"),
 )
-"""What is more specific is tried first."""
+"""Kinds in the order in which they are tried: the more specific first."""
 _LEAVES_OUT = frozenset(["leave_out", "off_record"])
 """Kinds that take away nothing that was remembered before."""
 _NAMES = frozenset(["forget", "forget_everything"])

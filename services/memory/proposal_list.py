@@ -56,9 +56,9 @@ class ProposedMemory:
     messages: list[Source]
     """Messages that it comes from."""
     section: str | None = None
-    """Of a value of core memory, its section."""
+    """Section of a value of core memory; None = a written memory."""
     field: str | None = None
-    """Of a value of core memory, its field."""
+    """Field of a value of core memory; None = a written memory."""
 
 
 @dataclass(frozen=True)
@@ -68,25 +68,25 @@ class Proposal:
     id: UUID
     kind: ProposalKind
     text: str
-    """What would be remembered or forgotten; of two memories, the one that stays."""
+    """Text that would be remembered or forgotten; of two memories, the one that stays."""
     replaces: str | None
-    """What it would replace; of two memories, the one that goes."""
+    """Text that it would replace; of two memories, the one that goes."""
     state: State
     expert: str | None
     conversation_id: UUID | None
     turn_id: UUID | None
     at: datetime
     operation_id: UUID | None
-    """By which an accepted one was carried out, and can be undone; None = it changed nothing."""
+    """Operation that carried an accepted one out, and can be undone; None = it changed nothing."""
     memories: list[ProposedMemory]
-    """Of two memories, the one that stays and the one that goes."""
+    """The one of two memories that stays, and the one that goes."""
     messages: list[Source]
     """The message that a change rests on; of two memories, theirs are with them."""
 
 
 _Row = dict[str, Any]
 _SIDES = ("kept", "dropped")
-"""Of two memories, the one that stays and the one that goes."""
+"""The one of two memories that stays, and the one that goes."""
 _AS_STORED = ("id", "kind", "state", "expert", "conversation_id", "turn_id", "at", "operation_id")
 
 
@@ -154,7 +154,7 @@ class ProposalList:
 def _memories(
     row: _Row, values: Mapping[tuple[UUID, str], CoreValue], *, waits: bool
 ) -> list[tuple[ProposedMemory, Sequence[UUID | None]]] | None:
-    """Of two memories, the one that stays and the one that goes, each with the messages that it comes from.
+    """Return the two memories of a proposal, the one that stays first, each with the messages that it comes from.
 
     None if a value of core memory is not known, or does not hold any more while the proposal waits.
     """

@@ -21,7 +21,7 @@ _CHINESE = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]")
 
 @dataclass(frozen=True)
 class Quoted:
-    """What a change rests on: words of a message that are the user's own."""
+    """Words of a message that are the user's own, on which a change rests."""
 
     text: str
     is_certain: bool

@@ -1,4 +1,4 @@
-"""Which sentences of an answer repeat texts of others that its prompt showed. Pure functions.
+"""Finds the sentences of an answer that repeat texts of others which its prompt showed. Pure functions.
 
 A sentence repeats them if it shares an informative word with them which the user has not said, or most of its
 words. In another script than theirs nobody can tell: then each sentence may.

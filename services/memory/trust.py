@@ -1,4 +1,4 @@
-"""Whose words a change of memory rests on: the user's own, or those of content that somebody else wrote.
+"""Tells whose words a change of memory rests on: the user's own, or those of content that somebody else wrote.
 
 Foreign are the words of documents, imports and tools, however often they are retold.
 """
@@ -55,7 +55,7 @@ UPDATE messages SET origin = %(origin)s WHERE id = %(message_id)s AND tenant_id 
 
 @dataclass(frozen=True)
 class ForeignItems:
-    """What of some messages and memories holds foreign words."""
+    """Messages and memories that hold foreign words."""
 
     messages: Mapping[str, str | None] = field(default_factory=dict)
     """Their foreign sentences by their ids; None = all of it."""

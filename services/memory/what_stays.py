@@ -1,4 +1,4 @@
-"""What stays of a text when something goes: the one place that decides it.
+"""Decides what stays of a text when something goes; nothing else does.
 
 What goes are whole clauses, and what stays are the others, letter by letter and in their order. Nothing is joined
 into a new sentence. Where what goes and what does not stand in one clause, or a clause cannot stand without one
@@ -103,7 +103,7 @@ class Clause:
 
 @dataclass(frozen=True)
 class Rest:
-    """What stays of a text, and what does not."""
+    """A text after something has gone: what stays of it, and what does not."""
 
     text: str
     """Whole sentences and clauses of it; empty = nothing stays."""

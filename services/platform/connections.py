@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from functools import wraps
-from random import random
+from random import getrandbits, random
 from typing import Any, ParamSpec, TypeVar
 
 import psycopg
@@ -116,6 +116,7 @@ class _LimitedConnection(AsyncConnection[TupleRow]):
 
     round_trip_s: float | None = None
     prepared: PreparedStatements
+    through_pooler = False
 
     async def wait(
         self,
@@ -125,6 +126,14 @@ class _LimitedConnection(AsyncConnection[TupleRow]):
     ) -> Returned:
         # Not `asyncio.timeout`: a query that is cancelled asks the server to end it, and waits for that.
         return await super().wait(gen, interval, self.round_trip_s if timeout is None else timeout)
+
+    async def _try_cancel(self, *, timeout: float = 5.0) -> None:  # noqa: ASYNC109
+        # PgBouncer 1.18 to 1.20 may end when a query is cancelled. The connection is closed instead, and with it
+        # the query.
+        if self.through_pooler:
+            self.pgconn.finish()
+        else:
+            await super()._try_cancel(timeout=timeout)
 
 
 class Connections:
@@ -143,6 +152,8 @@ class Connections:
         self._direct_url = direct_url or url
         self._statement_s = statement_s
         self._adapt = adapt
+        self.process = getrandbits(62)
+        """Number of this process, by which the others see that it lives: a lock that it holds while it listens."""
         self._in_doubt_until = 0.0
         self.pool: psycopg_pool.AsyncConnectionPool[_LimitedConnection] = psycopg_pool.AsyncConnectionPool(
             url,
@@ -186,8 +197,13 @@ class Connections:
                     await connection.execute("SELECT pg_advisory_unlock(hashtextextended(%s, 0))", [name])
 
     async def notifications(self, channel: str) -> AsyncGenerator[str, None]:
-        """Yield notifications on a channel, over a separate connection; first an empty text once it listens."""
+        """Yield notifications on a channel, over a separate connection; first an empty text once it listens.
+
+        As long as it listens, it holds the lock by the process's number. The lock is shared: an earlier connection
+        may be gone here, and not yet for the server.
+        """
         async with driver_errors_made_ours(), self._direct_connection() as connection:
+            await connection.execute("SELECT pg_advisory_lock_shared(%s)", [self.process])
             await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
             yield ""
             while True:
@@ -228,6 +244,7 @@ class Connections:
         # Transactions are begun by `tenant`, together with the tenant, in one round trip. Set here and not by an
         # argument of the pool: the queue's listener makes its own connection from the same arguments.
         await connection.set_autocommit(True)
+        connection.through_pooler = self._pooled
         set_json_dumps(json_bytes, connection)
         set_json_loads(json_value, connection)
         if not self._pooled:

@@ -27,7 +27,7 @@ def why_away(url: str, setting: str) -> str | None:
 
 
 def sentence(said: str, url: str, setting: str) -> str:
-    """What the driver said, as what the operator can do."""
+    """Put the driver's message as what the operator can do."""
     parts: dict[str, object] = {}
     with suppress(psycopg.Error):
         parts = dict(conninfo_to_dict(url))

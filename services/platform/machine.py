@@ -20,7 +20,7 @@ _FOLDER = "/zoneinfo/"
 _YEAR_S = 366 * 86_400
 _SAMPLES = 12
 _USUAL = ("Asia/Shanghai", "Europe/Berlin", "Europe/London", "America/New_York", "America/Los_Angeles")
-"""Of zones that cannot be told apart, these are taken first."""
+"""Zones that are preferred among those that cannot be told apart."""
 
 Offset = Callable[[float], float]
 """The seconds east of Greenwich at a moment."""

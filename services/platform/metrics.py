@@ -28,6 +28,9 @@ TURNS_REFUSED = Counter(
     "Requests for turns that were refused before a turn was, by the code of the answer.",
     ["reason"],
 )
+TURNS_RUN_AGAIN = Counter(
+    "anamnesis_turns_run_again_total", "Turns whose process was gone before any text, and that were run again."
+)
 TURNS_RUNNING = Gauge(
     "anamnesis_turns_running", "Turns that are running in this process.", multiprocess_mode="livesum"
 )

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 _FOLDER = Path(__file__).parent / "migrations"
 _LOCK = 0x616E616D  # "anam": one migration at a time, for any number of processes
 
+_LEAST_SERVER = 15
+"""The oldest major version of PostgreSQL on which the service was tried."""
 _SERVES = "serves versions from "
 BASELINE = "0100"
 """The migration that makes the whole schema. Databases of older ones are not upgraded, but moved."""
@@ -33,6 +35,20 @@ _GRANTS = (
 )
 
 
+def check_version(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> None:
+    """Refuse a server that is too old.
+
+    Raises:
+        ConfigurationError: it is.
+    """
+    found = connection.info.server_version // 10_000
+    if found < _LEAST_SERVER:
+        raise ConfigurationError(
+            f"The database is PostgreSQL {found}, and this version needs {_LEAST_SERVER} or newer. Upgrade the "
+            f"server, or name another one in ANAMNESIS_DATABASE_URL."
+        )
+
+
 def migrate(owner_url: str, service_role: str) -> tuple[str | None, str]:
     """Apply all missing migrations; return the revisions before and after.
 
@@ -41,10 +57,11 @@ def migrate(owner_url: str, service_role: str) -> tuple[str | None, str]:
     Raises:
         DatabaseUnavailable: nothing answers at the address.
         ConfigurationError: the service's role does not exist, the schema is newer than this version or older than
-            the baseline, or the address leads through a connection pooler.
+            the baseline, the server is too old, or the address leads through a connection pooler.
     """
     try:
         with psycopg.connect(owner_url, autocommit=True, connect_timeout=10) as connection:
+            check_version(connection)
             _require_direct(connection)
             connection.execute("SELECT pg_advisory_lock(%s)", [_LOCK])
             require_role(connection, service_role)

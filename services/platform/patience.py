@@ -1,7 +1,9 @@
 """Patience with others that are slow or away, and with long steps of our own."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+import random
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -22,6 +24,25 @@ async def beside_the_loop(work: Callable[[], Result], *, characters: int, most: 
     A thread costs a fraction of a millisecond, which short texts need not pay.
     """
     return await asyncio.to_thread(work) if characters > most else work()
+
+
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 1.0
+
+
+async def despite(error: type[Exception], work: Callable[[], Awaitable[Result]], *, within_s: float) -> Result:
+    """Do some work, and again while it raises `error`, if that begins within so many seconds.
+
+    Pauses are short, as somebody waits for the end of the outage.
+    """
+    begun, pause_s = time.monotonic(), _FIRST_PAUSE_S
+    while True:
+        try:
+            return await work()
+        except error:
+            if time.monotonic() - begun + pause_s > within_s:
+                raise
+        await asyncio.sleep(pause_s * random.uniform(0.8, 1.2))  # noqa: S311 — no secret
+        pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
 
 _BUSY_S = 0.005

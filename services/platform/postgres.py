@@ -32,6 +32,7 @@ from services.platform.database_checks import (
     check_schema,
 )
 from services.platform.database_errors import why_away
+from services.platform.migrate import check_version
 from services.platform.prepared_statements import ROWS_AT_ONCE, Command
 from services.platform.shared_reads import Query, SharedReads, positional
 
@@ -105,6 +106,7 @@ class Database(Connections):
             async with self.pool.connection() as connection:
                 if not self._pooled:
                     await check_direct(connection, DATABASE_URL_IS_POOLED)
+                check_version(connection)
                 await check_role(connection)
                 await check_schema(connection)
                 await check_encryption(connection, self.vault)
@@ -159,7 +161,7 @@ class Database(Connections):
         first: Query[Row],
         work: Callable[[Connection, list[Row]], Awaitable[Result]],
     ) -> Result:
-        """Do the same after a first statement, whose rows `work` is given; it begins in one round trip.
+        """Run `work` as `transact` does, with the rows of a first statement, sent together with the beginning.
 
         Raises:
             DatabaseContended: other transactions were in the way each time; nothing was changed.
@@ -214,7 +216,7 @@ class Database(Connections):
     async def read_each(
         self, tenant_id: UUID, one: Query[One], other: Query[Other], *, of_one_moment: bool = True
     ) -> tuple[list[One], list[Other]]:
-        """Do the same for two statements.
+        """Run two statements as `read` does, and return the rows of each.
 
         They see the same state, unless that need not be `of_one_moment`; then the second may see a newer one.
         """
@@ -224,7 +226,7 @@ class Database(Connections):
     async def fetch_each(
         self, tenant_id: UUID, one: Query[One], other: Query[Other], *, of_one_moment: bool = True
     ) -> tuple[list[One], list[Other]]:
-        """Do the same in a round trip of their own, for statements that take longer; each is planned anew."""
+        """Run two statements that take longer in a round trip of their own; each is planned anew."""
         found = await self._to_its_end(self._run_each(tenant_id, (one, other), of_one_moment))
         return found[0], found[1]
 
@@ -284,7 +286,6 @@ class Database(Connections):
         """Return the key of the user whom `user_id`, `conversation_id` or `turn_id` names; None = no encryption.
 
         Raises:
-            DatabaseUnavailable: the database does not answer.
             Unavailable: the keys cannot be read or written.
         """
         if self.vault is None:
@@ -337,7 +338,7 @@ class Database(Connections):
 
 
 async def _all_rows(cursor: AsyncCursor[Row]) -> list[Row]:
-    """What a statement returned; others run between parts of it, as each row is made into an object."""
+    """Return the rows of a statement; other tasks run between parts of it, as each row is made into an object."""
     if cursor.pgresult is None or cursor.pgresult.status != ExecStatus.TUPLES_OK:
         return []
     rows = await cursor.fetchmany(ROWS_AT_ONCE)

@@ -53,7 +53,7 @@ class _Call:
 
 @dataclass(eq=False)
 class _Answered:
-    """What a row factory reads of a cursor."""
+    """Parts of a cursor that a row factory reads."""
 
     pgresult: "PGresult"
     _encoding: str = "utf-8"

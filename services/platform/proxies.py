@@ -15,7 +15,7 @@ from services.errors import ConfigurationError
 _THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 _VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 OPENAI = "https://api.openai.com/v1"
-"""What the OpenAI SDK asks where no address is set."""
+"""Address that the OpenAI SDK asks where none is set."""
 _SCHEMES = frozenset({"http", "https", "socks5", "socks5h"})
 
 

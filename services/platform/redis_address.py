@@ -24,7 +24,7 @@ class RedisAddress:
     service: str = ""
     """Name under which the Sentinels know the service."""
     options: str = ""
-    """The same address as that of one server, without host, for the driver: credentials, database and options."""
+    """Address of a single server without host, for the driver: credentials, database and options."""
     sentinel_username: str | None = None
     sentinel_password: str | None = None
 

@@ -88,6 +88,13 @@ class Settings(BaseSettings):
         "inline", description="inline (in this process) or external (anamnesis worker)"
     )
     """Run background jobs in the service's process, or leave them to `anamnesis worker`."""
+    worker_port: int | None = Field(None, ge=1, le=65535, description="a port from 1 to 65535; unset = none")
+    """Let `anamnesis worker` answer /metrics and /healthz on this port of HOST."""
+    hang_exit_s: float | None = Field(
+        None, ge=10, le=3600, description="seconds, 10 to 3600; unset = a process that hangs stays"
+    )
+    """End a process, with what it was doing in its log, whose event loop has stood still for this long, where
+    something starts it again. The image sets 60."""
     worker_jobs: int = Field(
         2, ge=1, le=100, description="background jobs that run in one process at once, 1 to 100"
     )
@@ -165,6 +172,9 @@ class Settings(BaseSettings):
     """Let web pages of these origins send what changes something, and call /v1 and /api/v1/ui/ from a browser;
     those of other sites are refused. Pages of the
     service's own address are no other site. While AUTH=none, neither are those of other ports of this machine."""
+    webhook_origins: Origins = Field((), description="origins such as http://10.0.0.5:9000, separated by commas")
+    """Let webhooks of tenants lead to these origins within your network; all others need https and a public
+    address."""
     protect_operations: bool | None = Field(None, description="on or off; unset = on unless AUTH=none")
     """Ask for a key of an admin of the default tenant for /metrics, /docs and the details of /readyz."""
 
@@ -191,8 +201,8 @@ class Settings(BaseSettings):
     http_bodies_caller_mb: int = Field(
         160, ge=70, le=1_048_576, description="megabytes of one caller's request bodies in flight, 70 or more"
     )
-    """The same for one caller: a tenant, or the user of a key that is bound to one, or without authentication an
-    address; beyond that 429 with the code too_many_bytes."""
+    """Limit the bodies of one caller too: a tenant, or the user of a key that is bound to one, or without
+    authentication an address; beyond that 429 with the code too_many_bytes."""
     http_socket_message_mb: int = Field(
         16, ge=1, le=70, description="megabytes of a message over a WebSocket, 1 to 70"
     )
@@ -216,8 +226,12 @@ class Settings(BaseSettings):
         "pass", description="pass (clients' temperature, max_tokens and the like reach the model) or ignore"
     )
     """Decide what becomes of the parameters of sampling that clients send."""
-    openai_system_tokens: int = Field(
-        1000, ge=0, le=100_000, description="tokens of clients' system messages in a prompt, 0 to 100000"
+    openai_system_tokens: int | None = Field(
+        None,
+        ge=0,
+        le=100_000,
+        description="tokens of clients' system messages in a prompt, 0 to 100000; unset = half of the expert's "
+        "context_window",
     )
     """Cut clients' system messages off beyond this length."""
     attached_tokens: int | None = Field(
@@ -301,6 +315,9 @@ class Settings(BaseSettings):
     """Stop reading an answer of the model at this length; its `finish` is then `length`."""
     llm_timeout_s: float = Field(60.0, gt=0, le=3600, description="seconds, more than 0, at most 3600")
     """Wait at most this long for the next byte of the model. Connecting has at most 5 s of it."""
+    llm_first_token_s: float = Field(15.0, gt=0, le=3600, description="seconds, more than 0, at most 3600")
+    """Wait at most this long for the first byte of an answer, then ask once more, as long as LLM_TIMEOUT_S says. A
+    model whose last answer began later than that is not hurried."""
 
     # Embeddings; no model = the built-in encoder
     embedding_model: str | None = Field(None, description="the model's name at the endpoint")

@@ -29,7 +29,7 @@ _PARENTS = "traceparents"
 _MOST_LINKS = 32
 
 _inherited: ContextVar[tuple[str, ...]] = ContextVar("inherited", default=())
-"""What led to the job under way: a job that it queues in its place has the same causes, and the job."""
+"""Causes of the job under way; a job that it queues in its place has these and the job itself as causes."""
 
 confidential: ContextVar[bool] = ContextVar("confidential", default=False)
 """Whether logs and spans hold nothing that may quote a conversation, be it in an endpoint's words: so it is in
@@ -130,7 +130,7 @@ def trace_id() -> str | None:
 
 
 def causes() -> dict[str, list[str]]:
-    """What leads to the span under way, to be kept with what it causes; empty while there is none."""
+    """Return the causes of the span under way, to be kept with what it causes; empty while there is none."""
     carrier: dict[str, str] = {}
     if TRACING.tracer is not None:
         propagate.inject(carrier)

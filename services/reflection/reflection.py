@@ -80,7 +80,7 @@ log = structlog.get_logger(__name__)
 
 
 class PrivateNote(BaseModel):
-    """What an expert thinks of a turn."""
+    """An expert's private note on a turn."""
 
     thoughts: _Text
     feeling: _Text
@@ -154,7 +154,7 @@ class Reflection:
 
 
 def checked(text: str) -> PrivateNote:
-    """What a model thinks.
+    """Check a model's private note.
 
     Raises:
         BadModelOutput: it is not of the form, or too long.

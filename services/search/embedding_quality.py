@@ -13,7 +13,7 @@ from services.text.language import Language
 PROBES: Mapping[Language, Sequence[Sequence[str]]] = json.loads(
     (files(__package__) / "probes.json").read_text(encoding="utf-8")
 )
-"""Of each language, sentences with a paraphrase, and with one that shares words with it but not its meaning."""
+"""Sentences of each language with a paraphrase, and with one that shares words with it but not its meaning."""
 
 Vectors = Sequence[Sequence[float]] | NDArray[np.float32] | NDArray[np.float64]
 

@@ -23,6 +23,9 @@ CANDIDATES = 100
 """Units that the model looks at."""
 _OF_THE_LEGS = 10
 """The first units by the legs alone, looked at in any case."""
+_TURNS = {True: (2, 0, 0.6), False: (3, 2, 0.8)}
+"""For messages of several sentences and for others: one in how many places belongs to the legs, the first of these
+places (from 0), and the share of the legs' best score that a unit needs for one."""
 _SEEDS = 3
 _AROUND = 0.25
 """How much a neighbour's match, or that it is a preference, counts when candidates are chosen."""
@@ -121,29 +124,42 @@ def score(
     if len(vectors):
         scores = np.einsum("ij,j->i", features, _held(several=bool(query.parts)))
         scores += _BEST_BY_WORDS * (1 - query.context_share) * matches.relative[places]
-    order = _order(scores, None if matches.fused is None else matches.fused[places])
+    order = _order(scores, matches.fused[places], several=bool(query.parts))
+    order = order[_once(matches.exchanges[places[order]])]
     scores = np.sort(scores)[::-1]
     places = places[order]
     by_word, cosines = matches.relative[places], matches.near.cosines[places]
     return Scored(places, scores, probability[order], features[order], by_word, cosines, found)
 
 
-def _order(scores: Values, plain: Values | None) -> Places:
-    """Return the places of scores, best first.
+def _order(scores: Values, plain: Values, *, several: bool) -> Places:
+    """Return the places of scores, best first: in turns with what the legs say by themselves.
+
+    A unit has the better of its two turns. So the first ten hold the first five by the legs for a message of
+    several sentences, and the first three for another, if they match nearly as well as the best.
 
     Args:
         scores: of what was found.
-        plain: what the legs alone say of a message of several sentences. Every other place is then theirs: of
-            the first ten the union holds their first five, whatever was learned.
+        plain: the sums of both legs.
+        several: the message has several sentences.
     """
-    order = np.argsort(-scores, kind="stable")
-    if plain is None:
-        return order
-    turn = np.empty(len(order))
-    turn[order] = 2 * np.arange(len(order)) + 1
-    by_legs = np.empty(len(order))
-    by_legs[np.argsort(-plain, kind="stable")] = 2 * np.arange(len(order))
-    return np.argsort(np.minimum(turn, by_legs), kind="stable")
+    period, first, clearly = _TURNS[several]
+    turns = np.arange(period * len(scores))
+    is_of_legs = turns % period == first
+    turn = np.empty(len(scores), dtype=np.intp)
+    turn[np.argsort(-scores, kind="stable")] = turns[~is_of_legs][: len(scores)]
+    by_legs = np.argsort(-plain, kind="stable")
+    by_legs = by_legs[plain[by_legs] >= clearly * plain.max(initial=0.0)]
+    turn[by_legs] = np.minimum(turn[by_legs], turns[is_of_legs][: len(by_legs)])
+    return np.argsort(turn, kind="stable")
+
+
+def _once(exchanges: Places) -> Places:
+    """Return the order in which the second message of each exchange comes behind everything else."""
+    _, first = np.unique(exchanges, return_index=True)
+    again = np.ones(len(exchanges), dtype=np.bool_)
+    again[first] = False
+    return np.argsort(again, kind="stable")
 
 
 @cache
@@ -160,7 +176,7 @@ class _Matches:
     ) -> None:
         self._query, self._kind, self._known, self._mask = query, kind, known, mask
         self._answers = _answers(known, words, near)
-        self.fused = fused(words, near, mask) if query.parts else None
+        self.fused, self.exchanges = fused(words, near, mask), known.exchange
         if query.asks:
             words, near = words.without_echo(known.states_nothing), near.without_echo(known.states_nothing)
         self._words, self.near = words, near
@@ -178,8 +194,8 @@ class _Matches:
         chosen = self._total + _AROUND * (beside + self._prefers) + self._answers
         chosen[~self._mask] = -1.0
         places = _best(chosen, CANDIDATES)
-        if self.fused is not None:
-            places = np.union1d(places, _best(self.fused, _OF_THE_LEGS))[::-1]
+        of_legs = _best(self.fused, _OF_THE_LEGS)
+        places = np.concatenate([places, np.setdiff1d(of_legs, places)])
         if then is not None:  # what was said then is looked at, wherever it stands
             more = _best(np.where(then, chosen, -1.0), CANDIDATES)
             places = np.concatenate([places, np.setdiff1d(more[then[more]], places)])

@@ -22,6 +22,8 @@ class Overview:
             what was removed, keep places of their own, and are in no mask.
         previous: The place of the message before each in its conversation; -1 if there is none.
         following: The same of the message after it.
+        exchange: Of an answer of the assistant the place of the message before it, where one of both is long; of
+            every other unit its own.
         answering: The places of answers of the assistant that follow a question.
         visit: A number for the hours in which it was said.
         visits: How many of these there are.
@@ -35,6 +37,7 @@ class Overview:
     size: int
     previous: Places
     following: Places
+    exchange: Places
     answering: Places
     visit: Places
     visits: int

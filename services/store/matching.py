@@ -51,7 +51,7 @@ _SAFE_NUMBER = 10**15
 
 @dataclass(frozen=True)
 class InSql:
-    """What PostgreSQL compares of a filter: equal values and bounds, of plain values."""
+    """The part of a filter that PostgreSQL compares: equal values and bounds, of plain values."""
 
     equal: Mapping[str, Any]
     fragment: str | None
@@ -215,7 +215,7 @@ class Candidate:
     index_paths: list[str] | None
     updated_at: datetime
     digest: int
-    """Of the operation that wrote it."""
+    """Digest of the operation that wrote it."""
     vector: str | None
     """As it is stored; empty = it has no text; None = it was not made."""
     value: str | None
@@ -271,7 +271,7 @@ class Held:
 
 
 class HeldVectors:
-    """What is held, up to 64 MB; what was used longest ago goes first."""
+    """Vectors held in memory, up to 64 MB; those used longest ago go first."""
 
     def __init__(self) -> None:
         self._held: OrderedDict[Hashable, Held] = OrderedDict()

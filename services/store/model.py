@@ -36,7 +36,7 @@ _REQUESTED = ConfigDict(extra="forbid", use_attribute_docstrings=True, json_sche
 
 @dataclass(frozen=True)
 class StoreOwner:
-    """Whose items they are."""
+    """Owner of items."""
 
     tenant_id: UUID
     user: str

@@ -42,7 +42,7 @@ _FITS: LiteralString = r"""
          WHEN strpos(i.value, coalesce(%(fragment)s, '')) = 0 THEN false
          WHEN strpos(i.value, '\u0000') > 0 OR strpos(i.value, 'NaN') > 0 OR strpos(i.value, 'Infinity') > 0
               THEN true
-         ELSE i.value::jsonb @> coalesce(%(equal)s::jsonb, '{}') AND (%(path)s::text IS NULL
+         ELSE (%(equal)s::jsonb IS NULL OR i.value::jsonb @> %(equal)s::jsonb) AND (%(path)s::text IS NULL
               OR jsonb_path_exists(i.value::jsonb, %(path)s::text::jsonpath, %(bounds)s::jsonb, true)) END
 """
 

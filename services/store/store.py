@@ -49,7 +49,7 @@ from services.store.model import (
 from services.store.search import ItemSearch, Page
 
 MOST_BYTES = 32 * 2**20
-"""Of the values that a search looks at."""
+"""Bytes of the values that a search looks at."""
 _SWEEP, _EVERY = "sweep_store", "*/10 * * * *"
 _NOTHING = InSql.of({})
 

@@ -59,7 +59,7 @@ class DailySummaries:
         jobs.task(SUMMARISE_VISIT, can_wait=True)(self._job)
 
     async def of_visit(self, tenant_id: UUID, visit: DayVisit) -> WrittenSummary | None:
-        """What a visit was about: as it was summarised, or summarised now; None if there is nothing to tell.
+        """Return the topic of a visit: as it was summarised, or summarised now; None if there is nothing to tell.
 
         Of a visit that goes on, or is too short for a summary, it is what the user said; that is not stored.
 
@@ -161,7 +161,7 @@ class DailySummaries:
         return True
 
     async def try_to_make(self, owner: Owner, day: date, timezone: str) -> bool:
-        """The same, but failures are logged. A day whose summary is given up is no longer due."""
+        """Make a summary as `make` does, but log failures. A day whose summary is given up is no longer due."""
         try:
             return await self.make(owner, day, timezone)
         except AnamnesisError as error:

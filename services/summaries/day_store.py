@@ -150,7 +150,7 @@ class DayVisit:
     retracted_at: datetime | None
     """Time of the last retraction in its conversation."""
     timezone: str
-    """Of the user."""
+    """Time zone of the user."""
 
     @property
     def is_summarised(self) -> bool:

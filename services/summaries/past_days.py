@@ -109,7 +109,7 @@ class DaysResult:
     """False = it could not be read."""
 
     def without(self, message_ids: Collection[str]) -> "DaysResult":
-        """The same without these messages; summaries of days stay."""
+        """Return the days without these messages; summaries of days stay."""
         if not message_ids:
             return self
         days = [replace(day, said=_but(day.said, message_ids)) for day in self.days]

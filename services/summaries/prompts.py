@@ -12,7 +12,7 @@ from services.text.language import Language
 from services.text.tokenizer import indexed_text
 
 SummaryKind = Literal["first", "increment", "part", "whole"]
-"""Of a whole conversation, of an old summary and what came later, of a part of a long one, or of its parts."""
+"""Kind of a summary: of a conversation, of an old summary and what came later, of a part, or of all parts."""
 
 _RULES = {
     "zh": (
@@ -81,7 +81,7 @@ _HEADINGS: Mapping[Language, Mapping[SummaryKind, tuple[str, str]]] = {
         "whole": ("Summaries of the parts", "Last messages"),
     },
 }
-"""Of the summaries before the messages, and of the messages."""
+"""Headings of the summaries before the messages, and of the messages."""
 
 _TOPICS = {
     "zh": (
@@ -123,7 +123,7 @@ class SaidMessage:
 
     @property
     def told(self) -> str:
-        """What it says; the words of another participant begin with their name."""
+        """Return its text; the words of another participant begin with their name."""
         return indexed_text(self.speaker or "", self.content)
 
     @property

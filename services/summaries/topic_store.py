@@ -97,7 +97,7 @@ class StoredTopic:
 
 @dataclass(frozen=True)
 class Unarchived:
-    """What of a conversation is in no topic, oldest first, as much as the model's context holds."""
+    """The part of a conversation in no topic, oldest first, as much as the model's context holds."""
 
     strategy: str
     min_archive_messages: int
@@ -128,7 +128,7 @@ class TopicStore:
         self._database = database
 
     async def unarchived(self, tenant_id: UUID, conversation_id: UUID) -> Unarchived | None:
-        """What could be archived; None if the conversation is gone."""
+        """Return what could be archived; None if the conversation is gone."""
         values = {"tenant_id": tenant_id, "conversation_id": conversation_id}
         found, messages = await self._database.fetch_each(
             tenant_id,

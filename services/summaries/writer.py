@@ -84,7 +84,7 @@ _LONG = 20_000
 
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(no_nul)]
-"""What a model wrote, without blanks around it."""
+"""Text by a model, without blanks around it."""
 
 
 class WrittenSummary(BaseModel):

@@ -11,9 +11,9 @@ from functools import lru_cache
 
 _BROKEN = {"<": "‹", "[": "("}
 _BEGIN = re.compile(r"[<\[＜﹤［〈](?![0-9])")
-"""What a mark may begin with, unlike a date; most texts have none of it."""
+"""Possible beginning of a mark, unlike a date; most texts have none of it."""
 _CHANGES = re.compile(r"[^\x00-\x7f\u4e00-\u9fff]")
-"""What may have another plain form, or none."""
+"""Characters that may have another plain form, or none."""
 _LOOKS = {"〈": "<", "〉": ">", "▁": "_"}
 _INVISIBLE = frozenset({"Cf", "Cc", "Mn", "Me", "Cn", "Co"})
 _LONGEST = 64

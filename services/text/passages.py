@@ -21,6 +21,8 @@ _LEAST, _USUAL, _LONGEST = 150, 600, 800
 """Sizes: the least and the usual one of a passage, and that up to which a text is one. In characters, of which a
 Chinese one counts three times: some hundred English words or two hundred Chinese characters, as many as an encoder
 looks at."""
+_LONG = 400
+"""The size from which a text is more than a few sentences."""
 _OF_CHINESE = 3
 _CHINESE = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]")
 _ENDS_IN_HEADING = re.compile(r"\n[ \t]*(?:#{1,6} [^\n]+|\*\*[^\n*]+\*\*:?)\s*\Z")
@@ -46,6 +48,11 @@ def cut(text: str, *, most: int, overlap: int, length: Callable[[str], int]) -> 
     )
     for block in _blocks(text):
         yield from splitter.split_text(block)
+
+
+def is_long(text: str) -> bool:
+    """Whether a text is more than a few sentences."""
+    return len(text) * _OF_CHINESE > _LONG and _size(text) > _LONG
 
 
 def passages_of(text: str) -> tuple[Span, ...]:

@@ -71,7 +71,7 @@ _ASKS_NOTHING: dict[Language, re.Pattern[str]] = {
         r"(?:wh?at an? |when (?:i|we|he|she|it|they|i'm|we're|he's|she's|it's|they're|my|our|his|her|their|the)\b)"
     ),
 }
-"""What looks like a question and is none, unless its mark says so."""
+"""Sentences that look like questions and are none, unless their mark says so."""
 
 _ENGLISH_VERBS = (
     "add analy[sz]e answer arrange assume brainstorm build calculate categori[sz]e change check choose classify "

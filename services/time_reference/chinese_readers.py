@@ -40,7 +40,7 @@ _AWAY = {
     **dict.fromkeys("明听来下", 1),
     **{"前": -2, "后": 2},
 }
-"""Of words for days and years, 寻日 and 琴日 being Cantonese; in units."""
+"""Distance that a word for days and years tells, in units; 寻日 and 琴日 are Cantonese."""
 _BEFORE_THE_REPUBLIC = 1911
 
 
@@ -187,7 +187,7 @@ def _festival(match: re.Match[str], today: date) -> Phrase | None:
 
 
 def steps_of(match: re.Match[str], today: date) -> tuple[Step, ...]:
-    """What a piece of text that follows narrows the phrase to; nothing if it says nothing."""
+    """Return the steps by which a following piece of text narrows the phrase; none if it says nothing."""
     kind = match.lastgroup or ""
     text = match[kind]
     if kind == "nth":

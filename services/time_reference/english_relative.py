@@ -49,7 +49,7 @@ _ENDS = re.compile(r"\s{0,9}(?:[.?!]|\Z)", re.ASCII)
 
 
 def _inner(said: Said) -> Reading | None:
-    """What something is a part of: the month, last year, May 2019."""
+    """Return the period that something is a part of: the month, last year, May 2019."""
     text = said.text
     opens = _OPENS.match(text.text, said.match.end())
     at = opens.end() if opens else said.match.end()

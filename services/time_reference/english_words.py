@@ -75,7 +75,7 @@ _OF_WHICH = re.compile(
 _IN_IT = re.compile(r"(?:['’]s\b|[\s-]|\b(?:on|in|the)\b){1,6}", re.ASCII)
 _HOLDING = frozenset({Unit.WEEK, Unit.MONTH, Unit.YEAR})
 _FIGURES = frozenset("0123456789qh")
-"""What dates in figures begin with: 2026-11-21, q4 2016."""
+"""First characters of dates in figures: 2026-11-21, q4 2016."""
 _DEEPEST = 4
 """The end of the second week of the month of May; what is deeper is nobody's sentence."""
 
@@ -84,19 +84,19 @@ Reading = tuple[Phrase | None, int]
 
 
 class Said:
-    """What a reader's pattern matched, in a text in lower case, place for place."""
+    """Match of a reader's pattern, in a text in lower case, place for place."""
 
     def __init__(self, text: "Text", match: re.Match[str]) -> None:
         self.text, self.match = text, match
         self.today = text.today
 
     def __getitem__(self, name: str) -> str:
-        """What a group matched; empty if it matched nothing."""
+        """Return the text of a group; empty if it matched nothing."""
         return self.match[name] or ""
 
     @property
     def before(self) -> str:
-        """What stands before it."""
+        """Return the text before it."""
         return self.text.text[max(0, self.match.start() - _LOOK_BACK) : self.match.start()]
 
     @property
@@ -245,7 +245,7 @@ def _read(text: Text, at: int, *, follows: bool) -> Reading | None:
 
 
 def _placed(text: Text, phrase: Phrase, stop: int) -> Reading:
-    """With what says which one it is, after it or before it: October 3 (of) last year, last year in March."""
+    """Join a phrase with the words before or after it that say which one: October 3 last year."""
     if phrase.cycle:
         of = _OF_WHICH.match(text.text, stop)
         which = Said(text, of) if of else None

@@ -100,7 +100,7 @@ def _is_first(instant: datetime, day: date, zone: tzinfo) -> bool:
 
 
 def _search(near: datetime, day: date, zone: tzinfo) -> datetime:
-    """The same by halving: for days that have no midnight, or two."""
+    """Find the beginning of a day by halving: for days that have no midnight, or two."""
     before, after = near - _WIDEST, near + _WIDEST
     while after - before > _INSTANT:
         middle = before + (after - before) // 2

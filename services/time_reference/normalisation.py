@@ -194,3 +194,9 @@ def hours_named(text: str, begin: int, stop: int) -> Hours | None:
         beside = _BESIDE.match(text, stop)
         within = _NAMED.match(text, beside.end() if beside else stop)
     return _PARTS_OF_DAY[int(within.lastgroup[1:])][1] if within and within.lastgroup else None
+
+
+def part_of_day(text: str) -> tuple[Hours, int, int] | None:
+    """The first part of a day that a text names, and where its words begin and end; None where it names none."""
+    named = _NAMED.search(text)
+    return (_PARTS_OF_DAY[int(named.lastgroup[1:])][1], *named.span()) if named and named.lastgroup else None

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 
 from services.time_reference import chinese, english
-from services.time_reference.phrases import Found, TimeRange
+from services.time_reference.phrases import DayAhead, Found, TimeRange
 
 _ANOTHER_DAY = timedelta(days=200)
 """Neither a whole number of weeks nor of months nor of years away."""
@@ -19,14 +19,14 @@ _BETWEEN = re.compile(r"(?<=.)(?: to |[到至–-])(?=.)", re.IGNORECASE)
 _FORMERLY = re.compile(r"formerly|previously|以前|曾经?|过去", re.IGNORECASE)
 
 
-def parse(text: str, now: datetime) -> list[TimeRange]:
+def parse(text: str, now: datetime, *, ahead: bool = False) -> list[TimeRange]:
     """The stretches of time that a text names, in order of place, none within another; the longest wins.
 
     Relative words count from `now`'s date, which is the user's local one. Weeks begin on Monday. What is one of
-    many (a weekday, a month without a year) is the latest that has begun, today's included. A day that does not
-    exist (June 31) is nothing.
+    many (a weekday, a month without a year) is the latest that has begun, today's included; where the text looks
+    `ahead`, it is the next. A day that does not exist (June 31) is nothing.
     """
-    today = now.date()
+    today = DayAhead.fromordinal(now.toordinal()) if ahead else now.date()
     found = english.found_in(text, today) if _ENGLISH.search(text) else []
     if _CHINESE.search(text):
         found += chinese.found_in(text, today)

@@ -17,13 +17,17 @@ _CYCLES_TRIED = 30
 
 @dataclass(frozen=True, slots=True)
 class TimeRange:
-    """What a text says of time: local dates, both inclusive, and `text[begin:stop]`, which says it."""
+    """A text's statement of time: local dates, both inclusive, and `text[begin:stop]`, which makes it."""
 
     start: date
     end: date
     text: str
     begin: int
     stop: int
+
+
+class DayAhead(date):
+    """The day on which a text looks ahead: what is one of many is then the first that begins no earlier."""
 
 
 class Unit(Enum):
@@ -58,7 +62,7 @@ class Unit(Enum):
 
 ONE_DAY = timedelta(days=1)
 FEW = (2, 7)
-"""What a few means, 几."""
+"""Least and most that "a few", 几, means."""
 MONTH_NUMBERS = range(1, 13)
 DAY_NUMBERS = range(1, 32)
 TWO_FIGURES = range(100)
@@ -81,7 +85,7 @@ Found = tuple[Span | None, int, int]
 
 
 def day(of: date) -> Span:
-    """That one day."""
+    """Return the range of one day."""
     return Span(of, of, Unit.DAY)
 
 
@@ -144,8 +148,8 @@ class Phrase:
         return replace(self, base=span, cycle=None)
 
     def resolved(self, today: date) -> Span | None:
-        """What it says; of many, the latest that has begun. None if there is no such day."""
-        return self._in(self.base) if self.base else self.until(today)
+        """Return the range meant; of many, the latest that has begun, or the next. None if there is none."""
+        return self.after(today) if isinstance(today, DayAhead) else self.until(today)
 
     def until(self, latest: date) -> Span | None:
         """The last one that begins no later than that."""

@@ -15,13 +15,13 @@ class Rules:
     of_then: re.Pattern[str]
     """A question about what the two said, in the past and without a time: the clause beside it may name that."""
     within: re.Pattern[str]
-    """The same with a clause between that tells what was said: the time is of the talk if it is surely over."""
+    """Matches with a clause between that tells what was said: the time is of the talk if it is surely over."""
     elsewhere: re.Pattern[str]
     """The clause is a text to work on, a tale to write, or a supposition; then nothing after it counts either."""
     said: re.Pattern[str]
     """Words of the two with each other, with or without a time."""
     intends: re.Pattern[str]
-    """What is to be said yet, where the time is one that is not over."""
+    """Matches an intention to say something, where the time is not over."""
     detail: re.Pattern[str]
     """Asks for what a summary may lack."""
     time_alone: re.Pattern[str]

@@ -28,7 +28,7 @@ _SAY = one_of(
     "go(?:ne)? (?:over|through), went (?:over|through), br(?:ing|ought) up, point(?:ed)? out, swore, vowed",
     "sh(?:ake|ook) on",
 )
-"""What people do with each other by words."""
+"""Verbs for talking with each other."""
 _WE_ALSO = one_of(
     "plan(?:ned|ning)?, le(?:ave|ft) (?:it |things )?off, le(?:ave|ft) (?:it|things), stop(?:ped)?",
     "get(?: up)? to, got(?:ten)?(?: to|$), get, wrap(?:ped)? (?:up|things up), caught up(?: on)?",

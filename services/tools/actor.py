@@ -1,4 +1,4 @@
-"""For whom and in which turn a tool changes memory, and what its model read that the user did not say."""
+"""The user and turn for which a tool changes memory, and the texts of others that its model read."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -8,6 +8,7 @@ from langchain_core.messages import AnyMessage, ToolMessage
 from langgraph.prebuilt import ToolRuntime
 
 from services.errors import DatabaseUnavailable
+from services.llm.shorter_prompts import images_of
 from services.memory.archive import Archive, FoundEpisode
 from services.memory.blocks import Owner
 from services.memory.foreign_words import foreign_text, own_text
@@ -101,7 +102,7 @@ def foreign_texts(turn: OpenTurn, state: ConversationState) -> tuple[str, ...]:
     results = [each.text for each in answers if isinstance(each, ToolMessage) and each.name not in _OF_SERVICE]
     documents = [f"{each['document']}\n{each['heading']}\n{each['text']}" for each in passages]
     pasted = turn.message if turn.speaker else foreign_text(turn.message)
-    images = [AN_IMAGE] if turn.images else []
+    images = [AN_IMAGE] if turn.images or any(map(images_of, answers)) else []
     return (*results, *documents, *turn.input.get("attached", []), *([pasted] if pasted else []), *images)
 
 

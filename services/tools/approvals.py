@@ -19,7 +19,7 @@ SELECT pg_notify('anamnesis_turns', 'approval:' || %(turn_id)s::text || ':'
 
 
 class Approvals:
-    """What is asked in turns of this process."""
+    """Questions that wait in turns of this process."""
 
     def __init__(self, database: Database, *, patience_s: float) -> None:
         """Take the seconds for which a call waits; after them it is not made."""

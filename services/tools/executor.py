@@ -17,7 +17,8 @@ from services.text.language import Language
 from services.tools.aliases import meant
 from services.tools.approvals import Approvals
 from services.tools.registry import ToolRegistry
-from services.tools.tool import NotConnected, RegisteredTool
+from services.tools.tool import NotConnected, RegisteredTool, WithImages
+from state.client_tools import content_with
 from state.turn import OpenTurn
 
 log = structlog.get_logger(__name__)
@@ -99,7 +100,7 @@ class ToolExecutor:
             {"id": call["id"], "name": call["name"], "ok": ok, **result, **more, "duration_ms": duration},
         )
         return ToolMessage(
-            content=text,
+            content=content_with(text, text.images if isinstance(text, WithImages) else ()),
             tool_call_id=call["id"] or "",
             name=call["name"],
             status="success" if ok else "error",
@@ -142,7 +143,8 @@ async def _run(
     seconds = registered.timeout_s if within_s is None else min(registered.timeout_s, within_s)
     try:
         async with asyncio.timeout(seconds) as limit:
-            return str(await registered.tool.ainvoke(arguments)), True
+            said = await registered.tool.ainvoke(arguments)
+            return said if isinstance(said, WithImages) else str(said), True
     except ValidationError as error:
         problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
         return f"The arguments are wrong: {problems}", False

@@ -51,7 +51,7 @@ _TELL: LiteralString = "SELECT pg_notify('anamnesis_turns', 'account:' || %(code
 
 
 class SignedIn(BaseModel):
-    """What a later call needs to sign in again, without the user."""
+    """Tokens and client with which a later call signs in again, without the user."""
 
     tokens: OAuthToken
     expires_at: float | None = None

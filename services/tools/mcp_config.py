@@ -26,10 +26,10 @@ class SigningIn(BaseModel):
     per_user: bool = False
     """Each user connects an account of their own; without it the service signs itself in by its secret."""
     client_id: str | None = None
-    """Of a client that is registered by hand; None = each user's connection registers one."""
+    """Id of a client that is registered by hand; None = each user's connection registers one."""
     client_secret: SecretStr | None = None
     issuer: str | None = None
-    """Of the authorization server: the service's secret is sent nowhere else, whatever the tool server says."""
+    """The authorization server, which alone is sent the service's secret, whatever the tool server says."""
     scope: str | None = None
     callback_url: str | None = None
     """Address of `/api/v1/mcp/callback` as the user's browser sees it; None = at 127.0.0.1."""
@@ -67,7 +67,7 @@ class McpServerConfig(BaseModel):
     timeout_s: float = Field(30.0, gt=0, le=600)
     """Seconds for one call."""
     approve: Literal["changes", "always", "never"] = "changes"
-    """Which calls the user is asked about first: those that do not say that they only read, all, or none."""
+    """Calls that the user is asked about first: those that do not say that they only read, all, or none."""
 
     @field_validator("url")
     @classmethod

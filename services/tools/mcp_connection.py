@@ -22,10 +22,11 @@ from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
+from services.conversations.values import images_of_result
 from services.tools.mcp_accounts import Storage
 from services.tools.mcp_addresses import client_for
 from services.tools.mcp_config import McpServerConfig
-from services.tools.tool import RegisteredTool
+from services.tools.tool import RegisteredTool, WithImages
 
 CONNECT_S = 30.0
 LOOK_EVERY_S = 60.0
@@ -198,7 +199,9 @@ def _signing_in(config: McpServerConfig) -> Any:
 
 
 def _text(content: Sequence[Any]) -> str:
-    parts = []
+    """Return what a result says, with the images that a model can be shown."""
+    parts: list[str] = []
+    images: list[str] = []
     for each in content:
         if isinstance(each, types.TextContent):
             parts.append(each.text)
@@ -207,14 +210,26 @@ def _text(content: Sequence[Any]) -> str:
         elif isinstance(each, types.ResourceLink):
             about = f": {each.description}" if each.description else ""
             parts.append(f"[link {each.title or each.name} <{each.uri}>{about}]")
+        elif isinstance(each, types.ImageContent):
+            images.append(f"data:{each.mime_type};base64,{each.data}")
+        elif (
+            isinstance(each, types.EmbeddedResource)
+            and isinstance(each.resource, types.BlobResourceContents)
+            and str(each.resource.mime_type).startswith("image/")
+        ):
+            images.append(f"data:{each.resource.mime_type};base64,{each.resource.blob}")
+            parts.append(f"[file <{each.resource.uri}>]")
         elif isinstance(each, types.EmbeddedResource):
             parts.append(f"[file <{each.resource.uri}>, {each.resource.mime_type or 'of no kind'}, not shown]")
         else:
             parts.append(f"[{each.type}, {each.mime_type}, that is not shown]")
-    text = "\n".join(parts)
-    if len(text) <= LONGEST_RESULT:
-        return text
-    return f"{text[:LONGEST_RESULT]}\n[… cut; it has {len(text)} characters]"
+    shown, words = images_of_result(images)
+    text = "\n".join([*parts, words] if words else parts)
+    if len(text) > LONGEST_RESULT:
+        text = f"{text[:LONGEST_RESULT]}\n[… cut; it has {len(text)} characters]"
+    said = WithImages(text)
+    said.images = shown
+    return said
 
 
 def failed_call(server: str, error: Exception) -> ToolException:

@@ -24,7 +24,7 @@ _MOST_TRIES = 5
 
 
 class Returned(BaseModel):
-    """What a browser brought back from an authorization server."""
+    """Parameters that a browser brought back from an authorization server."""
 
     query: str
     proofs: list[str] = []
@@ -48,7 +48,7 @@ class Entered(BaseModel):
 
 
 class Told(BaseModel):
-    """What a process tells the others: one of both."""
+    """Notice between processes: one of both fields is set."""
 
     returned: Returned | None = None
     entered: Entered | None = None
@@ -64,7 +64,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of what a browser brought back."""
+    """Outcome of an authorization."""
 
     state: Literal["connected", "waits", "elsewhere"]
     user: str = ""

@@ -25,7 +25,7 @@ from pydantic import AnyUrl
 
 from services.errors import InvalidInput, NotFound, Unavailable
 from services.tools.mcp_accounts import Accounts, SignedIn, Storage, tools_in
-from services.tools.mcp_addresses import GuardedTransport, client_for
+from services.tools.mcp_addresses import client_for, guarded
 from services.tools.mcp_config import McpServerConfig
 from services.tools.mcp_connection import (
     CONNECT_S,
@@ -173,7 +173,7 @@ class UserMcpServer:
 
     async def _connect(self, whose: _Whose, attempt: Attempt) -> None:
         async def send(address: str) -> None:
-            await GuardedTransport(self._config).check(httpx2.URL(address))
+            await guarded(self._config).check(httpx2.URL(address))
             attempt.states.extend(parse_qs(urlsplit(address).query).get("state", ()))
             attempt.address.set_result(address)
 

@@ -5,22 +5,26 @@ another name for the model alone.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any
+from uuid import UUID
 
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
 from langchain_core.tools import BaseTool
 
+from services.errors import ModelFailed
+from services.json_levels import shallow_json
 from services.llm.request_form import Tool, tool_schema
+from services.llm.streams.text import CallPiece
 from services.tools.registry import ToolRegistry
-from state.client_tools import ClientTools, marked, unmarked
+from state.client_tools import ClientTools, call_id, is_clients, marked, unmarked
 
 _OURS = "anamnesis_"
 
 
 class OfferedTools:
-    """What one call of the model offers."""
+    """Tools offered in one call of the model."""
 
     def __init__(self, own: ToolRegistry | None, theirs: ClientTools | None = None) -> None:
         """Take the service's tools and the client's; None = none.
@@ -60,6 +64,15 @@ class OfferedTools:
         """The client's as the model reads them; empty if there are none."""
         return json.dumps(list(self._theirs.values()), ensure_ascii=False) if self._theirs else ""
 
+    @property
+    def told(self) -> frozenset[str]:
+        """The names of those whose calls the client is told of as they come: its own."""
+        return frozenset(self._theirs)
+
+    def calls_of(self, turn_id: UUID, part: int) -> "ComingCalls":
+        """Return what follows the calls of the client's tools in a part of a turn."""
+        return ComingCalls(turn_id, part, self.told)
+
     def _as_offered(self, tool: BaseTool) -> Tool:
         if tool.name not in self._renamed:
             return tool
@@ -93,6 +106,44 @@ class OfferedTools:
 
         calls = [{**call, "name": name_of(call["name"])} for call in reply.tool_calls]
         return reply.model_copy(update={"tool_calls": calls, **_content(reply, name_of)})
+
+
+class ComingCalls:
+    """The calls of the client's tools while the model writes them."""
+
+    def __init__(self, turn_id: UUID, part: int, names: Collection[str]) -> None:
+        self._turn_id, self._part, self._names = turn_id, part, names
+        self._written: dict[int, tuple[str, str]] = {}
+        """Name and arguments so far, by their places."""
+
+    def event(self, piece: CallPiece) -> dict[str, Any]:
+        """Take a piece, and return the content of its event."""
+        name, place = piece.call.name, sum(each in self._names for each in piece.call.before)
+        self._written[place] = (name, self._written.get(place, ("", ""))[1] + piece)
+        call = call_id(self._turn_id, self._part, place)
+        return {"place": place, "id": call, "name": name, "arguments": str(piece)}
+
+    def check(self, calls: Sequence[ToolCall]) -> None:
+        """Compare what was told with the calls of the whole message.
+
+        Raises:
+            ModelFailed: it is another, so that a client would run what nobody has called.
+        """
+        made = [call for call in calls if is_clients(call)]
+        for place, (name, arguments) in self._written.items():
+            if (
+                place >= len(made)
+                or marked(name) != made[place]["name"]
+                or not _is(arguments, made[place]["args"])
+            ):
+                raise ModelFailed("llm_bad_response", "a call of a tool that cannot be read", begun=True)
+
+
+def _is(text: str, value: dict[str, Any]) -> bool:
+    try:
+        return bool(shallow_json(text) == value)
+    except ValueError:
+        return False
 
 
 def _content(message: AIMessage, name_of: Callable[[str], str]) -> dict[str, Any]:

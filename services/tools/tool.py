@@ -17,6 +17,7 @@ from services.memory.core import CoreMemory
 from services.memory.proposals import Proposals
 from services.memory.removal.undo import Undo
 from services.platform.outgoing import OutgoingHttp
+from services.promises.promises import Promises
 from services.text.tokenizer import simplified
 from state.prompt import Feature
 
@@ -27,6 +28,12 @@ MOST_CALLS = 5
 Arguments = Callable[[re.Match[str]], Sequence[dict[str, Any]]]
 
 USUAL_PRIORITY = 100
+
+
+class WithImages(str):
+    """What a tool says, with images that a model can be shown; the text has each in words."""
+
+    images: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -155,6 +162,7 @@ class ToolServices:
     """None = nothing that was left out of memory comes back."""
     archive: Archive | None = None
     """None = episodes are switched off."""
+    promises: Promises | None = None
     http: OutgoingHttp | None = None
     """HTTP client for tools that call other servers; None = no such tools."""
     weather_url: str | None = None

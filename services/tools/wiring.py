@@ -4,6 +4,7 @@ from services.memory.wiring import Memory
 from services.platform.outgoing import OutgoingHttp
 from services.platform.postgres import Database
 from services.platform.settings import Settings
+from services.promises.promises import Promises
 from services.tools.approvals import Approvals
 from services.tools.executor import ToolExecutor
 from services.tools.mcp_config import servers_of
@@ -15,7 +16,9 @@ from services.tools.tool import ToolServices
 class Tools:
     """The tools, and what runs them."""
 
-    def __init__(self, settings: Settings, database: Database, memory: Memory, http: OutgoingHttp) -> None:
+    def __init__(
+        self, settings: Settings, database: Database, memory: Memory, promises: Promises, http: OutgoingHttp
+    ) -> None:
         """Make them.
 
         Raises:
@@ -27,6 +30,7 @@ class Tools:
             proposals=memory.proposals,
             files=settings.memory_filing and settings.memory_filing_grade != "none",
             undo=memory.undo,
+            promises=promises,
             archive=memory.archive if settings.memory_episodes else None,
             http=http,
             weather_url=settings.weather_url,

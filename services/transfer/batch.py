@@ -21,6 +21,7 @@ from services.transfer.lines import (
     ExclusionLine,
     Line,
     MessageLine,
+    PromiseLine,
     SessionLine,
     StoreItemLine,
     UserLine,
@@ -45,7 +46,7 @@ from services.transfer.report import ImportReport
 Numbered = tuple[int, Line]
 """A line with its number."""
 _L = TypeVar("_L", bound=Line)
-_OF_CONVERSATION = MessageLine | SessionLine | EpisodeLine
+_OF_CONVERSATION = MessageLine | SessionLine | EpisodeLine | PromiseLine
 _LONG = 20_000
 """Characters of messages from which they are computed in a thread."""
 
@@ -100,7 +101,7 @@ class Batch:
         known = [
             (self._users[line.user_id].id, line)
             for _, line in self._lines
-            if isinstance(line, _OF_CONVERSATION | CoreMemoryLine)
+            if isinstance(line, MessageLine | SessionLine | EpisodeLine | CoreMemoryLine)
         ]
         await self._forgotten.look_up(known)
         if self._forgotten.digests:
@@ -185,7 +186,8 @@ class Batch:
             if session not in wanted or times[number] < wanted[session]["created_at"]:
                 title = "" if self._is_deleted(line) else title_of(line.content)
                 wanted[session] = row(session, line, title, times[number])
-        for _, episode in self._only(EpisodeLine):
+        others: list[EpisodeLine | PromiseLine] = [line for _, line in self._only(EpisodeLine)]
+        for episode in [*others, *(line for _, line in self._only(PromiseLine))]:
             if episode.session_id is not None:
                 session = self._session(episode.user_id, episode.session_id)
                 wanted.setdefault(session, row(session, episode, "", episode.created_at))
@@ -240,12 +242,13 @@ class Batch:
 
     async def _store_memory(self) -> None:
         sections, episodes = self._owned(CoreMemoryLine), self._owned(EpisodeLine)
-        items = self._owned(StoreItemLine)
+        items, promises = self._owned(StoreItemLine), self._owned(PromiseLine)
         made = await self._memory.add_sections(sections)
         made += await self._memory.add_episodes(episodes)
         made += await self._memory.add_items(items)
+        made += await self._memory.add_promises(promises)
         self._report.imported += made
-        self._report.skipped += len(sections) + len(episodes) + len(items) - made
+        self._report.skipped += len(sections) + len(episodes) + len(items) + len(promises) - made
 
     async def _store_exclusions(self) -> None:
         excluded = self._owned(ExclusionLine)
@@ -284,7 +287,7 @@ class Batch:
 
     def _place(self, line: Line) -> tuple[UUID, UUID | None, UUID | None]:
         """Expert, space and conversation of a line; one of a conversation is in that one's space."""
-        if isinstance(line, EpisodeLine) and line.session_id is not None:
+        if isinstance(line, EpisodeLine | PromiseLine) and line.session_id is not None:
             known = self._conversations[self._session(line.user_id, line.session_id)]
             return self._expert(line), known.space_id, known.id
         space_id = None if isinstance(line, UserLine | ExclusionLine) else self._space(line)

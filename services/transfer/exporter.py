@@ -15,6 +15,7 @@ from psycopg.rows import dict_row
 from services.errors import NotFound
 from services.memory.core_values import pinned_among
 from services.platform.postgres import Database
+from services.promises.promise import stands
 from services.store import sql as store_sql
 from services.store.model import parted
 from services.transfer.messages import digest_of
@@ -100,6 +101,22 @@ ORDER BY p.created_at, p.id
 """
 
 
+_PROMISES: LiteralString = """
+SELECT e.name AS expert, s.name AS space, c.session_key AS session_id, p.text, p.said, p.quote, p.rule, p.timezone,
+       p.asked_by, p.state, p.due_at, p.created_at, p.settled_at, p.source_message_id,
+       m.retracted_at IS NOT NULL OR m.branch_id IS NOT NULL AS source_goes, m.memory_text AS source_text,
+       CASE WHEN m.id IS NOT NULL THEN jsonb_build_object(
+           'session_id', k.session_key, 'external_id', m.external_id, 'created_at', m.created_at,
+           'role', m.role, 'content', m.content
+       ) END AS source
+FROM promises p JOIN experts e ON e.id = p.expert_id LEFT JOIN spaces s ON s.id = p.space_id
+LEFT JOIN conversations c ON c.id = p.conversation_id
+LEFT JOIN messages m ON m.id = p.source_message_id LEFT JOIN conversations k ON k.id = m.conversation_id
+WHERE p.user_id = %(user_id)s AND p.tenant_id = %(tenant_id)s
+  AND (%(space)s::text IS NULL OR s.name = %(space)s) ORDER BY p.created_at, p.id
+"""
+
+
 # Of a turn, its messages: its episode is made again from them.
 _EXCLUSIONS: LiteralString = """
 WITH excluded AS (
@@ -164,8 +181,9 @@ class Exporter:
     async def lines(self, tenant_id: UUID, user: Row, space: str | None = None) -> AsyncIterator[list[str]]:
         """Yield the lines, some at a time, each with its end; with `space`, only what belongs to that space.
 
-        First the user, then each conversation with its messages, oldest first, then core memory, episodes and
-        items of the store, and last what conversations exclude. What is stored meanwhile may be in it or not.
+        First the user, then each conversation with its messages, oldest first, then core memory, episodes, items
+        of the store and promises, and last what conversations exclude. What is stored meanwhile may be in it or
+        not.
 
         Raises:
             DatabaseUnavailable: the database does not answer; the export is not whole.
@@ -183,6 +201,8 @@ class Exporter:
             yield [_line("episode", user, each, sources=list(map(_source, each["sources"]))) for each in episodes]
         async for items in self._pages(store_sql.EXPORT, tenant_id, of_user):
             yield [_item_line(user, each) for each in items]
+        promises = await self._all(_PROMISES, tenant_id, **of_user)
+        yield [_promise_line(user, each) for each in promises if stands(each)]
         yield [_exclusion_line(user, each) for each in await self._all(_EXCLUSIONS, tenant_id, **of_user)]
 
     async def _all(self, statement: LiteralString, tenant_id: UUID, **values: Any) -> list[Row]:
@@ -221,6 +241,12 @@ def _section_line(user: Row, row: Row) -> str:
 
 def _item_line(user: Row, row: Row) -> str:
     return _line("store_item", user, row, namespace=parted(row["namespace"]), value=json.loads(row["value"]))
+
+
+def _promise_line(user: Row, row: Row) -> str:
+    source = row.pop("source")
+    about = {name: value for name, value in row.items() if not name.startswith("source_")}
+    return _line("promise", user, about, source=_source(source) if source else None)
 
 
 def _exclusion_line(user: Row, row: Row) -> str:

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
+    AwareDatetime,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -310,6 +311,26 @@ class StoreItemLine(_OfUser):
         return self
 
 
+class PromiseLine(_OfUser):
+    """A promise; an existing one stays unchanged."""
+
+    kind: Literal["promise"]
+    expert: Name | None = None
+    space: SpaceName | None = None
+    session_id: Id | None = None
+    text: Annotated[Text, StringConstraints(max_length=1000)]
+    said: Annotated[str, StringConstraints(max_length=200), AfterValidator(no_nul)]
+    quote: Annotated[str, StringConstraints(max_length=MAX_CONTENT_CHARACTERS), AfterValidator(no_nul)] = ""
+    rule: Annotated[str, StringConstraints(max_length=200), AfterValidator(no_nul)] = ""
+    timezone: TimeZone
+    asked_by: Literal["user", "offer"] = "user"
+    state: Literal["open", "kept", "cancelled", "missed"]
+    due_at: Annotated[AwareDatetime, BeforeValidator(_time)]
+    created_at: Moment
+    settled_at: Moment | None = None
+    source: SourceLine | None = None
+
+
 class MemoryReference(_Strict):
     """A written memory: by when it was made, and what it says."""
 
@@ -334,7 +355,16 @@ class ExclusionLine(_OfUser):
         return self
 
 
-Line = MessageLine | UserLine | SessionLine | CoreMemoryLine | EpisodeLine | StoreItemLine | ExclusionLine
+Line = (
+    MessageLine
+    | UserLine
+    | SessionLine
+    | CoreMemoryLine
+    | EpisodeLine
+    | StoreItemLine
+    | PromiseLine
+    | ExclusionLine
+)
 
 _KINDS: dict[str, type[Line]] = {
     "message": MessageLine,
@@ -343,6 +373,7 @@ _KINDS: dict[str, type[Line]] = {
     "core_memory": CoreMemoryLine,
     "episode": EpisodeLine,
     "store_item": StoreItemLine,
+    "promise": PromiseLine,
     "exclusion": ExclusionLine,
 }
 
@@ -398,6 +429,9 @@ def remembered_line(line: Line, secrets: Secrets) -> Line:
         return line.model_copy(update={"title": secrets.without(line.title)})
     if isinstance(line, EpisodeLine):
         return line.model_copy(update={"content": secrets.without(line.content)})
+    if isinstance(line, PromiseLine):
+        texts = {"text": secrets.without(line.text), "quote": secrets.without(line.quote)}
+        return line.model_copy(update=texts)
     if isinstance(line, CoreMemoryLine):
         pinned = [each.model_copy(update={"text": secrets.without(each.text)}) for each in line.pinned]
         return line.model_copy(update={"content": secrets.without_in(line.content), "pinned": pinned})

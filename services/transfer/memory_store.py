@@ -12,7 +12,15 @@ from services.encryption.marks import Words, WordsDigest, WordsJson
 from services.memory.core_values import digest_of_value
 from services.store import sql as store_sql
 from services.store.model import content_of, joined
-from services.transfer.lines import CoreMemoryLine, EpisodeLine, ExclusionLine, Line, SourceLine, StoreItemLine
+from services.transfer.lines import (
+    CoreMemoryLine,
+    EpisodeLine,
+    ExclusionLine,
+    Line,
+    PromiseLine,
+    SourceLine,
+    StoreItemLine,
+)
 from services.transfer.messages import digest_of, import_key, stored_key
 from services.transfer.owners import BatchStatements, Row, given, insert
 
@@ -110,6 +118,37 @@ _ADD_FADING = insert("upkeep_changes", run_id="uuid", user_id="uuid", episode_id
 _WRITTEN: LiteralString = f"""
 SELECT g.number, e.id, e.content FROM {given(number="bigint", user_id="uuid", at="timestamptz")}
 JOIN episodes e ON e.user_id = g.user_id AND e.created_at = g.at AND e.episode_type <> 'turn'
+"""  # noqa: S608 — our own text only
+
+# One that was made at the same moment is the same.
+_ADD_PROMISES: LiteralString = f"""
+INSERT INTO promises (id, tenant_id, user_id, expert_id, space_id, conversation_id, source_message_id, text, said,
+    quote, rule, timezone, asked_by, state, due_at, created_at, settled_at)
+SELECT DISTINCT ON (g.user_id, g.at) g.id, %(tenant_id)s::uuid, g.user_id, g.expert_id, g.space_id,
+    g.conversation_id, g.message_id, g.text, g.said, g.quote, g.rule, g.timezone, g.asked_by, g.state, g.due_at,
+    g.at, g.settled_at
+FROM {
+    given(
+        id="uuid",
+        user_id="uuid",
+        expert_id="uuid",
+        space_id="uuid",
+        conversation_id="uuid",
+        message_id="uuid",
+        text="text",
+        said="text",
+        quote="text",
+        rule="text",
+        timezone="text",
+        asked_by="text",
+        state="text",
+        due_at="timestamptz",
+        at="timestamptz",
+        settled_at="timestamptz",
+    )
+}
+WHERE NOT EXISTS (SELECT FROM promises p WHERE p.user_id = g.user_id AND p.created_at = g.at)
+ORDER BY g.user_id, g.at, g.place RETURNING id
 """  # noqa: S608 — our own text only
 
 _ADD_EXCLUSIONS: LiteralString = f"""
@@ -219,6 +258,24 @@ class ImportedMemory(BatchStatements):
             for line, owner in items
         ]
         return len(await self._run(store_sql.IMPORT, rows))
+
+    async def add_promises(self, promises: Sequence[Owned[PromiseLine]]) -> int:
+        """Store the promises that are new; return how many. One whose message is not stored stands without it."""
+        sources = await self._sources(
+            [(owner["number"], owner["user_id"], line.source) for line, owner in promises if line.source]
+        )
+        rows = [
+            {
+                **vars(line),
+                **owner,
+                **{name: Words(getattr(line, name)) for name in ("text", "said", "quote", "rule")},
+                "id": uuid7(),
+                "message_id": next(iter(sources.get(owner["number"], ())), None),
+                "at": line.created_at,
+            }
+            for line, owner in promises
+        ]
+        return len(await self._run(_ADD_PROMISES, rows))
 
     async def add_exclusions(self, exclusions: Sequence[Owned[ExclusionLine]]) -> dict[int, bool]:
         """Store exclusions of conversations.

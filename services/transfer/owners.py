@@ -194,7 +194,7 @@ def digest_of_line(line: MessageLine) -> bytes:
 
 
 class Forgotten(BatchStatements):
-    """What users of one tenant have forgotten of some lines."""
+    """Statements on some lines that users of one tenant have forgotten."""
 
     digests: Mapping[tuple[UUID, bytes], bool] = {}
     """Digests of it with their users, and whether its words were deleted."""

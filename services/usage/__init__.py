@@ -1,1 +1,1 @@
-"""What language models and embeddings cost: counted where they are asked, kept by day, limited by budgets."""
+"""Cost of language models and embeddings: counted where they are asked, kept by day, limited by budgets."""

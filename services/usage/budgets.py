@@ -26,7 +26,7 @@ log = structlog.get_logger(__name__)
 class _Known:
     at: float
     share: float
-    """Of whichever budget is used up most; 1 = all of it."""
+    """Used share of the budget that is used up most; 1 = all of it."""
     whose: str
 
 

@@ -38,7 +38,7 @@ class Spender:
 
 @dataclass
 class Spent:
-    """What was asked for."""
+    """Key of a sum: who asked which model for what."""
 
     calls: int = 0
     input_tokens: int = 0
@@ -58,7 +58,7 @@ Counts = dict[tuple[Spender, str], Spent]
 
 
 class UsageMeter:
-    """What was spent since it was last taken."""
+    """Usage since the meter was last taken."""
 
     def __init__(self) -> None:
         self.counts: Counts = {}
@@ -169,7 +169,7 @@ WHERE s.tenant_id = %(tenant_id)s AND s.day = %(day)s
 
 @dataclass(frozen=True)
 class UsageSum:
-    """What was spent, by the dimensions that were asked for; the others are unset."""
+    """Usage by the dimensions that were asked for; the others are unset."""
 
     calls: int
     input_tokens: int
@@ -258,7 +258,7 @@ class UsageLedger:
         user: str | None = None,
         limit: int,
     ) -> list[UsageSum]:
-        """What was spent from one day to another, both included, the most first.
+        """Return the usage from one day to another, both included, the most first.
 
         Args:
             first: the first day, of UTC.

@@ -5,6 +5,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -18,6 +19,7 @@ from tests.support.folders import new_folder
 from tests.support.model_server import BACKGROUND, ModelServer
 from tests.support.ports import free_port
 from tests.support.service_process import ServiceProcess
+from tests.support.talk import KNOWN, Talk
 from tests.support.transfer import message, ndjson
 
 Anamnesis = Callable[..., Result]
@@ -85,6 +87,14 @@ def service(data_dir: Path, model_server: ModelServer) -> Iterator[ServiceProces
     yield process.start()
     if process.process and process.process.poll() is None:
         process.stop()
+
+
+@pytest.fixture
+async def talk(client: httpx.AsyncClient, model_server: ModelServer) -> Talk:
+    """The user u-1, of whom some things are known."""
+    opened = Talk(client, model_server)
+    await opened.begin(KNOWN)
+    return opened
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from tests.support.model_server import ModelServer, Reply
 
 MOST = 2
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced, pytest.mark.settings(turns_max=MOST)]
+pytestmark = [pytest.mark.untraced, pytest.mark.settings(turns_max=MOST)]
 
 
 def _body(session: str) -> dict[str, str]:

@@ -10,10 +10,10 @@ import pytest
 from services.bootstrap import Services
 from services.identity.api_keys import ApiKeys
 from services.identity.tenants import DEFAULT_TENANT
+from tests.api.openai.test_sdk_methods import ROW
+from tests.docs.test_site import DOCS
 from tests.support.model_server import ModelServer, Reply, ToolCall
 from tests.support.openai_clients import contents
-
-pytestmark = pytest.mark.anyio
 
 TOOL = {
     "name": "get_weather",
@@ -96,6 +96,34 @@ async def test_a_stream_ends_in_calls_and_what_nobody_runs_is_refused(
     ignored = await client.post("/v1/messages", json=_asking(said, top_k=5, thinking={"type": "adaptive"}))
     assert ignored.headers["X-Anamnesis-Ignored"] == "thinking, top_k"
     assert ignored.json()["anamnesis"]["ignored"] == ["thinking", "top_k"]
+
+
+SAID: Any = {"model": "default", "max_tokens": 500, "messages": [{"role": "user", "content": "Hello"}]}
+FORM = {"type": "json_schema", "schema": {"type": "object", "properties": {"city": {"type": "string"}}}}
+METHODS: dict[str, tuple[str, str, Any]] = {
+    "messages.create": ("POST", "/v1/messages", SAID),
+    "messages.stream": ("POST", "/v1/messages", {**SAID, "stream": True}),
+    "messages.parse": ("POST", "/v1/messages", {**SAID, "output_config": {"format": FORM}}),
+    "messages.count_tokens": ("POST", "/v1/messages/count_tokens", SAID),
+    "models.list": ("GET", "/v1/models", None),
+    "models.retrieve": ("GET", "/v1/models/default", None),
+    "messages.batches.create": ("POST", "/v1/messages/batches", {"requests": []}),
+    "messages.batches.list": ("GET", "/v1/messages/batches", None),
+    "files.list": ("GET", "/v1/files", None),
+    "skills.list": ("GET", "/v1/skills", None),
+}
+
+
+async def test_the_guide_says_what_each_method_of_its_sdk_does(client: httpx.AsyncClient) -> None:
+    found: dict[str, str] = {}
+    for name, (method, path, body) in METHODS.items():
+        answered = await client.request(method, path, json=body)
+        works = answered.status_code == 200
+        found[f"anthropic.{name}"] = "works" if works else f"{answered.status_code}: not supported"
+    section = (DOCS / "openai.md").read_text("utf-8").partition("And of Anthropic's:")[2].partition("\n## ")[0]
+    assert dict(ROW.findall(section)) == found
+    [listed, *_] = (await client.get("/v1/models")).json()["data"]
+    assert (listed["type"], listed["id"], listed["display_name"]) == ("model", "default", "default")
 
 
 @pytest.mark.settings(auth="api_key")

@@ -5,12 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import pytest
 
 from api.schemas import MAX_BODY_BYTES
 from tests.services.transfer.exports import EXPORTS, written
 
-pytestmark = pytest.mark.anyio
 _PATH = "/api/v1/users/u-1/archive-imports"
 
 

@@ -16,8 +16,6 @@ from tests.support.retracting import retelling
 from tests.support.turns import exchange
 from tests.support.visits import import_lines, said, talk_at
 
-pytestmark = pytest.mark.anyio
-
 USER = "/api/v1/users/u-1"
 CITIES = {"en": ("I live in Hamburg.", "I live in Lisbon."), "zh": ("我住在杭州。", "我住在上海。")}
 in_both_languages = pytest.mark.parametrize("told", CITIES.values(), ids=CITIES)

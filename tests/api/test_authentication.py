@@ -16,11 +16,7 @@ from services.identity.caller import Scope
 from services.identity.tenants import DEFAULT_TENANT
 from tests.support.issuer import bearer, token
 
-pytestmark = [
-    pytest.mark.anyio,
-    pytest.mark.untraced,
-    pytest.mark.settings(auth="api_key", host="0.0.0.0"),
-]
+pytestmark = [pytest.mark.untraced, pytest.mark.settings(auth="api_key", host="0.0.0.0")]
 
 ASK = {"user_id": "u-1", "session_id": "s-1", "message": "Hello"}
 TURN = "/api/v1/turns/0190a000-0000-7000-8000-000000000001"

@@ -9,7 +9,7 @@ import pytest
 
 from services.bootstrap import Services
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 
 GOOD: dict[str, Any] = {"user_id": "u-1", "session_id": "s-1", "message": "Hello"}
 

@@ -3,13 +3,10 @@
 from uuid import uuid4
 
 import httpx
-import pytest
 
 from tests.support.model_server import ModelServer
 from tests.support.talking import say
 from tests.support.transfer import LINES
-
-pytestmark = pytest.mark.anyio
 
 
 async def _shown(client: httpx.AsyncClient, conversation_id: str) -> list[str]:

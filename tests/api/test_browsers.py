@@ -17,7 +17,6 @@ BODY = {"model": "default", "user": "u-1", "messages": [{"role": "user", "conten
 PATHS = ("/v1/chat/completions", "/v1/responses", "/api/v1/ui/chat", "/api/v1/ui/ag-ui")
 
 pytestmark = [
-    pytest.mark.anyio,
     pytest.mark.untraced,
     pytest.mark.settings(auth="api_key", host="0.0.0.0", trusted_origins="https://chat.example"),
 ]

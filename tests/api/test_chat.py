@@ -9,7 +9,7 @@ from websockets.asyncio.client import connect
 from tests.support.model_server import ModelServer, Reply
 from tests.support.service_process import answer_of, events_of
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 
 ASK: dict[str, Any] = {"user_id": "u-1", "session_id": "s-1", "message": "Hello"}
 

@@ -147,7 +147,10 @@ class _Terminal:
         while text not in self.shown:
             assert time.monotonic() < end, self.shown
             if select.select([self._terminal], [], [], 0.1)[0]:
-                self.shown += os.read(self._terminal, 4096).decode(errors="replace")
+                try:
+                    self.shown += os.read(self._terminal, 4096).decode(errors="replace")
+                except OSError:  # the program has ended
+                    pytest.fail(self.shown)
 
     def types(self, text: str) -> None:
         self.shown = ""

@@ -22,7 +22,7 @@ from tests.support.model_server import ModelServer, Received, Reply
 from tests.support.talks import new_expert, talk
 from tests.support.visits import days_of, import_lines, talk_at, visits_of
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.traced]
+pytestmark = [pytest.mark.slow, pytest.mark.traced]
 
 QUICK = Reply(["They ", "talked."])
 SLOW = Reply(["They ", "talked."], delay_s=60)

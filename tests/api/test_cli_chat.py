@@ -11,7 +11,7 @@ from tests.support.command import run_command
 from tests.support.model_server import ModelServer
 from tests.support.ports import free_port
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.traced]
+pytestmark = [pytest.mark.slow, pytest.mark.traced]
 
 Chat = Callable[..., Awaitable["subprocess.CompletedProcess[str]"]]
 

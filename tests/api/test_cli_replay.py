@@ -12,8 +12,6 @@ import pytest
 from tests.support.command import run_command
 from tests.support.model_server import ModelServer, Reply
 
-pytestmark = pytest.mark.anyio
-
 Replay = Callable[..., Awaitable["subprocess.CompletedProcess[str]"]]
 
 

@@ -10,7 +10,7 @@ from services.identity.tenants import DEFAULT_TENANT
 from tests.support.jobs import statuses
 from tests.support.model_server import ModelServer, Reply
 
-pytestmark = [pytest.mark.anyio, pytest.mark.in_clear]
+pytestmark = pytest.mark.in_clear
 
 LEASE = "# Lease\n\nThe rent of the flat is 912 euros a month. Notice has to be given three months before.\n"
 

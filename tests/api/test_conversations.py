@@ -7,7 +7,7 @@ from services.bootstrap import Services
 from tests.support.model_server import ModelServer, Reply
 from tests.support.turns import exchange
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 
 
 async def test_conversations_and_messages_are_paged_without_gaps(

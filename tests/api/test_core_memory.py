@@ -10,7 +10,7 @@ from services.bootstrap import Services
 from tests.support.talking import say
 from tests.support.turns import exchange
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 
 _say = partial(say, debug=True)
 

@@ -9,7 +9,7 @@ from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 from tests.support.model_server import ModelServer
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 _USER = "/api/v1/users/demo:lin"
 

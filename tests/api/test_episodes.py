@@ -12,7 +12,7 @@ from tests.support.talking import say
 from tests.support.transfer import LINES, message, ndjson
 from tests.support.turns import exchange
 
-pytestmark = [pytest.mark.anyio, pytest.mark.indexed, pytest.mark.untraced]
+pytestmark = [pytest.mark.indexed, pytest.mark.untraced]
 
 EPISODES = "/api/v1/users/u-1/episodes"
 

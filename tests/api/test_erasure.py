@@ -13,8 +13,6 @@ from services.memory.removal.tables import TABLES
 from tests.support.command import run_command
 from tests.support.turns import exchange, remember
 
-pytestmark = pytest.mark.anyio
-
 
 async def test_an_erased_user_is_not_found_any_more(client: httpx.AsyncClient, services: Services) -> None:
     turn = await exchange(services.turns, "Hello", "Hi", space="a space")

@@ -4,13 +4,10 @@ from typing import Any
 from uuid import uuid4
 
 import httpx
-import pytest
 
 from tests.support.model_server import ModelServer, Reply
 from tests.support.talking import say
 from tests.support.transfer import LINES
-
-pytestmark = pytest.mark.anyio
 
 LOST = "0190a000-0000-7000-8000-000000000001"
 

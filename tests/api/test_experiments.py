@@ -4,12 +4,9 @@ import json
 from typing import Any
 
 import httpx
-import pytest
 from prometheus_client import REGISTRY
 
 from tests.support.model_server import ModelServer
-
-pytestmark = pytest.mark.anyio
 
 EXPERIMENTS = "/api/v1/experiments"
 BRIEF = {"name": "brief", "settings": {"system_prompt": "Answer in one sentence.", "model": "tiny",

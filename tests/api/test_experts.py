@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.model_server import ModelServer
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 
 EXPERTS = "/api/v1/experts"
 CRITIC: dict[str, Any] = {"name": "critic", "system_prompt": "You are a film critic."}

@@ -18,7 +18,7 @@ from tests.support.talks import new_expert
 from tests.support.transfer import export, message, ndjson, send
 from tests.support.turns import exchange, new_turn
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced, pytest.mark.settings(auth="api_key")]
+pytestmark = [pytest.mark.untraced, pytest.mark.settings(auth="api_key")]
 
 PICTURE = "data:image/png;base64,iVBORw0KGgo="
 WORDS = (

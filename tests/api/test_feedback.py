@@ -4,14 +4,11 @@ import json
 from uuid import uuid4
 
 import httpx
-import pytest
 
 from services.bootstrap import Services
 from services.platform.metrics import FEEDBACK
 from tests.support.transfer import export, ndjson, send
 from tests.support.turns import exchange, new_turn
-
-pytestmark = pytest.mark.anyio
 
 
 def _counted(rating: str) -> float:

@@ -11,7 +11,7 @@ from services.identity.tenants import DEFAULT_TENANT
 from tests.support.model_server import ModelServer, Reply
 from tests.support.talking import say
 
-pytestmark = [pytest.mark.anyio, pytest.mark.indexed]
+pytestmark = pytest.mark.indexed
 
 USER = "/api/v1/users/u-1"
 LOCKER = "The code of my locker is qzvault."

@@ -10,8 +10,6 @@ from starlette.routing import Mount
 
 from api.pages import Guide
 
-pytestmark = pytest.mark.anyio
-
 
 @pytest.fixture
 async def guide(tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:

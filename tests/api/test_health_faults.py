@@ -24,7 +24,7 @@ from tests.support.issuer import bearer
 from tests.support.model_server import ModelServer, Reply
 from tests.support.redis_servers import PROGRAM, RedisServer, redis_process
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 
 SOON_S = 3.0
 """The two seconds that are promised, and one for a machine that is busy with other tests."""

@@ -8,8 +8,6 @@ import pytest
 
 from tests.support.transfer import LINES
 
-pytestmark = pytest.mark.anyio
-
 IDS = (
     *("auth0|5f7c8ec7c33c6c004bbafe82", "zhang+work@example.com", "张三", "team/anna", "/", "a%2Fb"),
     *("a?b#c", "a\\b", "x" * 128, "{user_id}"),

@@ -12,8 +12,6 @@ from services.identity.tenants import DEFAULT_TENANT
 from tests.support.model_server import ModelServer, Reply
 from tests.support.transfer import message, ndjson, send
 
-pytestmark = pytest.mark.anyio
-
 _EPISODES = """
 SELECT e.origin, e.created_at, e.importance, e.indexed_at IS NULL, array(
     SELECT m.content FROM unnest(e.source_message_ids) WITH ORDINALITY AS s (id, place)

@@ -14,7 +14,7 @@ from services.platform.embedded_postgres import EmbeddedPostgres
 from tests.support.jobs import until
 from tests.support.transfer import LINES, message, ndjson, send
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 BODY = [ndjson(message(n)) for n in range(1, 1501)]
 

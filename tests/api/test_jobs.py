@@ -9,7 +9,7 @@ from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.tasks import WORKER_LOST
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 
 OTHER = UUID("0190a000-0000-7000-8000-0000000000aa")
 

@@ -9,7 +9,7 @@ from services.identity.caller import Scope
 from services.identity.tenants import DEFAULT_TENANT
 from tests.support.issuer import bearer
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced, pytest.mark.settings(auth="api_key", host="0.0.0.0")]
+pytestmark = [pytest.mark.untraced, pytest.mark.settings(auth="api_key", host="0.0.0.0")]
 
 
 async def _key(

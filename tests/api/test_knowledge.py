@@ -9,11 +9,7 @@ from services.bootstrap import Services
 from tests.support.knowledge import a_base, pdf, put, word
 from tests.support.model_server import ModelServer
 
-pytestmark = [
-    pytest.mark.anyio,
-    pytest.mark.indexed,
-    pytest.mark.settings(knowledge_max_document_mb=1),
-]
+pytestmark = [pytest.mark.indexed, pytest.mark.settings(knowledge_max_document_mb=1)]
 
 BASES = "/api/v1/knowledge-bases"
 DOCUMENTS = f"{BASES}/handbook/documents"

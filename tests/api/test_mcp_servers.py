@@ -25,7 +25,7 @@ from tests.support.model_server import ModelServer, Reply, ToolCall
 from tests.support.ports import free_port, wait_for_port
 from tests.support.talks import new_expert
 
-pytestmark = [pytest.mark.anyio, pytest.mark.process]
+pytestmark = pytest.mark.process
 
 PROGRAM = {"command": sys.executable, "args": ["-m", "tests.support.tool_server"], "cwd": str(ROOT)}
 Event = dict[str, Any]
@@ -193,6 +193,10 @@ async def test_results_are_bounded_and_failures_are_told(
     long = await _say(ready, model_server, "desk_long_text", {"characters": 50_000})
     assert len(_result(long)["result"]) < 20_100
     assert "50000 characters" in _result(long)["result"]
+    shown = await _say(ready, model_server, "desk_picture", {})
+    assert _result(shown)["result"] == "A cat.\n[image: image/png, 3 bytes]"
+    image = {"type": "input_image", "image_url": "data:image/png;base64,cG5n", "detail": "auto"}
+    assert image in model_server.requests[-1].body["input"][-1]["content"]
     failed = await _say(ready, model_server, "desk_fail", {})
     assert "The shelf is empty." in _result(failed)["error"]
     wrong = await _say(ready, model_server, "desk_long_text", {"characters": "many"})

@@ -3,11 +3,8 @@
 from typing import Any
 
 import httpx
-import pytest
 
 HELLO = {"user_id": "u-1", "session_id": "s-1"}
-
-pytestmark = [pytest.mark.anyio]
 
 _MEMORIES = f"/api/v1/users/{HELLO['user_id']}/memories"
 

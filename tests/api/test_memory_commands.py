@@ -12,8 +12,6 @@ from tests.support.core_memory import know
 from tests.support.model_server import ModelServer, Reply
 from tests.support.talking import say
 
-pytestmark = pytest.mark.anyio
-
 USER = "/api/v1/users/u-1"
 
 

@@ -4,15 +4,12 @@ from typing import Any
 from uuid import UUID
 
 import httpx
-import pytest
 
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 from services.summaries.prompts import SaidMessage
 from services.summaries.topic_store import NewTopic
 from tests.support.turns import exchange
-
-pytestmark = pytest.mark.anyio
 
 Messages = list[dict[str, Any]]
 

@@ -3,13 +3,10 @@
 from typing import Any
 
 import httpx
-import pytest
 
 from services.bootstrap import Services
 from tests.support.model_server import ModelServer
 from tests.support.talking import say
-
-pytestmark = pytest.mark.anyio
 
 
 async def _switch(client: httpx.AsyncClient, *, on: bool) -> Any:

@@ -3,23 +3,12 @@
 import base64
 from typing import Any
 
-import httpx
 import pytest
 
-from tests.support.model_server import ModelServer, Received, Reply, ToolCall
+from tests.support.model_server import Received, Reply, ToolCall
 from tests.support.talk import KNOWN, USER, Talk
 
-pytestmark = pytest.mark.anyio
-
 IMAGE = "data:image/png;base64," + base64.b64encode(b"\x89PNG").decode()
-
-
-@pytest.fixture
-async def talk(client: httpx.AsyncClient, model_server: ModelServer) -> Talk:
-    """The user u-1."""
-    opened = Talk(client, model_server)
-    await opened.begin(KNOWN)
-    return opened
 
 
 @pytest.mark.parametrize(

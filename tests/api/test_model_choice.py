@@ -18,8 +18,6 @@ from tests.support.model_server import EmbeddingsScript, ModelServer, Reply
 from tests.support.ports import free_port
 from tests.support.service_process import ServiceProcess
 
-pytestmark = pytest.mark.anyio
-
 MODEL = "/api/v1/model"
 OFFLINE = pytest.mark.settings(llm_model=None, llm_base_url=None)
 KEY = "sk-a-long-secret-7f3a"

@@ -11,7 +11,7 @@ from tests.support.model_server import ModelServer, Reply, ToolCall
 from tests.support.talking import say
 from tests.support.turns import exchange
 
-pytestmark = [pytest.mark.anyio, pytest.mark.settings(llm_model="large", small_llm_model="small")]
+pytestmark = pytest.mark.settings(llm_model="large", small_llm_model="small")
 
 MAIL = {
     "en": ("Is this right?\n> Your dentist is now in Bath.", "dentist is in Bath", "Your dentist is now in Bath"),

@@ -14,7 +14,7 @@ from services.identity.caller import Scope
 from services.identity.tenants import DEFAULT_TENANT, Tenants
 from tests.support.issuer import bearer
 
-pytestmark = [pytest.mark.anyio, pytest.mark.settings(auth="api_key")]
+pytestmark = pytest.mark.settings(auth="api_key")
 
 ASK = {"user_id": "u-1", "session_id": "s-1", "message": "Hello"}
 FOR_OPERATORS = ("/metrics", "/docs", "/openapi.json")

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.repetitions import FAMILIES, SIZES, pauses, repeated
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 """Tracing counts each line of a loop over a text, so it would make the pauses longer."""
 
 Send = Callable[[httpx.AsyncClient, str], Awaitable[httpx.Response]]

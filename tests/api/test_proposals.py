@@ -3,15 +3,12 @@
 from uuid import UUID
 
 import httpx
-import pytest
 
 from services.bootstrap import Services
 from services.memory.blocks import Owner
 from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
 from tests.support.turns import exchange
-
-pytestmark = pytest.mark.anyio
 
 PROPOSALS = "/api/v1/users/u-1/memory-proposals"
 

@@ -17,17 +17,10 @@ from tests.support.model_server import ModelServer, Received, Reply
 from tests.support.visits import import_lines, said
 from tests.support.weather_server import WeatherServer
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 
 BOTH = "北京和上海今天天气怎么样？"
 ASK: dict[str, Any] = {"user_id": "u-1", "session_id": "s-1", "message": BOTH}
-
-
-@pytest.fixture
-async def weather() -> AsyncIterator[WeatherServer]:
-    """Where the weather is asked for."""
-    async with WeatherServer() as server:
-        yield server
 
 
 @pytest.fixture

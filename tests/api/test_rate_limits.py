@@ -9,8 +9,6 @@ from services.platform.settings import Settings, load_settings
 from tests.support.model_server import ModelServer
 from tests.support.ports import free_port
 
-pytestmark = pytest.mark.anyio
-
 ASK = {"user_id": "u-1", "session_id": "s-1", "message": "Hello"}
 
 

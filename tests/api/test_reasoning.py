@@ -10,8 +10,6 @@ from tests.api.openai.conftest import sdk as sdk  # noqa: PLC0414 — a fixture
 from tests.services.llm.streams.families import RESPONSES, frames, response
 from tests.support.model_server import ModelServer, Reply
 
-pytestmark = pytest.mark.anyio
-
 TAGGED = Reply(
     raw=frames(
         *({"type": "response.output_text.delta", "delta": text} for text in ("<think>Hm</think>", "Hi")),

@@ -13,7 +13,7 @@ from tests.support.model_server import ModelServer, Received, Reply
 from tests.support.talks import new_expert
 from tests.support.transfer import export
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 
 SECRET = "xylophone"
 VOICE = {"thoughts": f"A {SECRET} of a day.", "feeling": SECRET, "intention": f"Play the {SECRET}."}

@@ -13,7 +13,7 @@ from tests.support.model_server import ModelServer, Received, Reply, ToolCall
 from tests.support.openai_clients import OpenWebUi
 from tests.support.talking import say
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced, pytest.mark.settings(llm_api="chat")]
+pytestmark = [pytest.mark.untraced, pytest.mark.settings(llm_api="chat")]
 
 PHRASE = "敏感短语甲乙丙"
 

@@ -6,7 +6,7 @@ import pytest
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 
-pytestmark = [pytest.mark.anyio, pytest.mark.settings(encryption=True)]
+pytestmark = pytest.mark.settings(encryption=True)
 
 USER = "/api/v1/users/u-1"
 

@@ -14,8 +14,6 @@ from tests.support.issuer import bearer
 from tests.support.model_server import ModelServer, Reply
 from tests.support.talking import say
 
-pytestmark = pytest.mark.anyio
-
 QUESTION = "What is my dog called?"
 IMAGE = "https://example.org/dog.png"
 

@@ -11,11 +11,7 @@ import orjson
 import pytest
 import zstandard
 
-pytestmark = [
-    pytest.mark.anyio,
-    pytest.mark.untraced,
-    pytest.mark.settings(http_bodies_mb=100, http_bodies_caller_mb=70),
-]
+pytestmark = [pytest.mark.untraced, pytest.mark.settings(http_bodies_mb=100, http_bodies_caller_mb=70)]
 
 MB = 1024 * 1024
 _ESTABLISHED = 1

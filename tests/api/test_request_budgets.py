@@ -9,8 +9,6 @@ import pytest
 from services.bootstrap import Services
 from tests.support.model_server import ModelServer, Reply, ToolCall
 
-pytestmark = pytest.mark.anyio
-
 
 async def _say(http: httpx.AsyncClient, message: str = "Hello", **more: Any) -> httpx.Response:
     return await http.post(

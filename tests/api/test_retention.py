@@ -1,12 +1,9 @@
 """Retention over HTTP, and at the command line."""
 
 import httpx
-import pytest
 
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
-
-pytestmark = pytest.mark.anyio
 
 
 async def test_rules_are_set_previewed_applied_and_reported(client: httpx.AsyncClient, services: Services) -> None:

@@ -15,7 +15,7 @@ from services.identity.tenants import DEFAULT_TENANT
 from services.platform.settings import load_settings
 from tests.support.issuer import bearer
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 
 ASK = {"user_id": "u-1", "session_id": "s-1", "message": "Hello"}
 

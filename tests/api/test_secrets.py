@@ -15,7 +15,6 @@ from tests.support.secret_values import Planted, planted
 from tests.support.talking import say
 
 pytestmark = [
-    pytest.mark.anyio,
     pytest.mark.in_clear,
     pytest.mark.settings(llm_model="large", small_llm_model="small", memory_filing_quiet_s=600),
 ]

@@ -10,8 +10,6 @@ from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 from tests.support.model_server import ModelServer
 
-pytestmark = pytest.mark.anyio
-
 USER = "/api/v1/users/u-1"
 
 

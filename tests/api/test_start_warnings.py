@@ -7,8 +7,6 @@ from services.bootstrap import Services
 from services.platform.settings import Settings, load_settings
 from tests.support.ports import free_port
 
-pytestmark = pytest.mark.anyio
-
 
 @pytest.fixture
 def settings() -> Settings:

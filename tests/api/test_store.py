@@ -12,8 +12,6 @@ from services.bootstrap import Services
 from services.identity.caller import Scope
 from services.identity.tenants import DEFAULT_TENANT, Tenants
 
-pytestmark = pytest.mark.anyio
-
 Operation = dict[str, Any]
 
 

@@ -4,12 +4,9 @@ import asyncio
 from collections.abc import AsyncGenerator
 from typing import Any
 
-import pytest
 from starlette.types import Message
 
 from api.streams import EventStream
-
-pytestmark = pytest.mark.anyio
 
 SCOPE: dict[str, Any] = {"type": "http", "method": "GET"}
 

@@ -22,7 +22,7 @@ from services.text.tokenizer import terms
 from tests.support.milvus_server import MilvusServer, files_with_rows
 from tests.support.model_server import ModelServer, Reply, ToolCall
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced, pytest.mark.indexed]
+pytestmark = [pytest.mark.untraced, pytest.mark.indexed]
 
 CANARY = "wellensittich-4e1c"
 STORED = "bernsteinzimmer-9a77"

@@ -20,7 +20,7 @@ from services.platform.settings import Settings, load_settings
 from tests.support.issuer import AUDIENCE, ISSUER, bearer, key_file, token
 from tests.support.model_server import ModelServer, Received, Reply
 
-pytestmark = [pytest.mark.anyio, pytest.mark.indexed]
+pytestmark = pytest.mark.indexed
 
 SECRET = "canary-of-ada"
 """Stands in every text of the one whose ids are used."""
@@ -78,6 +78,9 @@ BODIES: dict[str, Any] = {
     "POST /api/v1/users/{user_id}/episodes/search": {"query": "tea"},
     "POST /api/v1/users/{user_id}/memories/{memory_id}/correct": {"text": "Likes coffee."},
     "POST /api/v1/users/{user_id}/memories/{memory_id}/pin": {"pinned": True},
+    "POST /api/v1/users/{user_id}/promises": {"text": "tea", "when": "tomorrow"},
+    "PATCH /api/v1/users/{user_id}/promises/{promise_id}": {"text": "coffee"},
+    "POST /api/v1/webhooks": {"url": "http://127.0.0.1:9/{user_id}"},
     "PUT /api/v1/upkeep-policy": {"fading": "never"},
     "POST /api/v1/users/{user_id}/upkeep-runs": {"fading": "archive"},
     "PATCH /api/v1/users/{user_id}": {"display_name": "Another"},
@@ -120,6 +123,7 @@ _QUERIES = {
     "of": "episode:{episode_id}",
     "source": "tea.md",
     "vendor": "chatgpt",
+    "wait_s": "0",
 }
 
 
@@ -184,6 +188,7 @@ def settings(request: pytest.FixtureRequest, model_server: ModelServer, tmp_path
         llm_base_url=model_server.base_url,
         llm_api_key="k",
         protect_operations=False,
+        webhook_origins="http://127.0.0.1:9",
         rate_limit_user_per_minute=0,
         rate_limit_tenant_per_minute=0,
         **(jwt if by_token else {}),
@@ -237,6 +242,10 @@ async def _settle(client: httpx.AsyncClient, headers: dict[str, str], *, is_admi
     excluded = (await ask("GET", f"{conversation}/exclusions"))["items"][0]
     put = {"op": "put", "namespace": ["notes"], "key": "k", "value": {"text": SECRET}}
     await ask("POST", "/api/v1/store/batch", json={"user_id": "ada", "operations": [put]})
+    hook = {"id": nobody}
+    if is_admin:
+        hook = await ask("POST", "/api/v1/webhooks", json={"url": f"http://127.0.0.1:9/{SECRET}"})
+    promised = await ask("POST", f"{user}/promises", json={"text": f"{SECRET} tea", "when": "tomorrow"})
     logged = (await ask("GET", f"{user}/memory-operations"))["items"][0]
     documents: dict[str, Any] = {"params": {"source": "tea.md"}, "content": f"# Tea\n\n{SECRET} likes tea."}
     plain = {**headers, "Content-Type": "text/plain"}
@@ -253,6 +262,9 @@ async def _settle(client: httpx.AsyncClient, headers: dict[str, str], *, is_admi
         "item_id": f"msg_{message_id}",
         "episode_id": written["id"],
         "memory_id": written["id"],
+        "promise_id": promised["id"],
+        "webhook_id": hook["id"],
+        "delivery_id": nobody,
         "exclusion_id": excluded["id"],
         "run_id": upkeep["id"],
         "operation_id": logged["id"],
@@ -342,7 +354,7 @@ async def test_a_user_is_told_and_changes_nothing_of_another(
     await services.memory.indexing.index_waiting()
     (row,) = [row for table, row in _rows(superuser_url, "ada") if table == "users"]
     marks = [_UUID.findall(row)[0], names["conversation_id"]]
-    nothing_at = rf"{_ABSENT}|knowledge-bases/|/(experiments|retention|users$|jobs|keys)"
+    nothing_at = rf"{_ABSENT}|knowledge-bases/|/(experiments|retention|users$|jobs|keys|webhooks)"
     await _prove(client, superuser_url, names, marks, own=own, others=others, nothing_at=nothing_at)
 
 

@@ -14,7 +14,7 @@ from tests.support.jobs import statuses
 from tests.support.model_server import ModelServer, Reply
 from tests.support.visits import import_lines, said
 
-pytestmark = [pytest.mark.anyio, pytest.mark.indexed]
+pytestmark = pytest.mark.indexed
 
 SHANGHAI = ZoneInfo("Asia/Shanghai")
 HEADINGS = ("The user asks about what was said", "The user refers to", "用户问的是", "用户提到的是")

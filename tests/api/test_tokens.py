@@ -17,7 +17,7 @@ from tests.support.issuer import AUDIENCE, ISSUER, KeyServer, bearer, key_file, 
 from tests.support.model_server import ModelServer
 from tests.support.turns import exchange
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 
 ASK = {"user_id": "u-1", "session_id": "s-1", "message": "Hello"}
 

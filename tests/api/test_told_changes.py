@@ -14,7 +14,7 @@ from tests.support.model_server import ModelServer, Received, Reply
 from tests.support.talking import say
 from tests.support.turns import exchange
 
-pytestmark = [pytest.mark.anyio, pytest.mark.settings(llm_model="large", small_llm_model="small")]
+pytestmark = pytest.mark.settings(llm_model="large", small_llm_model="small")
 
 
 def _model(*operations: dict[str, Any]) -> Any:

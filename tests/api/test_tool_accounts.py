@@ -27,7 +27,7 @@ from tests.support.fork_server import ROOT
 from tests.support.model_server import ModelServer, Reply, ToolCall
 from tests.support.ports import free_port, wait_for_port
 
-pytestmark = [pytest.mark.anyio, pytest.mark.process]
+pytestmark = pytest.mark.process
 
 Event = dict[str, Any]
 CONSOLE = {"X-Anamnesis-Console": "1"}

@@ -16,8 +16,6 @@ from tests.support.application import running_turns, served
 from tests.support.model_server import ModelServer, Reply, ToolCall
 from tests.support.trace_collector import TraceCollector, trace_collector
 
-pytestmark = pytest.mark.anyio
-
 CALLERS_TRACE = "0af7651916cd43dd8448eb211c80319c"
 CALLERS_SPAN = "b7ad6b7169203331"
 REMEMBER = ToolCall("remember", {"text": "The user's dog is called Bruno."})

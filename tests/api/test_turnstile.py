@@ -3,12 +3,9 @@
 import asyncio
 from typing import Any
 
-import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from api.admission import Turnstile
-
-pytestmark = pytest.mark.anyio
 
 
 class _Application:

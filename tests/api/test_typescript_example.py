@@ -3,11 +3,8 @@
 import re
 
 import httpx
-import pytest
 
 from tests.support.fork_server import ROOT
-
-pytestmark = pytest.mark.anyio
 
 _PAGE = (ROOT / "docs" / "client.md").read_text("utf-8")
 

@@ -1,14 +1,11 @@
 """Upkeep over HTTP: the tenant's policy, previews, runs, reports, and bringing back."""
 
 import httpx
-import pytest
 
 from services.bootstrap import Services
 from tests.support.model_server import ModelServer
 from tests.support.transfer import export, send
 from tests.support.upkeep import everything, judging, someone, write, written_before
-
-pytestmark = pytest.mark.anyio
 
 POLICY = "/api/v1/upkeep-policy"
 USER = "/api/v1/users/u-1"

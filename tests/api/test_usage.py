@@ -14,7 +14,7 @@ from services.usage.budgets import Budgets
 from services.usage.ledger import Spender, Spent
 from tests.support.model_server import ModelServer, Reply
 
-pytestmark = [pytest.mark.anyio, pytest.mark.settings(memory_filing_quiet_s=0.0, memory_filing_pause_s=0.0)]
+pytestmark = pytest.mark.settings(memory_filing_quiet_s=0.0, memory_filing_pause_s=0.0)
 
 
 async def _say(http: httpx.AsyncClient, message: str, user: str = "u-1", **more: Any) -> httpx.Response:

@@ -1,12 +1,9 @@
 """Users of a tenant, as they are listed."""
 
 import httpx
-import pytest
 
 from services.bootstrap import Services
 from tests.support.turns import exchange
-
-pytestmark = pytest.mark.anyio
 
 
 async def test_users_are_listed_by_name_with_how_much_there_is_of_them(

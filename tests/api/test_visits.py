@@ -13,7 +13,7 @@ from tests.support.model_server import ModelServer
 from tests.support.turns import exchange
 from tests.support.visits import days_of, import_lines, talk_at
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 
 NOON = datetime(2026, 3, 10, 4, tzinfo=UTC)
 """In Shanghai."""

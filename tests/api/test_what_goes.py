@@ -8,8 +8,6 @@ import pytest
 from tests.support.model_server import ModelServer, Received, Reply, ToolCall
 from tests.support.talk import USER, Talk
 
-pytestmark = pytest.mark.anyio
-
 
 @pytest.fixture
 async def talk(client: httpx.AsyncClient, model_server: ModelServer) -> Talk:

@@ -10,7 +10,7 @@ import pytest
 from services.bootstrap import Services
 from tests.support.turns import exchange
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 
 PNG = "data:image/png;base64," + base64.b64encode(b"\x89PNG").decode()
 TOO_LARGE = "data:image/png;base64," + base64.b64encode(b"x" * (8 * 1024 * 1024 + 1)).decode()

@@ -28,8 +28,11 @@ _GAP_S = 0.02
 class Cluster:
     """The processes, and what can be done to them."""
 
-    def __init__(self, folder: Path, database_url: str, redis: "subprocess.Popen[bytes]", redis_url: str) -> None:
-        self.database_url = database_url
+    def __init__(
+        self, folder: Path, postgres: EmbeddedPostgres, redis: "subprocess.Popen[bytes]", redis_url: str
+    ) -> None:
+        self.postgres = postgres
+        self.database_url = postgres.url(SERVICE_ROLE)
         self.model = ModelServer()
         self._redis = redis
         self._folder = folder
@@ -156,17 +159,17 @@ def echoed(message: str) -> str:
 
 
 @asynccontextmanager
-async def open_cluster() -> AsyncIterator[Cluster]:
-    """Start all of it; end all of it."""
+async def open_cluster(*, durable: bool = False) -> AsyncIterator[Cluster]:
+    """Start all of it; end all of it. Only a `durable` PostgreSQL keeps everything when it crashes."""
     with tempfile.TemporaryDirectory(prefix="anamnesis-chaos-") as name:
         folder = Path(name)
-        postgres = EmbeddedPostgres(folder / "postgres-data", options=UNSAFE_BUT_FAST)
+        postgres = EmbeddedPostgres(folder / "postgres-data", options=() if durable else UNSAFE_BUT_FAST)
         await postgres.start()
         try:
             with redis_process(folder, "--save", "") as redis:
                 await asyncio.to_thread(migrate, postgres.url(OWNER_ROLE), SERVICE_ROLE)
                 address = f"redis://127.0.0.1:{redis.port}/0"
-                cluster = Cluster(folder, postgres.url(SERVICE_ROLE), redis.process, address)
+                cluster = Cluster(folder, postgres, redis.process, address)
                 try:
                     await cluster.start()
                     yield cluster

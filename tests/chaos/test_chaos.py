@@ -6,7 +6,7 @@ import pytest
 
 from tests.chaos.run import run
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.soak]
+pytestmark = [pytest.mark.slow, pytest.mark.soak]
 
 
 @pytest.mark.skipif(shutil.which("redis-server") is None, reason="no redis-server on this machine")

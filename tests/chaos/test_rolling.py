@@ -7,7 +7,6 @@ import pytest
 from tests.chaos.rolling import restart_under_load, upgrade_under_load
 
 pytestmark = [
-    pytest.mark.anyio,
     pytest.mark.process,
     pytest.mark.soak,
     pytest.mark.skipif(

@@ -17,8 +17,6 @@ from tests.support.ports import free_port
 from tests.support.sync_client import CLIENT, synchronous_client
 from tests.support.transfer import message, ndjson
 
-pytestmark = pytest.mark.anyio
-
 
 @pytest.fixture
 async def client(url: str) -> AsyncIterator[AsyncAnamnesis]:

@@ -8,8 +8,6 @@ import pytest
 
 from tests.support.fork_server import ROOT
 
-pytestmark = pytest.mark.anyio
-
 EXAMPLE = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 

@@ -12,8 +12,6 @@ from langchain_anamnesis import AnamnesisRetriever, memory_tools
 from tests.client.test_documentation import examples
 from tests.support.fork_server import ROOT
 
-pytestmark = pytest.mark.anyio
-
 NEEDS_LANGCHAIN = "from langchain.agents import"
 
 

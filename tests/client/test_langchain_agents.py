@@ -19,7 +19,7 @@ from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 from tests.support.ports import free_port
 
-pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
 class Scripted(GenericFakeChatModel):

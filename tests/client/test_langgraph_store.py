@@ -25,8 +25,6 @@ from langchain_anamnesis import AnamnesisStore
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 
-pytestmark = pytest.mark.anyio
-
 _numbers = itertools.count()
 Namespaces = list[tuple[str, ...]]
 

@@ -13,7 +13,7 @@ from tests.support.model_server import ModelServer, Reply, ToolCall
 from tests.support.ports import free_port
 from tests.support.service_process import ServiceProcess
 
-pytestmark = [pytest.mark.anyio, pytest.mark.process, pytest.mark.slow]
+pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 __all__ = ["address", "authorization"]  # fixtures
 

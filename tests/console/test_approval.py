@@ -15,7 +15,7 @@ from tests.console.browser import watched
 from tests.support.fork_server import ROOT
 from tests.support.model_server import ModelServer, Reply, ToolCall
 
-pytestmark = [pytest.mark.anyio, pytest.mark.soak, pytest.mark.process]
+pytestmark = [pytest.mark.soak, pytest.mark.process]
 
 
 @pytest.fixture

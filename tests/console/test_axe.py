@@ -14,7 +14,6 @@ from tests.console.browser import SCREENS, Watched, watched
 from tests.support.model_server import ModelServer, Reply
 
 pytestmark = [
-    pytest.mark.anyio,
     pytest.mark.slow,
     pytest.mark.soak,
     pytest.mark.skipif("AXE_CORE" not in os.environ, reason="AXE_CORE names no axe-core"),

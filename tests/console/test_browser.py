@@ -8,8 +8,6 @@ from playwright.async_api import Browser, expect
 from tests.console.browser import SCREENS, watched
 from tests.support.model_server import ModelServer, Reply
 
-pytestmark = pytest.mark.anyio
-
 HOSTILE = """<script>alert(1)</script><img src=x onerror="alert(2)">
 [click](javascript:alert(3)) ![seen](https://evil.example/pixel.png) <svg onload="alert(4)"></svg>
 

@@ -4,14 +4,11 @@ import re
 from pathlib import Path
 
 import httpx
-import pytest
 from playwright.async_api import Browser, expect
 
 from tests.console.browser import watched
 from tests.services.transfer.exports import EXPORTS, written
 from tests.support.model_server import ModelServer, Received, Reply
-
-pytestmark = pytest.mark.anyio
 
 
 def _names(received: Received) -> Reply:

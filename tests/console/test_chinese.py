@@ -10,7 +10,7 @@ from playwright.async_api import Browser
 from tests.console.browser import SCREENS, watched
 from tests.support.model_server import ModelServer, Reply
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 WORD = re.compile(r"[A-Za-z][A-Za-z_]+")
 NAMES = frozenset(

@@ -10,8 +10,6 @@ from tests.console.browser import watched
 from tests.support.cutting_proxy import CuttingProxy
 from tests.support.model_server import ModelServer, Reply
 
-pytestmark = pytest.mark.anyio
-
 SLOW = Reply([f"word{n} " for n in range(30)], gap_s=0.05)
 WHOLE = re.compile(r"^" + " ".join(f"word{n}" for n in range(30)) + r"\s*$")
 

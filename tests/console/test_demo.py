@@ -6,11 +6,7 @@ from playwright.async_api import Browser, expect
 
 from tests.console.browser import watched
 
-pytestmark = [
-    pytest.mark.anyio,
-    pytest.mark.slow,
-    pytest.mark.settings(llm_model=None, llm_base_url=None, llm_api_key=None),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.settings(llm_model=None, llm_base_url=None, llm_api_key=None)]
 
 _LOADS_MS = 120_000
 

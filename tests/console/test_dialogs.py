@@ -6,7 +6,7 @@ from playwright.async_api import Browser, expect
 from tests.console.browser import watched
 from tests.support.model_server import ModelServer, Reply
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 
 async def test_enter_sends_every_dialog_and_what_is_missing_is_said(

@@ -7,7 +7,7 @@ from playwright.async_api import Browser, FilePayload, expect
 from tests.console.browser import watched
 from tests.support.model_server import ModelServer, Reply
 
-pytestmark = [pytest.mark.anyio, pytest.mark.in_clear]
+pytestmark = pytest.mark.in_clear
 
 _LEASE: FilePayload = {
     "name": "lease.md",

@@ -6,7 +6,6 @@ import json
 import re
 
 import httpx
-import pytest
 
 from api.pages import FILES
 from services.bootstrap import Services
@@ -56,7 +55,6 @@ def test_modules_are_short_write_no_html_by_themselves_and_name_strings_that_exi
         assert "https://" not in source, path.name
 
 
-@pytest.mark.anyio
 async def test_the_front_page_is_the_console_with_a_strict_policy(client: httpx.AsyncClient) -> None:
     front = await client.get("/")
     assert (front.status_code, front.headers["location"]) == (307, "console")
@@ -82,7 +80,6 @@ def test_the_console_keeps_within_its_size() -> None:
     assert sum(len(gzip.compress(path.read_bytes())) for path in first) <= MOST_BYTES_AT_FIRST
 
 
-@pytest.mark.anyio
 async def test_every_background_job_has_a_name_in_both_languages(services: Services) -> None:
     tasks = {name for name in services.jobs.app.tasks if "builtin" not in name}
     for language in ("en", "zh"):

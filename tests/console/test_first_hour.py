@@ -8,7 +8,7 @@ from tests.support.filing import add, filed
 from tests.support.model_server import ModelServer, Received, Reply
 from tests.support.service_process import ServiceProcess
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.soak, pytest.mark.in_clear]
+pytestmark = [pytest.mark.slow, pytest.mark.soak, pytest.mark.in_clear]
 
 _STARTS_AGAIN_MS = 90_000
 

@@ -12,7 +12,7 @@ from playwright.async_api import Browser, Response, async_playwright
 
 from tests.console.browser import PROGRAMS
 
-pytestmark = [pytest.mark.anyio, pytest.mark.process]
+pytestmark = pytest.mark.process
 
 EVIL = "evil.example"
 _READING = {"GET", "HEAD", "OPTIONS"}

@@ -6,7 +6,7 @@ from playwright.async_api import Browser, Page, expect
 from tests.console.browser import watched
 from tests.support.model_server import ModelServer, Reply
 
-pytestmark = [pytest.mark.anyio, pytest.mark.soak]
+pytestmark = pytest.mark.soak
 
 NAME = """() => {
   const node = document.activeElement

@@ -8,7 +8,7 @@ from tests.support.model_server import ModelServer, Reply
 from tests.support.ports import free_port
 from tests.support.service_process import ServiceProcess
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.soak]
+pytestmark = [pytest.mark.slow, pytest.mark.soak]
 
 _STARTS_AGAIN_MS = 90_000
 

@@ -1,6 +1,5 @@
 """The console on a telephone: nothing lies off the screen."""
 
-import pytest
 from playwright.async_api import Browser, expect
 
 from services.bootstrap import Services
@@ -9,8 +8,6 @@ from services.memory.operations import Trigger
 from tests.console.browser import watched
 from tests.support.core_memory import know
 from tests.support.turns import exchange
-
-pytestmark = pytest.mark.anyio
 
 WIDTH = 360
 LONG = "restores furniture in a small workshop behind the old harbour, on Mondays and Thursdays only"

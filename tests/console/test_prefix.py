@@ -13,7 +13,7 @@ from tests.console.browser import watched
 from tests.support.folders import new_folder
 from tests.support.ports import free_port, wait_for_port
 
-pytestmark = [pytest.mark.anyio, pytest.mark.process]
+pytestmark = pytest.mark.process
 
 ROOT = Path(__file__).parents[2]
 NGINX = "/usr/sbin/nginx"

@@ -8,7 +8,7 @@ from services.identity.api_keys import ApiKeys
 from services.identity.tenants import DEFAULT_TENANT
 from tests.support.issuer import bearer
 
-pytestmark = [pytest.mark.anyio, pytest.mark.settings(auth="api_key", host="0.0.0.0")]
+pytestmark = pytest.mark.settings(auth="api_key", host="0.0.0.0")
 
 CONSOLE = {"X-Anamnesis-Console": "1"}
 

@@ -8,11 +8,7 @@ from services.identity.api_keys import ApiKeys
 from services.identity.tenants import DEFAULT_TENANT
 from tests.console.browser import watched
 
-pytestmark = [
-    pytest.mark.anyio,
-    pytest.mark.soak,
-    pytest.mark.settings(auth="api_key", host="0.0.0.0"),
-]
+pytestmark = [pytest.mark.soak, pytest.mark.settings(auth="api_key", host="0.0.0.0")]
 
 
 async def test_a_session_that_ends_asks_for_the_key_again(browser: Browser, url: str, services: Services) -> None:

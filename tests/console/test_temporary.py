@@ -7,7 +7,7 @@ from playwright.async_api import Browser, expect
 from tests.console.browser import watched
 from tests.support.model_server import ModelServer
 
-pytestmark = [pytest.mark.anyio, pytest.mark.soak]
+pytestmark = pytest.mark.soak
 
 
 async def test_a_temporary_chat_goes_on_and_leaves_nothing(

@@ -2,12 +2,9 @@
 
 from typing import Any
 
-import pytest
 from playwright.async_api import Browser, expect
 
 from tests.console.browser import Watched, watched
-
-pytestmark = pytest.mark.anyio
 
 _SAYS = """({ code, detail, reasons }) =>
   Promise.all([import('./console/static/ui.js'), import('./console/static/api.js')])

@@ -4,11 +4,8 @@ import json
 from typing import Any
 
 import httpx
-import pytest
 
 from tests.support.talking import say
-
-pytestmark = pytest.mark.anyio
 
 
 async def _why(client: httpx.AsyncClient, turn_id: str) -> dict[str, Any]:

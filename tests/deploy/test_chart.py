@@ -43,7 +43,8 @@ EVERYTHING: dict[str, Any] = {
         "from": [{"podSelector": {"matchLabels": {"app": "proxy"}}}],
         "egress": [{"ports": [{"protocol": "TCP", "port": 443}]}],
     },
-    "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
+    "podMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
+    "prometheusRule": {"enabled": True},
     "ingress": {
         "enabled": True,
         "className": "nginx",
@@ -122,7 +123,7 @@ def test_templates_use_values_that_exist_and_set_settings_that_exist() -> None:
 
 
 def test_probes_metric_and_version_are_those_of_the_service() -> None:
-    paths = set(re.findall(r"path: (/[a-z]+)[},\n]", TEMPLATES["api.yaml"] + TEMPLATES["servicemonitor.yaml"]))
+    paths = set(re.findall(r"path: (/[a-z]+)[},\n]", TEMPLATES["api.yaml"] + TEMPLATES["podmonitor.yaml"]))
     assert paths == {"/healthz", "/readyz", "/metrics"}
     assert paths <= {getattr(route, "path", "") for route in router.routes}
     metric = re.search(r"metric: \{name: (\w+)}", TEMPLATES["autoscaler.yaml"])
@@ -141,9 +142,13 @@ class TestRendered:
         import kubernetes_validate
 
         for (kind, _), each in render(tmp_path, values).items():
-            if kind != "ServiceMonitor":
+            if kind not in {"PodMonitor", "PrometheusRule"}:
                 for version in ("1.27", "1.37"):
                     kubernetes_validate.validate(each, version, strict=True)
+
+    def test_the_rules_are_those_that_are_evaluated(self, tmp_path: Path) -> None:
+        rules = render(tmp_path, EVERYTHING)["PrometheusRule", "memory"]["spec"]["groups"]
+        assert rules == yaml.safe_load((ROOT / "deploy" / "observability" / "alerts.yaml").read_text())["groups"]
 
     def test_the_default_has_two_apis_two_workers_and_a_migration_before_them(self, tmp_path: Path) -> None:
         rendered = render(tmp_path, NEEDED)

@@ -4,10 +4,12 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,8 @@ pytestmark = [
 
 MEMBERS = ("api-1", "api-2", "worker-1", "worker-2")
 _PREFIX = "ANAMNESIS_"
+PORTS = {name: free_port() for name in ("worker-1", "worker-2")}
+"""Of the workers' metrics."""
 
 
 @pytest.fixture
@@ -61,6 +65,8 @@ def members(variables: dict[str, str]) -> Iterator[dict[str, ServiceProcess]]:
             }
             (command,) = service["command"]
             given = {**theirs, **variables}
+            if "worker_port" in theirs:
+                given["worker_port"] = str(PORTS[name])
             process = ServiceProcess(Path(folder) / name / "data", free_port(), command=command, **given)
             (Path(folder) / name).mkdir()
             running[name] = process.start()
@@ -121,8 +127,15 @@ def test_the_cluster_answers_with_a_key_and_ends_when_it_is_asked(
             assert response.status_code == 200
             assert answer_of(list(events_of(response.iter_lines())))
     assert httpx.get(f"{address}/metrics").status_code == 404
+    members["api-1"].send(signal.SIGSTOP)
+    answers = [httpx.get(f"{address}/healthz", timeout=10) for _ in range(8)]
+    members["api-1"].send(signal.SIGCONT)
+    assert {each.status_code for each in answers} == {200}, "one that hangs is left alone"
+    assert sum(each.elapsed > timedelta(seconds=1) for each in answers) <= 2
     made = run_command("keys", "create", "--name", "prometheus", "--scope", "admin", variables=given)
     headers = {"Authorization": f"Bearer {made.stdout.strip()}"}
-    assert httpx.get(f"{members['api-1'].url}/metrics", headers=headers).status_code == 200
+    for url in (members["api-1"].url, f"http://127.0.0.1:{PORTS['worker-1']}"):
+        assert httpx.get(f"{url}/metrics").status_code == 401
+        assert "anamnesis_job_seconds" in httpx.get(f"{url}/metrics", headers=headers).raise_for_status().text
     assert [process.stop() for process in members.values()] == [0] * len(MEMBERS)
     assert _probe(members["api-1"]) != 0

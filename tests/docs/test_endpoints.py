@@ -3,11 +3,8 @@
 import re
 
 import httpx
-import pytest
 
 from tests.docs.test_site import DOCS
-
-pytestmark = pytest.mark.anyio
 
 
 def _plain(text: str) -> str:

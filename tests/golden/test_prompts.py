@@ -11,8 +11,6 @@ import pytest
 from services.bootstrap import Services
 from tests.golden.situations import NATIVE, SITUATIONS, Situation, as_text, prompt_of
 
-pytestmark = pytest.mark.anyio
-
 FOLDER = Path(__file__).parent / "prompts"
 MOST_FIXED_TOKENS = 600
 """Of a new user's first prompt, the tools' descriptions included, besides the message."""

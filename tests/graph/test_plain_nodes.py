@@ -12,8 +12,6 @@ from typing_extensions import TypedDict
 
 from graph.builder import run_plainly
 
-pytestmark = pytest.mark.anyio
-
 
 class _State(TypedDict):
     said: Annotated[list[str], lambda before, more: [*before, *more]]

@@ -18,7 +18,7 @@ from services.platform import child_process
 from tests.support.folders import new_folder
 from tests.support.ports import free_port, wait_for_port
 
-pytestmark = [pytest.mark.anyio, pytest.mark.process, pytest.mark.untraced]
+pytestmark = [pytest.mark.process, pytest.mark.untraced]
 
 ROOT = Path(__file__).parents[2]
 

@@ -14,7 +14,7 @@ from graph.studio import open_graph
 from services.platform.settings import Settings
 from tests.support.folders import new_folder
 
-pytestmark = [pytest.mark.anyio, pytest.mark.settings(llm_model=None, llm_base_url=None, llm_api_key=None)]
+pytestmark = pytest.mark.settings(llm_model=None, llm_base_url=None, llm_api_key=None)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from state.conversation import ConversationState
 from tests.support.model_server import ModelServer, Reply, ToolCall
 from tests.support.turns import Written, runtime, state
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 
 
 async def _generate(

@@ -14,7 +14,7 @@ from tests.support.model_server import ModelServer, Reply
 from tests.support.prompts import sections_of
 from tests.support.turns import Written, runtime, state
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 
 _LONG = "The harbour of Porto lies at the mouth of the Douro, and barges carry its wine. "
 

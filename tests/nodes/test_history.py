@@ -29,7 +29,7 @@ from tests.support.core_memory import know
 from tests.support.model_server import ModelServer, Reply
 from tests.support.turns import exchange, new_turn, policy, runtime, state
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 
 TOPIC = '{"topics": [{"title": "Dog", "summary": "Bruno is ill.", "start": 1, "end": 12, "keywords": ["dog"]}]}'
 

@@ -1,14 +1,10 @@
 from typing import Any
 
-import pytest
-
 from nodes.persist import persist
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 from state.conversation import ConversationState, RouteDecision
 from tests.support.turns import messages_of, new_turn, runtime, state
-
-pytestmark = pytest.mark.anyio
 
 
 def _answered(answer: str = "Bruno.") -> ConversationState:
@@ -31,7 +27,12 @@ def _answered(answer: str = "Bruno.") -> ConversationState:
 
 
 def _stores(services: Services) -> dict[str, Any]:
-    return {"turns": services.turns, "episodes": True, "changes": services.memory.changes}
+    return {
+        "turns": services.turns,
+        "episodes": True,
+        "changes": services.memory.changes,
+        "promises": services.promises,
+    }
 
 
 async def test_run_again_it_stores_nothing_twice(services: Services) -> None:

@@ -1,6 +1,5 @@
 from typing import Any
 
-import pytest
 from langchain_core.messages import AIMessage, SystemMessage, ToolMessage
 
 from nodes.quick import quick
@@ -9,8 +8,6 @@ from state.conversation import ConversationState
 from state.turn import Compose
 from tests.support.model_server import ModelServer, Reply
 from tests.support.turns import Written, runtime, state
-
-pytestmark = pytest.mark.anyio
 
 
 def _call(number: int, name: str = "get_current_time", **arguments: Any) -> dict[str, Any]:

@@ -9,8 +9,6 @@ from services.knowledge.bases import NewBase
 from tests.support.knowledge import a_base, put
 from tests.support.turns import Written, runtime, state
 
-pytestmark = pytest.mark.anyio
-
 
 @pytest.mark.parametrize("prefix", [None, "nothing"])
 async def test_without_a_base_there_are_no_passages(services: Services, prefix: str | None) -> None:

@@ -1,15 +1,11 @@
 from typing import Any
 
-import pytest
-
 from nodes.route import route
 from services.tools.registry import ToolRegistry
 from services.tools.tool import ToolServices
 from state.conversation import ConversationState, RouteDecision
 from state.prompt import FEATURES
 from tests.support.turns import Written, runtime
-
-pytestmark = pytest.mark.anyio
 
 
 async def _route(written: Written | None = None, **values: Any) -> ConversationState:

@@ -22,15 +22,7 @@ from tests.support.model_server import ModelServer
 from tests.support.turns import exchange, new_turn, passage_of, runtime, state
 from tests.support.weather_server import WeatherServer
 
-pytestmark = pytest.mark.anyio
-
 ALLERGY = "I am allergic to peanuts."
-
-
-@pytest.fixture
-async def weather() -> AsyncIterator[WeatherServer]:
-    async with WeatherServer() as server:
-        yield server
 
 
 @pytest.fixture

@@ -10,9 +10,6 @@ from tests.scenarios.loading import dialogue_files, load
 from tests.scenarios.player import DialogueFailed, Player
 from tests.scenarios.stage import Stage
 
-pytestmark = pytest.mark.anyio
-
-
 # What recall and knowledge bases show too little or too much of; each is to be mended, and taken off this list.
 _NOT_MET = {
     "angry-about-outboard-en": "what happened to oneself, with a question behind it, is taken for talk",

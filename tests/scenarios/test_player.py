@@ -11,8 +11,6 @@ from tests.scenarios.loading import parse
 from tests.scenarios.player import DialogueFailed, Player
 from tests.scenarios.stage import Stage
 
-pytestmark = pytest.mark.anyio
-
 HEAD = """
 title = "A test"
 language = "en"

@@ -16,8 +16,6 @@ from tests.support.command import run_command
 from tests.support.core_memory import know
 from tests.support.turns import exchange
 
-pytestmark = pytest.mark.anyio
-
 
 def _of(services: Services) -> Backlog:
     return Backlog(services.database, indexes=True, upkeep=True, index_every_s=0)

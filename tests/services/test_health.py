@@ -4,7 +4,7 @@ from services.bootstrap import Services
 from services.health import Dependency, check_dependencies, overall
 from services.platform.settings import Settings
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 
 
 @pytest.mark.traced

@@ -19,7 +19,7 @@ from tests.support.model_server import EmbeddingsScript, ModelServer
 from tests.support.turns import exchange
 
 # An index that is rebuilt for another model is of no use to the tests after it
-pytestmark = [pytest.mark.anyio, pytest.mark.process, pytest.mark.own_milvus]
+pytestmark = [pytest.mark.process, pytest.mark.own_milvus]
 
 
 def _another(settings: Settings, server: ModelServer) -> Settings:

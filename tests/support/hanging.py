@@ -1,8 +1,25 @@
-"""Servers that accept connections and then say nothing."""
+"""Servers that accept connections and then say nothing, or end them."""
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+
+
+class Flow(asyncio.Event):
+    """Whether a proxy passes anything on: cleared, all of it hangs."""
+
+    away = False
+    """Whether new connections end at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open_now: set[asyncio.StreamWriter] = set()
+
+    def cut(self) -> None:
+        """End every connection, and the new ones until `away` is false."""
+        self.away = True
+        for writer in self.open_now:
+            writer.close()
 
 
 @asynccontextmanager
@@ -13,15 +30,14 @@ async def silent_server() -> AsyncIterator[int]:
 
 
 @asynccontextmanager
-async def hanging_proxy(socket: str | None) -> AsyncIterator[tuple[int, asyncio.Event]]:
-    """Pass on what comes to a Unix socket and back; yield the port, and what to clear so that all of it hangs.
+async def hanging_proxy(socket: str | None) -> AsyncIterator[tuple[int, Flow]]:
+    """Pass on what comes to a Unix socket and back; yield the port, and what lets all of it hang or end.
 
     Without a socket nothing is ever passed on.
     """
-    flows = asyncio.Event()
+    flows = Flow()
     if socket is not None:
         flows.set()
-    open_now: set[asyncio.StreamWriter] = set()
 
     async def copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
         with suppress(OSError):
@@ -31,10 +47,13 @@ async def hanging_proxy(socket: str | None) -> AsyncIterator[tuple[int, asyncio.
         target.close()
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        open_now.add(writer)
+        flows.open_now.add(writer)
+        if flows.away:
+            writer.close()
+            return
         await flows.wait()
         server_reader, server_writer = await asyncio.open_unix_connection(socket)
-        open_now.add(server_writer)
+        flows.open_now.add(server_writer)
         await asyncio.gather(copy(reader, server_writer), copy(server_reader, writer))
 
     server = await asyncio.start_server(connected, "127.0.0.1", 0)
@@ -43,5 +62,5 @@ async def hanging_proxy(socket: str | None) -> AsyncIterator[tuple[int, asyncio.
     finally:
         server.close()
         flows.set() if socket is not None else None
-        for writer in open_now:
+        for writer in flows.open_now:
             writer.close()

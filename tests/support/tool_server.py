@@ -12,7 +12,7 @@ import jwt
 from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.auth.provider import AccessToken
 from mcp.server.auth.settings import AuthSettings
-from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver import Image, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import ToolAnnotations
 
@@ -72,6 +72,12 @@ def write_note(text: str) -> str:
     with _file().open("a") as notes:
         notes.write(f"{text}\n")
     return "Written."
+
+
+@server.tool(annotations=_READS)
+def picture() -> list[str | Image]:
+    """A text and a picture."""
+    return ["A cat.", Image(data=b"png", format="png")]
 
 
 @server.tool(annotations=_READS)

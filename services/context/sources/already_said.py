@@ -1,4 +1,4 @@
-"""What a prompt says beside what is recalled, so that it is not said twice."""
+"""Statements that a prompt makes beside what is recalled, so that none is made twice."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -46,7 +46,7 @@ class AlreadySaid:
     core_memory: Sequence[str] = ()
     """Lines."""
     visible: Sequence[tuple[str, datetime]] = ()
-    """What the user has stated in the visible conversation, and when."""
+    """The user's statements in the visible conversation, with their times."""
 
     @classmethod
     def by(cls, draft: PromptDraft) -> "AlreadySaid":

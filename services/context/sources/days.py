@@ -175,7 +175,7 @@ class _Day:
     text: str
     key_topics: Sequence[str]
     exchanges: Sequence[Sequence[str]] = ()
-    """What both sides said, a line per message; each message of the user begins an exchange."""
+    """Messages of both sides, a line each; each message of the user begins an exchange."""
     message_ids: Sequence[str] = ()
 
     @classmethod

@@ -1,4 +1,4 @@
-"""What the model is to follow: instructions of the expert and the application, rules of memory, a private note."""
+"""Instructions for the model: of the expert and the application, rules of memory, a private note."""
 
 from collections.abc import Sequence
 from typing import LiteralString

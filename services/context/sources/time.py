@@ -108,7 +108,7 @@ class UserActivity:
     last_topics: Sequence[str] = ()
     """Topics of the newest summarised visit."""
     mood: Mapping[str, Any] | None = None
-    """What the user felt of late: `feeling`, when (`at`), and the message that says it, `text` within `span`."""
+    """The user's feeling of late: `feeling`, when (`at`), and the message that says it, `text` within `span`."""
 
 
 NO_ACTIVITY = UserActivity()

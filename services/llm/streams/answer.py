@@ -14,7 +14,7 @@ from services.llm.streams.written_calls import Offered, Written, WrittenCalls
 REASONING = "reasoning"
 """Key of a message's `additional_kwargs`: fields of the request in which its reasoning is sent back."""
 CALL_FIELDS = "call_fields"
-"""The same for further fields of its tool calls, by their ids."""
+"""Key of further fields of the answer's tool calls, by their ids."""
 UNUSABLE_CALL = "unusable_call"
 """Key of a message's `response_metadata`: it has a call in its text that cannot be run."""
 BEFORE_TEXT = "before_text"

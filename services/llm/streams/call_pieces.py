@@ -1,9 +1,10 @@
 """Calls of tools, put together from the pieces in which endpoints send them."""
 
 import json
+import re
 import secrets
 import string
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,19 +13,53 @@ from langchain_core.messages.tool import invalid_tool_call, tool_call
 
 from services.json_levels import shallow_json
 from services.llm.json_text import json_values
+from services.llm.streams.text import BegunCall, CallPiece
 
 _ID_CHARACTERS = string.ascii_letters + string.digits
 _ID_LENGTH = 9
-"""Of ids that are made up: some endpoints take no others."""
+"""Length of ids that are made up: some endpoints take no others."""
 
 
-@dataclass
+_BEGIN = re.compile(r"\A\s*\{\s*\"")
+_MARKS = re.compile(r"\\.|[\"{}]", re.DOTALL)
+
+
+class StreamedObject:
+    """The JSON object at the beginning of a text that comes in pieces, passed on as it comes.
+
+    An empty one is not: some proxies begin a call with it, and the real one follows.
+    """
+
+    def __init__(self) -> None:
+        self._at = self._depth = 0
+        self._in_string = self._ended = False
+
+    def feed(self, whole: str) -> str:
+        """Return what is new of the object, given all of the text so far."""
+        if self._ended or not (self._at or _BEGIN.match(whole)):
+            return ""
+        end = len(whole)
+        end -= (end - len(whole.rstrip("\\"))) % 2  # half of an escape
+        for found in _MARKS.finditer(whole, self._at, end):
+            if found[0] == '"':
+                self._in_string = not self._in_string
+            elif not self._in_string and found[0] in "{}":
+                self._depth += 1 if found[0] == "{" else -1
+                if self._depth == 0:
+                    self._ended, end = True, found.end()
+                    break
+        begin, self._at = self._at, end
+        return whole[begin:end]
+
+
+@dataclass(eq=False)
 class _Call:
     index: object
     call_id: str = ""
     name: str = ""
     arguments: str = ""
     more: dict[str, Any] = field(default_factory=dict)
+    streamed: StreamedObject = field(default_factory=StreamedObject)
 
     @property
     def is_complete(self) -> bool:
@@ -45,25 +80,29 @@ class ToolCallPieces:
     def __init__(self) -> None:
         self._calls: list[_Call] = []
         self.odd: set[str] = set()
-        """What was unusual, in words."""
+        """Oddities of the answer, in words."""
 
     def __bool__(self) -> bool:
         """Whether there are any."""
         return bool(self._calls)
 
-    def add(self, piece: Mapping[str, Any]) -> None:
-        """Take the next piece of a call."""
+    def add(self, piece: Mapping[str, Any]) -> Sequence[CallPiece]:
+        """Take the next piece of a call, and return what may be passed on of its arguments."""
         function = piece.get("function")
         about: Mapping[str, Any] = function if isinstance(function, Mapping) else piece
         call_id, name, arguments = _text(piece.get("id")), _text(about.get("name")), about.get("arguments")
         if not (call_id or name or arguments or piece.get("extra_content")):
-            return
+            return []
         call = self._call_of(piece.get("index"), call_id, name)
         call.call_id = call.call_id or call_id
         call.name = _continued(call.name, name, begun=bool(call.arguments))
         self._add_arguments(call, arguments)
         if isinstance(extra := piece.get("extra_content"), Mapping):  # Gemini's signature of its thoughts
             call.more["extra_content"] = dict(extra)
+        if not call.name or not (news := call.streamed.feed(call.arguments)):
+            return []
+        before = self._calls[: self._calls.index(call)]
+        return [CallPiece.of(news, BegunCall(call.name, tuple(each.name for each in before)))]
 
     def whole(self) -> tuple[list[ToolCall], list[InvalidToolCall], dict[str, dict[str, Any]]]:
         """Return the calls, those whose arguments cannot be read, and what else came with a call, by its id."""

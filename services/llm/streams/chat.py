@@ -20,7 +20,7 @@ _FINISHES: Mapping[str, str] = {
 """Reasons that end an answer, in lower case; any other value says nothing."""
 _AFTER_END_S = 2.0
 _AFTER_TEXT_S = 10.0
-"""The same where the reason came with text: some servers send it with every piece."""
+"""Seconds to wait where the finish reason came with text: some servers send it with every piece."""
 _FAILURES = frozenset({"error", "network_error", "insufficient_system_resource"})
 
 _PLAIN = frozenset({"content", "role"})
@@ -100,7 +100,7 @@ class ChatStream(AnswerStream):
         calls = delta.get("tool_calls") or delta.get("function_call") or ()
         for call in [calls] if isinstance(calls, Mapping) else calls:
             if isinstance(call, Mapping):
-                self.calls.add(call)
+                yield from self.calls.add(call)
 
     def _part(self, part: object) -> Iterator[str]:
         """A part of content that is a list: text, or Mistral's thinking."""

@@ -7,8 +7,9 @@ import orjson
 from langchain_core.messages import AIMessage
 
 from services.llm.streams.answer import AnswerStream, usage_of
+from services.llm.streams.call_pieces import StreamedObject
 from services.llm.streams.faults import AnswerFailed, refuse_fault
-from services.llm.streams.text import ThinkTags
+from services.llm.streams.text import BegunCall, CallPiece, ThinkTags
 from services.llm.streams.written_calls import Offered
 
 _ENDS: Mapping[str, str] = {
@@ -64,7 +65,7 @@ class ResponsesStream(AnswerStream):
             case _ if kind in _ENDS:
                 response = event.get("response")
                 return self._whole({"status": _ENDS[kind], **(response if isinstance(response, Mapping) else {})})
-        return []
+        return self._news()
 
     def _think(self, thought: str) -> Sequence[str]:
         self._has_thought = True
@@ -88,7 +89,7 @@ class ResponsesStream(AnswerStream):
         same = [call for call in self._called if call_id and call.get("call_id") == call_id]
         here = [call for call in self._called if call["place"] == place and not (call_id and call.get("call_id"))]
         if not (found := [*here, *same]):
-            found = [{"place": place, "arguments": ""}]
+            found = [{"place": place, "arguments": "", "streamed": StreamedObject()}]
             self._called += found
         return found[-1]
 
@@ -104,6 +105,15 @@ class ResponsesStream(AnswerStream):
             call["name"] = call.get("name") or event.get("name")
         else:
             call["arguments"] += _delta(event)
+
+    def _news(self) -> Sequence[str]:
+        """Return what may be passed on of the arguments of calls."""
+        pieces: list[str] = []
+        for place, call in enumerate(self._called):
+            if call.get("name") and (news := call["streamed"].feed(call["arguments"])):
+                before = tuple(str(each.get("name") or "") for each in self._called[:place])
+                pieces.append(CallPiece.of(news, BegunCall(call["name"], before)))
+        return pieces
 
     def _whole(self, response: Mapping[str, Any]) -> Sequence[str]:
         """Take the response as a whole: what has not been streamed of it, its usage, and why it ended."""

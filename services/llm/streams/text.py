@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -18,7 +19,7 @@ _NAME = r"(?:[a-z]+:)?(?:think|thinking|thought|reasoning)"
 _OPENING = re.compile(rf"\A\s*(?:<{_NAME}>|\[THINK\]|◁think▷)", re.IGNORECASE)
 _CLOSING = re.compile(rf"</{_NAME}>|\[/THINK\]|◁/think▷", re.IGNORECASE)
 _UNFINISHED = re.compile(r"[<\[◁]/?[a-z:]{0,20}\Z", re.IGNORECASE)
-"""What may become a tag when more text comes."""
+"""Beginning of a possible tag at the end of a text."""
 _ANY_OPENING = re.compile(rf"<{_NAME}>|\[THINK\]|◁think▷", re.IGNORECASE)
 _TO_LEARN = 3
 _TO_UNLEARN = 2
@@ -36,9 +37,31 @@ class Refusal(str):
 
 
 class Reasoning(str):
-    """What the model thinks before it answers: never a part of the answer."""
+    """Thoughts of the model before it answers: never a part of the answer."""
 
     __slots__ = ()
+
+
+@dataclass(frozen=True)
+class BegunCall:
+    """A call of a tool that a model is writing."""
+
+    name: str
+    before: tuple[str, ...]
+    """Names of the calls before it in the same message."""
+
+
+class CallPiece(str):
+    """A piece of the arguments of a call: a program reads it, and no person."""
+
+    call: BegunCall
+
+    @classmethod
+    def of(cls, text: str, call: BegunCall) -> "CallPiece":
+        """Return a piece of a call."""
+        piece = cls(text)
+        piece.call = call
+        return piece
 
 
 class Said:
@@ -49,7 +72,7 @@ class Said:
 
     def __call__(self, piece: str) -> None:
         """Take the next piece, of any kind."""
-        if not isinstance(piece, Reasoning):
+        if not isinstance(piece, Reasoning | CallPiece):
             self.pieces.append(piece)
 
     @property

@@ -72,7 +72,7 @@ class Written:
     """The end of a text that was held back."""
 
     text: str = ""
-    """What of it is to be shown."""
+    """The part of it that is to be shown."""
     calls: tuple[tuple[str, dict[str, Any]], ...] = ()
     unusable: bool = False
     """Whether it is a call that cannot be run, or is none alone."""

@@ -96,7 +96,7 @@ class IndexedUnit(StoredUnit):
     indexed_passages: int = 1
     """The most passages that a unit of its episode ever had in the index."""
     passage: int = 0
-    """Which of its passages is indexed."""
+    """Number of the passage that is indexed."""
     terms: Sequence[str] = ()
     embedding: Sequence[float] = ()
     """An array where there are many units: the garbage collector does not look at each of its numbers."""

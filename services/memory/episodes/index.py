@@ -130,11 +130,11 @@ class EpisodeIndex:
         return self._shards
 
     async def _name(self, user_id: UUID) -> str:
-        """The collection of a user's units."""
+        """Return the collection of a user's units."""
         return collection_name(shard_of(user_id), await self.shards())
 
     async def _name_within(self, user_id: UUID, within_s: float | None) -> str:
-        """The same, asking Milvus at most once and for at most so long."""
+        """Return the collection of a user's units; ask Milvus at most once, for at most `within_s` seconds."""
         if self._shards is not None or within_s is None:
             return await self._name(user_id)
         return await self.vectors.in_time(partial(self._name, user_id), within_s)

@@ -1,6 +1,6 @@
 """Traces what something derived was made from, and what was made of something, over all steps between."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import groupby
@@ -61,8 +61,9 @@ Direction = Literal["up", "down"]
 """`up`: to what it was made from. `down`: to what was made of it."""
 
 Origin = Literal["document", "import", "tool", "assistant", "operator", "user"]
-"""Whose words something is made of, the least trusted first: those of a document, or of a text that a user or an
-application pasted; of an import; of a tool's result; of the assistant; of an operator; the user's own."""
+"""Origins of the words that something is made of, the least trusted first: words of a document, or of a text that
+a user or an application pasted; of an import; of a tool's result; of the assistant; of an operator; the user's
+own."""
 
 _ORIGINS: tuple[Origin, ...] = get_args(Origin)
 _OF_ACTORS: Mapping[str, Origin] = {"user": "user", "import": "import", "operator": "operator"}
@@ -195,7 +196,9 @@ class Lineage:
         items = await self.items(tenant_id, user_id, sorted(seen))
         if direction == "down":
             messages = {node.id for node in seen if node.kind == "message"}
-            items = [item if item.node in asked else _only_from(item, messages) for item in items]
+            for item in items:
+                if item.node not in asked:
+                    item.values[:] = [value for value in item.values if value.message_id in messages]
         return items, sorted(edges), is_complete
 
     async def of_node(self, tenant_id: UUID, user_id: UUID, node: Node, direction: Direction) -> Trace:
@@ -239,13 +242,13 @@ class Lineage:
                 if item and item.origin is None:
                     above = [each for parent in parents.get(node, ()) if (each := origin(parent))]
                     above += [_of_maker({"actor": each.actor}) for each in item.values if each.message_id is None]
-                    found[node] = _least_trusted(above) or _of_maker(item.made_by)
+                    found[node] = min(above, key=_ORIGINS.index, default=_of_maker(item.made_by))
             return found[node]
 
         return [replace(item, origin=origin(item.node)) for item in items]
 
     async def items(self, tenant_id: UUID, user_id: UUID, nodes: Sequence[Node]) -> list[Item]:
-        """What is known of nodes, by kind and time; what is not there any more is left out."""
+        """Return nodes with what is known of them, by kind and time; those that are gone are left out."""
         items: list[Item] = []
         for kind, group in groupby(sorted(nodes), attrgetter("kind")):
             values = {"tenant_id": tenant_id, "user_id": user_id, "kind": kind, "ids": [node.id for node in group]}
@@ -261,16 +264,6 @@ class Lineage:
         return items
 
 
-def _only_from(item: Item, messages: set[UUID]) -> Item:
-    kept = [value for value in item.values if value.message_id in messages]
-    return replace(item, values=kept)
-
-
 def _of_maker(made_by: Mapping[str, Any]) -> Origin:
     """Return the origin of something without parents, by who made it."""
     return _OF_ACTORS.get(str(made_by.get("actor", "")), "assistant")
-
-
-def _least_trusted(origins: Iterable[Origin]) -> Origin | None:
-    """Return the least trusted of some origins; None of none."""
-    return min(origins, key=_ORIGINS.index, default=None)

@@ -23,16 +23,16 @@ _MOST_REPEATED = 50
 
 @dataclass
 class Gone:
-    """What goes."""
+    """Everything that goes."""
 
     messages: dict[str, str | None] = field(default_factory=dict)
-    """What memory keeps of each message, by its id; None = nothing."""
+    """Text that memory keeps of each message, by its id; None = nothing."""
     episodes: list[str] = field(default_factory=list)
     items: list[ItemChange] = field(default_factory=list)
     written: list[str] = field(default_factory=list)
-    """What stays of written memories, which are written again."""
+    """Texts that stay of written memories, which are written again."""
     told: list[str] = field(default_factory=list)
-    """What goes, in the user's words."""
+    """Words of the user that go."""
     shared: list[str] = field(default_factory=list)
     """Sentences that also say something else, which would go with it."""
     texts: list[str] = field(default_factory=list)
@@ -44,7 +44,7 @@ class Gone:
 
 @dataclass
 class _Source:
-    """What goes of a message."""
+    """Texts of a message that go."""
 
     texts: list[str] = field(default_factory=list)
     is_whole: bool = False

@@ -48,14 +48,8 @@ async def _of_filing(
     return await planner.plan_end(request, memory, operation.date)
 
 
-async def plan_forms(
-    planner: ChangePlanner, request: ChangeRequest, forms: Sequence[PlainForm]
-) -> list[PlannedChange]:
-    """Plan what the plain forms of a message order; what changes nothing has no operation."""
-    return [await _of_form(planner, request, form) for form in forms]
-
-
-async def _of_form(planner: ChangePlanner, request: ChangeRequest, form: PlainForm) -> PlannedChange:
+async def plan_form(planner: ChangePlanner, request: ChangeRequest, form: PlainForm) -> PlannedChange:
+    """Plan what a plain form of a message orders; what changes nothing has no operation."""
     match form.kind:
         case "forget" | "forget_everything":
             everything = form.kind == "forget_everything"

@@ -1,4 +1,4 @@
-"""What memory keeps of a turn that changes it: not the order to forget, and nothing that repeats what is to go.
+"""Decides what memory keeps of a turn that changes it: no order to forget, and nothing that repeats what goes.
 
 A message off the record stays in its conversation, so that the model reads it in every later turn and may repeat
 it, and the user may ask about it there.
@@ -40,7 +40,7 @@ def of_own_turn(
     if outside is not None:
         plans[outside] = replace(plans[outside], messages=_of_turn(turn, answer, None, None))
         return plans
-    if any(change["kind"] == "do_not_remember" and _is_own(turn, change) for change, _ in made):
+    if any(change["kind"] == "do_not_remember" and turn.message in change["items"] for change, _ in made):
         return [*plans, _untold(_of_turn(turn, answer, None, None, message_too=False), language, off_record=True)]
     cut = next((at for at, each in enumerate(plans) if each.changes and each.own == "cut"), None)
     forgets = [(change, target) for change, target in made if change["kind"] == "forget"]
@@ -61,10 +61,6 @@ def of_own_turn(
         return [*plans, _untold(texts, language)]
     plans[cut] = replace(plans[cut], messages={**plans[cut].messages, **texts})
     return plans
-
-
-def _is_own(turn: OpenTurn, change: MemoryChange) -> bool:
-    return turn.message in change["items"]
 
 
 def _of_turn(

@@ -13,7 +13,7 @@ from services.memory.finding import Found, MemoryFinder, is_id
 from services.memory.items import SINGLE_FIELDS, apply_changes
 from services.memory.model import ChangeRequest, Memory
 from services.memory.planning.closure import Closure
-from services.memory.planning.wording import known_already, not_clear, of_one_sentence, summary_of
+from services.memory.planning.wording import ended, known_already, not_clear, of_one_sentence, summary_of
 from services.memory.what_stays import what_stays
 from services.memory.words import Words, says
 from services.text.language import Language, compare, language_of
@@ -23,7 +23,7 @@ from state.memory import ItemChange, PlannedChange
 Kept = Literal["remember", "standing"]
 """Kinds of what is kept: a fact, or a wish about all answers."""
 KnownSections = Mapping[str, dict[str, Any]]
-"""What core memory holds, by the names of its sections."""
+"""Content of core memory by the names of its sections."""
 SECTION = "human"
 _FIELDS: dict[str, str] = {"remember": "facts", "standing": "wishes"}
 _EVENTS = frozenset(["events"])
@@ -149,8 +149,7 @@ class ChangePlanner:
             memory: what held.
             on: a year, a month or a day in ISO 8601; one that is not over yet is noted in the profile.
         """
-        mark = f"（到{on}为止）" if language_of([memory.text]) == "zh" else f" (until {on})"
-        text = memory.text.rstrip(_EDGES) + mark
+        text = ended(memory.text.rstrip(_EDGES), on)
         plan = await self.plan_replace(request, [memory], text, field=memory.field)
         today = (datetime.now(UTC) + _EASTERNMOST).date().isoformat()
         return plan if on > today[: len(on)] else as_written(plan, text)

@@ -8,7 +8,7 @@ from uuid_utils.compat import uuid7
 
 from services.memory.model import Memory
 from services.memory.words import says
-from services.text.language import Language
+from services.text.language import Language, language_of
 from state.memory import Candidate, MemoryChange, MemoryChangeKind
 
 _MOST_ITEMS = 5
@@ -21,6 +21,7 @@ _DONE: dict[Language, dict[MemoryChangeKind, str]] = {
         "correct": "Corrected in memory: {items}.",
         "remember": "Saved to memory: {items}.",
         "standing": "Saved as a standing wish: {items}.",
+        "promise": "Promised: {items}.",
     },
     "zh": {
         "forget": "已从记忆中删除：{items}。",
@@ -28,6 +29,7 @@ _DONE: dict[Language, dict[MemoryChangeKind, str]] = {
         "correct": "已更正记忆：{items}。",
         "remember": "已记住：{items}。",
         "standing": "已记下今后的要求：{items}。",
+        "promise": "已约定：{items}。",
     },
 }
 _ALSO: dict[Language, str] = {
@@ -53,6 +55,7 @@ _CONFIRM: dict[Language, dict[MemoryChangeKind, str]] = {
         "correct": "It is corrected. Say so in a few words.",
         "remember": "It is saved. Say so in a few words.",
         "standing": "It is saved for all answers to come. Say so in a few words.",
+        "promise": "You will say so by yourself then. Confirm the moment in a few words.",
     },
     "zh": {
         "forget": "已经删除。用几个字告诉用户即可，不要复述内容。",
@@ -60,6 +63,7 @@ _CONFIRM: dict[Language, dict[MemoryChangeKind, str]] = {
         "correct": "已经更正。用几个字告诉用户即可。",
         "remember": "已经存好了，顺口应一声即可。",
         "standing": "已经记下，以后都照办，顺口应一声即可。",
+        "promise": "到时你会自己提起。用几个字确认时间即可。",
     },
 }
 _UNCHANGED: dict[Language, str] = {
@@ -111,6 +115,11 @@ def told_changes(logged: Sequence[Mapping[str, Any]], language: Language) -> tup
             change["made_by"] = "filing"
             changes.append(change)
     return changes, [UUID(each["id"]) for each in logged]
+
+
+def ended(text: str, on: str) -> str:
+    """Return a statement with the day, month or year until which it held."""
+    return f"{text}（到{on}为止）" if language_of([text]) == "zh" else f"{text} (until {on})"
 
 
 def this_message(language: Language) -> MemoryChange:

@@ -21,9 +21,9 @@ from services.search.units import Mask, Overview, Places
 
 Embedding = Sequence[float] | NDArray[np.float32]
 
-BY_ASSISTANT, ASKS, STATES_NOTHING, WRITTEN, WAITING = (1 << bit for bit in range(5))
+BY_ASSISTANT, ASKS, STATES_NOTHING, WRITTEN, WAITING, LONG = (1 << bit for bit in range(6))
 """Bits of a unit: the assistant said it, it asks something, it does nothing else than ask or order, it was
-written as a memory, it is not indexed yet."""
+written as a memory, it is not indexed yet, it is more than a few sentences."""
 
 _LARGEST = 127
 _MOST_COUNTED = 65_535

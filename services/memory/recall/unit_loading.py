@@ -16,6 +16,7 @@ from services.memory.episodes.index import EpisodeIndex
 from services.memory.recall.unit_arrays import (
     ASKS,
     BY_ASSISTANT,
+    LONG,
     STATES_NOTHING,
     WRITTEN,
     Embedding,
@@ -26,7 +27,7 @@ from services.memory.recall.working_set import WorkingSet
 from services.platform.milvus import CollectionMissing
 from services.search.collection import indexed_terms, terms_that_fit
 from services.text.language import language_of
-from services.text.passages import passages_of
+from services.text.passages import is_long, passages_of
 from services.text.questions import asks, states_something
 
 _AT_ONCE, _OF_A_ROW = 1_000, 200
@@ -175,7 +176,7 @@ def contents_of(unit: UnitRow | StoredUnit, known: Mapping[PassageId, Found]) ->
     """Return what is derived from the text of each passage of a unit; `known` is what the index has of it."""
     text, speaker = unit.text or "", unit.speaker
     kinds = WRITTEN * (unit.message_id is None) | BY_ASSISTANT * said_by_assistant(unit.role, speaker)
-    kinds |= ASKS * asks(text, language_of([text]))
+    kinds |= ASKS * asks(text, language_of([text])) | LONG * is_long(text)
     if not kinds & (WRITTEN | BY_ASSISTANT):
         kinds |= STATES_NOTHING * (not states_something(text))
     return [

@@ -10,7 +10,15 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from services.memory.recall.unit_arrays import ASKS, BLOCK, BY_ASSISTANT, STATES_NOTHING, WRITTEN, UnitArrays
+from services.memory.recall.unit_arrays import (
+    ASKS,
+    BLOCK,
+    BY_ASSISTANT,
+    LONG,
+    STATES_NOTHING,
+    WRITTEN,
+    UnitArrays,
+)
 from services.search.collection import BM25_B, BM25_K1
 from services.search.units import Mask, Overview, Places, Values
 
@@ -215,13 +223,17 @@ class WorkingSet(UnitArrays):
         order = first[np.lexsort((ids[:, 1], ids[:, 0], said_at[first]))]
         visit = np.zeros(size, dtype=np.intp)
         visit[order[1:]] = np.cumsum(np.diff(said_at[order]) > _VISIT_S)
-        by_assistant, asks, nothing, written = map(self._are, (BY_ASSISTANT, ASKS, STATES_NOTHING, WRITTEN))
+        kinds = (BY_ASSISTANT, ASKS, STATES_NOTHING, WRITTEN, LONG)
+        by_assistant, asks, nothing, written, long = map(self._are, kinds)
         said = order[~written[order]]
         said = said[np.argsort(conversation[said], kind="stable")]
         same = (conversation[said[1:]] == conversation[said[:-1]]).nonzero()[0]
         previous, following = np.full(size, -1, dtype=np.intp), np.full(size, -1, dtype=np.intp)
         previous[said[same + 1]], following[said[same]] = said[same], said[same + 1]
-        answering = (by_assistant & (previous >= 0) & asks[previous]).nonzero()[0]
+        answers = (by_assistant & (previous >= 0)).nonzero()[0]
+        asked = previous[answers]
+        exchange = np.arange(size)
+        exchange[answers] = np.where(long[answers] | long[asked], asked, answers)
         lengths = self._column("length").astype(np.float64)
         usual = max(float(lengths[living].mean()), 1.0) if len(living) else 1.0
         self._dampening = BM25_K1 * (1 - BM25_B + BM25_B * (lengths / usual))
@@ -229,7 +241,8 @@ class WorkingSet(UnitArrays):
             size=len(living),
             previous=previous,
             following=following,
-            answering=answering,
+            exchange=exchange,
+            answering=answers[asks[asked]],
             visit=visit,
             visits=int(visit.max()) + 1 if size else 0,
             coherence=self._coherence(said, same),

@@ -39,7 +39,7 @@ class Finding:
     columns: list[str]
     rows: int
     ids: list[str]
-    """Of the first 20 rows."""
+    """Ids of the first 20 rows."""
 
 
 _NOBODY = UUID(int=0)

@@ -73,7 +73,14 @@ WHERE trigger_message_id = ANY(%(message_ids)s) AND tenant_id = %(tenant_id)s
 _DETACH_OPERATIONS: LiteralString = """
 UPDATE memory_operations SET conversation_id = NULL, turn_id = NULL
 WHERE conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s
-  AND (type LIKE 'core\\_memory\\_%%' OR type LIKE 'episode\\_%%')
+  AND (type LIKE 'core\\_memory\\_%%' OR type LIKE 'episode\\_%%' OR type = 'promise')
+"""
+
+# What is promised is kept in another conversation then.
+_DETACH_PROMISES: LiteralString = """
+UPDATE promises SET conversation_id = NULL, source_message_id = NULL
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s
+  AND (conversation_id = %(conversation_id)s OR source_message_id = ANY(%(message_ids)s))
 """
 
 # A day whose summary told of the conversation, with a visit to another one on the same day.
@@ -163,6 +170,7 @@ class ConversationRows(Rows):
         if keep_memories:
             await self.run(_DETACH_OPERATIONS)
             await self.run(_DETACH_CORE_MEMORY)
+            await self.run(_DETACH_PROMISES)
         counts["core_memory_sections"] = sections
         await self.run(SCRUB_COMMANDS_ABOUT)
         days = await self.all(_REMOVE_DAYS)

@@ -48,7 +48,7 @@ class AffectedItem:
 
 @dataclass(frozen=True)
 class ForgetResult:
-    """What was forgotten, or in a preview would be."""
+    """Everything that was forgotten, or in a preview would be."""
 
     preview: bool
     items: list[AffectedItem]
@@ -185,7 +185,7 @@ class Erasures:
     async def _outcomes(
         self, rows: Rows, plan: TargetPlan, before: Sequence[Item], *, delete_messages: bool
     ) -> list[AffectedItem]:
-        """What became of everything that was reached."""
+        """Return what became of everything that was reached."""
         derived = [item for item in before if item.kind != "message"]
         left: dict[Node, bool] = {}
         for kind, group in groupby(derived, lambda item: item.kind):

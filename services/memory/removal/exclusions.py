@@ -79,7 +79,7 @@ class Exclusion:
     memory_id: UUID | None
     message_id: UUID | None
     text: str | None
-    """What it says, unless memory has lost it since."""
+    """Text of it, unless memory has lost it since."""
     created_at: datetime
 
 

@@ -61,7 +61,7 @@ SELECT id, begun_at, report FROM retention_runs WHERE tenant_id = %(tenant_id)s
 ORDER BY begun_at DESC, id DESC LIMIT %(limit)s
 """
 
-# The newest message decides: a conversation that goes on keeps its beginning.
+# The newest message decides: a conversation that goes on keeps its beginning. One with an open promise stays.
 _SILENT: LiteralString = """
 SELECT c.id AS conversation_id, c.user_id, c.expert_id FROM conversations c
 WHERE c.tenant_id = %(tenant_id)s
@@ -69,6 +69,7 @@ WHERE c.tenant_id = %(tenant_id)s
       (SELECT max(m.created_at) FROM messages m WHERE m.conversation_id = c.id), c.created_at
   ) < %(before)s
   AND NOT EXISTS (SELECT FROM turns t WHERE t.conversation_id = c.id AND t.finished_at IS NULL)
+  AND NOT EXISTS (SELECT FROM promises p WHERE p.conversation_id = c.id AND p.state = 'open')
 """
 
 _SILENT_PAGE: LiteralString = f"{_SILENT} ORDER BY c.id LIMIT %(limit)s"
@@ -111,7 +112,7 @@ _REMOVE: dict[str, LiteralString] = {
 
 @dataclass(frozen=True)
 class Expired:
-    """What of one kind is older than its rule allows."""
+    """Things of one kind that are older than its rule allows."""
 
     kind: Kind
     days: int
@@ -120,7 +121,7 @@ class Expired:
     counts: dict[str, int]
     """How many of what go, or are gone."""
     staying: int = 0
-    """Of `messages`: older ones in conversations that go on, which stay."""
+    """Older messages that stay, as their conversations go on."""
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,9 @@ class Hiding:
         written = await self._write(connection, owner, planned, part)
         entry = _entry(owner, planned, trigger, written, old)
         await self._log.append_all(connection, owner.tenant_id, owner.user_id, [entry])
-        await self._change_items(connection, owner, planned, part)
+        if planned.items:
+            for whose in [owner.shared, owner] if planned.reaches_shared and owner.space_id else [owner]:
+                await self._core.change_items(connection, whose, planned.items, part)
         goes = planned.change["kind"] in {"forget", "do_not_remember"} and planned.is_told
         await self.remake(connection, owner, list(texts), everywhere=goes, but=but)
         return UUID(operation_id)
@@ -217,13 +219,6 @@ class Hiding:
         instead = {each: _holds_instead(each, made) for each in made}
         return await rows.firsts(sql.UNMERGE, made=list(made), instead=list(instead.values()))
 
-    async def _change_items(
-        self, connection: Connection, owner: Owner, planned: PlannedChange, trigger: Trigger
-    ) -> None:
-        if planned.items:
-            for whose in [owner.shared, owner] if planned.reaches_shared and owner.space_id else [owner]:
-                await self._core.change_items(connection, whose, planned.items, trigger)
-
     async def _write(
         self, connection: Connection, owner: Owner, planned: PlannedChange, trigger: Trigger
     ) -> list[str]:
@@ -275,7 +270,7 @@ def _entry(
 
 
 def _holds_instead(made: UUID, texts: dict[UUID, UUID | None]) -> UUID | None:
-    """What supersedes a merged text, past those that were merged from it."""
+    """Return what supersedes a merged text, past those that were merged from it."""
     by = texts.get(made)
     while by is not None and by in texts:
         by = texts[by]

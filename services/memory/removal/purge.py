@@ -19,7 +19,7 @@ _DIGEST_BYTES = 16
 
 @dataclass
 class Purged:
-    """What was removed, with the texts by which a receipt can be checked."""
+    """Everything that was removed, with the texts by which a receipt can be checked."""
 
     episodes: list[tuple[UUID, str | None]] = field(default_factory=list)
     values: list[ValueTarget] = field(default_factory=list)
@@ -62,6 +62,7 @@ class Purge(Rows):
         noted = await self._notes([each.text for each in purged.values])
         purged.turn_ids = sorted({*purged.turn_ids, *noted})
         await self.run(sql.TURNS)
+        await self._promises()
         if delete_messages:
             purged.messages = [(row[0], row[1]) for row in await self.all(sql.TEXTS)]
             purged.titles = await self.firsts(sql.GONE_TITLES)
@@ -90,6 +91,18 @@ class Purge(Rows):
             texts = await self.all(sql.VERSION_TEXTS)
             told = [version_id for version_id, text in texts if without_topic(text, topic) is not None]
             await self.run(sql.REMOVE_VERSIONS, version_ids=told)
+
+    async def _promises(self) -> None:
+        """Remove what was promised in words that go, or says them itself."""
+        topic, messages = self._plan.topic, self._plan.messages
+        gone = [
+            promise_id
+            for promise_id, message_id, quote, text in await self.all(sql.PROMISES)
+            if (message_id in messages and quote not in (messages[message_id] or ""))
+            or (topic is not None and without_topic(text, topic) is not None)
+        ]
+        if gone:
+            await self.run(sql.REMOVE_PROMISES, promise_ids=gone)
 
     async def _core_memory(self) -> list[ValueTarget]:
         """Take gone values out of the history and the log of each section; return those that held until now."""

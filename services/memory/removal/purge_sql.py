@@ -193,6 +193,20 @@ c.id = ANY(%(conversation_ids)s) AND c.tenant_id = %(tenant_id)s AND NOT c.renam
 GONE_TITLES: LiteralString = f"SELECT c.title FROM conversations c WHERE c.title <> '' AND {_FIRST_GOES}"  # noqa: S608
 TITLES: LiteralString = f"UPDATE conversations c SET title = '' WHERE {_FIRST_GOES}"  # noqa: S608 — our own text only
 
+# What asked for them, and what they say.
+PROMISES: LiteralString = """
+SELECT id, source_message_id, quote, text FROM promises
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s
+"""
+REMOVE_PROMISES: LiteralString = """
+WITH gone AS (
+    DELETE FROM promises WHERE id = ANY(%(promise_ids)s) AND tenant_id = %(tenant_id)s RETURNING id
+)
+DELETE FROM memory_operations o USING gone
+WHERE o.tenant_id = %(tenant_id)s AND o.user_id = %(user_id)s AND o.type = 'promise'
+  AND o.new_value->>'id' = gone.id::text
+"""
+
 TEXTS: LiteralString = """
 SELECT id, content FROM messages WHERE id = ANY(%(message_ids)s) AND tenant_id = %(tenant_id)s ORDER BY id
 """

@@ -44,7 +44,7 @@ DeleteEvents = Callable[[Sequence[UUID]], Awaitable[int]]
 
 @dataclass(frozen=True)
 class Left:
-    """What a removal from PostgreSQL leaves in other stores."""
+    """Traces that a removal from PostgreSQL leaves in other stores."""
 
     user_id: UUID
     turns: Sequence[tuple[UUID, bool]] = ()
@@ -55,7 +55,7 @@ class Left:
     whole_user: bool = False
     """Everything of the user goes, whatever its id."""
     is_indexed: bool = True
-    """Of a whole user: whether anything was in the index."""
+    """Whether anything of a whole user was in the index."""
 
     @property
     def turn_ids(self) -> list[UUID]:

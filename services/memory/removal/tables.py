@@ -13,7 +13,7 @@ from services.memory.removal.hiding_sql import MERGED_INTO
 from services.platform.connections import Connection
 
 Whole = Literal["user", "space", "conversation"]
-"""What is removed as a whole; statements take its id as `user_id`, `space_id` or `conversation_id`."""
+"""Kinds of what is removed as a whole; statements take its id as `user_id`, `space_id` or `conversation_id`."""
 
 # The column by which a row hangs on its user; `block_id`, `base_id` and `message_id` lead
 # there through another table.
@@ -47,6 +47,8 @@ _COLUMNS: Mapping[LiteralString, LiteralString] = {
     "forgotten_words": "user_id",
     "memory_versions": "user_id",
     "store_items": "user_id",
+    "promises": "user_id",
+    "user_events": "user_id",
     "tool_accounts": "user_id",
     "knowledge_bases": "user_id",
     "kb_documents": "base_id",
@@ -80,11 +82,13 @@ _OF_SPACE: Mapping[LiteralString, LiteralString] = {
     "visits": _IN_SPACE,
     "daily_summaries": _IN_SPACE,
     "store_items": _IN_SPACE,
+    "promises": _IN_SPACE,
 }
 _IN_CONVERSATION: LiteralString = "t.conversation_id = %(conversation_id)s"
 _OF_CONVERSATION: Mapping[LiteralString, LiteralString] = {
     "conversations": "t.id = %(conversation_id)s",
     "messages": _IN_CONVERSATION,
+    "promises": _IN_CONVERSATION,
     "turns": _IN_CONVERSATION,
     "conversation_summaries": _IN_CONVERSATION,
     "topics": _IN_CONVERSATION,
@@ -187,7 +191,7 @@ class Rows:
         return await (await self._connection.execute(statement, {**self.values, **more})).fetchall()
 
     async def firsts(self, statement: LiteralString, **more: Any) -> list[Any]:
-        """The same, and return the first column."""
+        """Run a statement, with more values, and return the first column of its rows."""
         return [row[0] for row in await self.all(statement, **more)]
 
     async def run(self, statement: LiteralString, **more: Any) -> int:

@@ -75,13 +75,13 @@ class ValueTarget:
 
     section: Annotated[str, Field(pattern=SECTION_PATTERN)]
     field: Annotated[str, Field(min_length=1, max_length=200)]
-    """Of what is nested, the names joined by dots."""
+    """Name of the field; of what is nested, the names joined by dots."""
     text: Annotated[str, Field(min_length=1, max_length=4096)]
 
 
 @dataclass(frozen=True)
 class Target:
-    """What is to be forgotten: exactly one of these; `until` and `expert` narrow it."""
+    """A thing to forget: exactly one of these; `until` and `expert` narrow it."""
 
     message_id: UUID | None = None
     """A message; of one of the user its answer as well."""
@@ -97,13 +97,13 @@ class Target:
     topic: str | None = None
     """A description in the user's words."""
     expert: str | None = None
-    """Whose memory; None = that of all experts, and of `default` for a value."""
+    """Expert whose memory it is; None = all experts, and `default` for a value."""
     space: str | None = None
-    """Of a value: its space."""
+    """Space of a value."""
 
     @property
     def kind(self) -> str:
-        """Which of them it is.
+        """Return the name of the one that is given.
 
         Raises:
             InvalidInput: none, or more than one.
@@ -125,13 +125,13 @@ class TargetPlan:
     tenant_id: UUID
     user_id: UUID
     changes: list[tuple[Owner, PlannedChange]]
-    """What memory withdraws, by whose memory it is."""
+    """Removals to carry out, by whose memory they are of."""
     messages: dict[UUID, str | None]
     """Every message concerned, also those that memory no longer knows, with what stays of it; None = nothing."""
     values: Sequence[CoreValue]
     """Every value that core memory has or had."""
     topic: Words | None = None
-    """Of a description: the words that are sought in values that no longer hold."""
+    """Words of a description, sought in values that no longer hold; None = another target."""
 
     @property
     def whose(self) -> dict[str, Any]:

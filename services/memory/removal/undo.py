@@ -40,6 +40,8 @@ ORDER BY o.at DESC, o.id DESC
 """
 
 
+TakeBack = Callable[[Connection, Owner, Mapping[str, Any] | None, Mapping[str, Any]], Awaitable[None]]
+"""Undoes a change in a transaction of the caller's, from what was before it (None = nothing) and after it."""
 UNDO = "memory_undo"
 _CHANGED_SINCE = "It cannot be undone any more: what it changed has been changed since."
 _NAMING_IN_VALUES = {"episode_insert", "episode_supersede"}
@@ -83,6 +85,11 @@ class Undo:
         self._core = core
         self._log = log
         self._jobs = jobs
+        self._others: dict[str, TakeBack] = {}
+
+    def also(self, kind: str, way: TakeBack) -> None:
+        """Undo operations of a further type in this way; those before and after are given as the log has them."""
+        self._others[kind] = way
 
     @again_if_contended
     async def undo(self, tenant_id: UUID, user: str, operation_id: UUID) -> UndoneOperation:
@@ -178,6 +185,8 @@ class Undo:
             raise Conflict("It cannot be undone: what it did is not kept.")
         if operation.type in ways:
             await ways[operation.type](connection, owner, operation)
+        elif operation.type in self._others:
+            await self._others[operation.type](connection, owner, operation.old, operation.new)
         elif operation.type.startswith("core_memory_") and operation.new is not None:
             await self._undo_core(connection, owner, operation)
         else:

@@ -57,7 +57,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class Erased:
-    """What was removed."""
+    """Everything that was removed."""
 
     removed: Counts
     pending: list[str] = field(default_factory=list)

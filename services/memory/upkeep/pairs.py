@@ -56,9 +56,9 @@ class Compared:
     space_id: UUID | None
     content: str
     content_hash: str
-    """Of a memory: of its text as it is stored, by which a change is noticed."""
+    """Hash of a memory's text as it is stored, by which a change is noticed."""
     field: str
-    """Of a value: its field; of a memory empty."""
+    """Field of a value; empty for a memory."""
     origin: Origin
     created_at: datetime
     learned_at: datetime
@@ -280,7 +280,7 @@ def _likest(
 
 
 def _settled(pairs: Sequence[Candidate], verdicts: dict[int, str]) -> list[Pair]:
-    """What follows from a model's verdicts; each memory is in one pair at most."""
+    """Return the pairs that a model's verdicts make; each memory is in one pair at most."""
     found: list[Pair] = []
     taken: set[Side] = set()
     for number, (older, newer) in enumerate(pairs, 1):
@@ -314,7 +314,7 @@ def _is_new(compared: Compared, since: datetime | None) -> bool:
 
 
 def _stays(compared: Compared) -> tuple[bool, bool, bool, datetime]:
-    """What is pinned stays, then what core memory knows, then the user's own words, then the newer."""
+    """Rank memories that may stay: pinned first, then in core memory, then in the user's own words, then newer."""
     return (compared.is_pinned, compared.in_core_memory, compared.origin == "user_said", compared.created_at)
 
 

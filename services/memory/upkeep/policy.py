@@ -1,4 +1,4 @@
-"""What upkeep does with a tenant's memory: the policy, what a run by it would do, and what one did."""
+"""Policy of upkeep for a tenant's memory, what a run by it would do, and what one did."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -27,7 +27,7 @@ ON CONFLICT (tenant_id) DO UPDATE SET fading = excluded.fading, fading_days = ex
 
 @dataclass(frozen=True)
 class UpkeepPolicy:
-    """What upkeep does with the memory of a tenant's users."""
+    """Policy of upkeep for the memory of a tenant's users."""
 
     __pydantic_config__ = ConfigDict(
         extra="forbid",
@@ -36,7 +36,7 @@ class UpkeepPolicy:
     )
 
     fading: Fading = "never"
-    """What becomes of memories that are unimportant and unused."""
+    """Fate of memories that are unimportant and unused."""
     fading_days: Annotated[int, Field(ge=1, le=36_500)] = 90
     """Days since a memory was last recalled, or learned if it never was."""
     fading_importance: Annotated[float, Field(ge=0, le=1)] = 0.3
@@ -93,7 +93,7 @@ class Merge:
 
 @dataclass(frozen=True)
 class UpkeepPreview:
-    """What a run would do at this moment."""
+    """Changes that a run would make at this moment."""
 
     policy: UpkeepPolicy
     merges: list[Merge]

@@ -18,7 +18,7 @@ from services.json_levels import TooDeep, checked_events
 _CHUNK = 64 * 1024
 _BOM = b"\xef\xbb\xbf"
 _NO_YEAR = 1980
-"""What a ZIP archive says of a member whose time is not known."""
+"""Year in a ZIP archive of a member whose time is not known."""
 _SPACE = b" \t\r\n"
 
 

@@ -54,7 +54,7 @@ _GATHERERS: Mapping[Vendor, Callable[[Iterable[tuple[Place, Any]]], Iterator[rec
     "sillytavern": chats.sillytavern,
     "telegram": messengers.telegram,
 }
-"""Of products whose records are read together."""
+"""Gatherers of products whose records are read together."""
 _CONVERSATIONS = r"(^|/)conversations(-\d+)?\.json$"
 _MEMBERS: Mapping[Vendor, str] = {
     **dict.fromkeys(("chatgpt", "claude", "deepseek"), _CONVERSATIONS),
@@ -176,7 +176,7 @@ class VendorExport:
         return _READERS[self._vendor](records.mapping(raw, "it"), place.written_at)
 
     def _hint(self, raw: Any) -> str:
-        """Whose export a record that cannot be read looks like."""
+        """Say which vendor's export an unreadable record looks like."""
         keys = raw.keys() if isinstance(raw, Mapping) else frozenset()
         other = next((vendor for vendor, fields in _LOOKS if fields <= keys), self._vendor)
         return "" if other == self._vendor else f"; it looks like an export to be read with --from {other}"

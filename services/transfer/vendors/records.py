@@ -109,7 +109,7 @@ class Attached:
     others: int
 
     def after(self, text: str) -> str:
-        """What was said, with the files' texts behind it in fences: they are not words of the speaker."""
+        """Return the message with the files' texts behind it in fences: they are not words of the speaker."""
         shown = (f"{name}\n{_FENCE}\n{_shortened(content)}\n{_FENCE}" for name, content in self.texts)
         return "\n\n".join(filter(None, [text, *shown]))
 

@@ -15,8 +15,6 @@ from services.bootstrap import Services
 from tests.support.model_server import ModelServer, Reply, ToolCall
 from tests.support.openai_clients import contents
 
-pytestmark = pytest.mark.anyio
-
 UI, AG_UI = "/api/v1/ui/chat", "/api/v1/ui/ag-ui"
 EVENT: TypeAdapter[Any] = TypeAdapter(Event)
 CLOCK = ToolCall("get_current_time", {})
@@ -246,7 +244,11 @@ async def test_ag_uis_front_end_runs_its_tool_in_the_next_run(
     for each in events:
         EVENT.validate_python(each)
     begun = {each["toolCallName"]: each["toolCallId"] for each in events if each["type"] == "TOOL_CALL_START"}
-    assert list(begun) == ["get_current_time", "get_weather"]
+    assert list(begun) == ["get_weather", "get_current_time"]
+    of_calls = [(each["type"], each["toolCallId"]) for each in events if each["type"].startswith("TOOL_CALL_")]
+    kinds = ("TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END")
+    whole = [(kind, call_id) for call_id in begun.values() for kind in kinds]
+    assert [each for each in of_calls if each[0] != "TOOL_CALL_RESULT"] == whole
     calls = [
         {"id": call_id, "type": "function", "function": {"name": name, "arguments": "{}"}}
         for name, call_id in begun.items()

@@ -14,7 +14,7 @@ from tests.api.mcp.conftest import Connect
 from tests.api.mcp.test_tools import DOG, refused, told
 from tests.support.issuer import AUDIENCE, ISSUER, bearer, key_file, token
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 
 MODE: tuple[Scope, ...] = ("memory:read", "memory:write")
 INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}

@@ -23,8 +23,6 @@ from tests.api.mcp.test_tools import DOG, told
 from tests.support.authorization_server import AuthorizationServer
 from tests.support.issuer import AUDIENCE
 
-pytestmark = pytest.mark.anyio
-
 
 @pytest.fixture
 def server() -> Iterator[AuthorizationServer]:

@@ -10,7 +10,7 @@ from tests.api.mcp.test_tools import DOG, told
 from tests.support.command import COMMAND, environment_of, run_command
 from tests.support.ports import free_port
 
-pytestmark = [pytest.mark.anyio, pytest.mark.process, pytest.mark.untraced]
+pytestmark = [pytest.mark.process, pytest.mark.untraced]
 
 
 def _program(*arguments: str, **variables: str) -> StdioServerParameters:

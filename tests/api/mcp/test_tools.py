@@ -16,8 +16,6 @@ from services.memory.operations import LoggedOperation
 from tests.api.mcp.conftest import Connect, either_protocol
 from tests.support.turns import exchange
 
-pytestmark = pytest.mark.anyio
-
 DOG = "My dog is called Bruno."
 
 
@@ -44,16 +42,28 @@ async def operations(services: Services, user: str = "u-1") -> list[LoggedOperat
 async def test_the_tools_say_what_they_do_and_what_they_answer(assistant: Client) -> None:
     tools = {tool.name: tool for tool in (await assistant.list_tools()).tools}
 
-    assert list(tools) == ["recall", "remember", "correct", "forget", "profile", "what_happened"]
+    own = ["recall", "remember", "correct", "forget", "profile", "what_happened"]
+    assert list(tools) == [*own, "promises", "promise"]
     hints = {name: tool.annotations for name, tool in tools.items()}
     reads = [name for name, hint in hints.items() if hint and hint.read_only_hint]
-    assert reads == ["recall", "profile", "what_happened"]
+    assert reads == ["recall", "profile", "what_happened", "promises"]
     assert [name for name, hint in hints.items() if hint and hint.destructive_hint] == ["correct", "forget"]
     assert all(tool.description and tool.output_schema for tool in tools.values())
     assert set(tools["what_happened"].input_schema["properties"]) == {"from", "to", "expert", "space"}
     assert set(tools["forget"].input_schema["properties"]) == {"id", "query", "keep", "all", "expert", "space"}
     assert assistant.instructions
     assert "recall" in assistant.instructions
+
+
+@either_protocol
+async def test_a_promise_is_made_listed_moved_and_settled(assistant: Client) -> None:
+    made = await told(assistant, "promise", text="call Bo", when="every Monday at 9")
+    assert (made["state"], made["repeats"]) == ("open", "every Monday at 9")
+    assert [each["id"] for each in (await told(assistant, "promises"))["promises"]] == [made["id"]]
+    moved = await told(assistant, "promise", id=made["id"], when="tomorrow at noon")
+    assert (moved["when"][11:16], moved["repeats"]) == ("12:00", "")
+    assert (await told(assistant, "promise", id=made["id"], state="done"))["state"] == "kept"
+    assert (await told(assistant, "promises"))["promises"] == []
 
 
 @either_protocol

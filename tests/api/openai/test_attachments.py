@@ -10,7 +10,7 @@ from openai import AsyncOpenAI
 
 from tests.support.model_server import ModelServer
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 
 CLAUSES = {
     "zh": [

@@ -10,8 +10,6 @@ from services.bootstrap import Services
 from tests.support.model_server import ModelServer, Reply, ToolCall
 from tests.support.openai_clients import contents
 
-pytestmark = pytest.mark.anyio
-
 HELLO = [{"role": "user", "content": "My dog is called Bruno."}]
 
 

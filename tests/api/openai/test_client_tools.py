@@ -2,21 +2,21 @@
 
 import asyncio
 import json
+import threading
 from typing import Any
 from uuid import UUID
 
 import httpx
 import pytest
-from openai import AsyncOpenAI, BadRequestError
+from openai import AsyncOpenAI, BadRequestError, omit
 
 from graph.turns.other_processes import recover
 from services.bootstrap import Services
 from services.errors import NotFound
 from services.identity.tenants import DEFAULT_TENANT
+from tests.api.openai.test_attachments import FACT, contract
 from tests.support.model_server import ModelServer, Received, Reply, ToolCall
 from tests.support.openai_clients import contents
-
-pytestmark = pytest.mark.anyio
 
 WEATHER: dict[str, Any] = {
     "type": "function",
@@ -83,6 +83,32 @@ async def test_a_call_goes_to_the_client_and_its_result_back_into_the_same_turn(
     more = [*messages, said, {"role": "user", "content": "Thanks"}]
     await _ask(sdk, more, extra_headers=headers)
     assert [text for _, text in (await contents(services))[-4:-1]] == [QUESTION, stored[1][1], "Thanks"]
+    source = '<source name="earlier result of get_weather { city : Leeds }">\nRain, 9 degrees\n</source>'
+    assert source in _prompts(model_server)[-1].prompt[-2][1]
+
+
+@pytest.mark.parametrize("user", ["u-1", None])
+async def test_a_long_result_is_read_where_the_question_points(
+    sdk: AsyncOpenAI, model_server: ModelServer, user: str | None
+) -> None:
+    question = "How much is the warehouse deposit?"
+    messages: list[dict[str, Any]] = [{"role": "user", "content": question}]
+    model_server.script(_calls("Leeds", "York"), Reply(["42,300."]))
+    asked = await _ask(sdk, messages, user=user)
+    messages = _with_results(messages, asked, contract("en", 120_000), "Short.")
+    request: dict[str, Any] = {"model": "default", "tools": [WEATHER], "messages": messages, "user": user or omit}
+    answer: Any = await sdk.chat.completions.with_raw_response.create(**request)
+    shown, of = map(int, answer.headers["X-Anamnesis-Cut"].removeprefix("results=").split("/"))
+    assert (shown < 70_000, of > 120_000) == (True, True)
+    long, short = [each["output"] for each in _prompts(model_server)[-1].body["input"] if "output" in each]
+    assert FACT["en"].strip() in long
+    assert f"[This result has {of - 6} characters" in long
+    assert short == "Short."
+    if user:
+        turn = await sdk.get(
+            f"{sdk.base_url}../api/v1/turns/{answer.headers['X-Turn-Id']}", cast_to=httpx.Response
+        )
+        assert turn.json()["degraded"] == ["results"]
 
 
 async def _pieces(stream: Any) -> tuple[list[str], list[Any], str]:
@@ -165,7 +191,8 @@ async def test_responses_end_in_calls_and_go_on_with_their_outputs(
     )
     deltas = [each.delta for each in events if each.type == "response.function_call_arguments.delta"]
     assert "".join(deltas) == call.arguments
-    assert (await sdk.responses.retrieve(asked.id)).output == asked.output
+    [kept] = (await sdk.responses.retrieve(asked.id)).output
+    assert (kept.call_id, kept.id, json.loads(kept.arguments)) == (call.call_id, call.id, {"city": "Leeds"})
     output = {"type": "function_call_output", "call_id": call.call_id, "output": "Rain"}
     more: Any = [question, call.model_dump(), output] if way == "items" else [output]
     if way == "previous":
@@ -173,8 +200,7 @@ async def test_responses_end_in_calls_and_go_on_with_their_outputs(
     answer = await sdk.responses.create(input=more, **given)
     assert (answer.status, answer.output_text) == ("completed", "It rains.")
     assert answer.id != asked.id
-    for response in (asked, answer):
-        assert (await sdk.responses.retrieve(response.id)).output == response.output
+    assert (await sdk.responses.retrieve(answer.id)).output == answer.output
     items: Any = await sdk.conversations.items.list(answer.conversation.id)
     said = [(each.type, each.content[0].text) for each in items.data]
     assert said == [("message", "It rains."), ("message", QUESTION)]
@@ -203,7 +229,7 @@ async def test_what_waits_for_no_results_ends_as_partial(
         await connection.execute(
             "UPDATE turns SET lease_expires_at = now() - interval '1 second' WHERE status = 'paused'"
         )
-    await recover(services, (), lambda _: None)
+    await recover(services, (), lambda turn, earlier=(): None)
     assert (await _turn(services, again)).status == "partial"
     answer = await _ask(sdk, _with_results(messages, again, "Sun"), extra_headers={"X-Session-Id": "s-2"})
     assert answer.choices[0].finish_reason == "stop"
@@ -230,15 +256,17 @@ async def test_a_message_behind_open_calls_goes_on_with_their_conversation(
     assert [text for _, text in await contents(services)][4:5] == ["Thanks."]
 
 
-async def test_outputs_may_come_with_a_message_and_with_images_that_are_named(
+async def test_outputs_may_come_with_a_message_and_with_images_that_the_model_sees(
     sdk: Any, services: Services, model_server: ModelServer
 ) -> None:
     tool: Any = {"type": "function", **WEATHER["function"]}
-    model_server.script(_calls("Leeds"), _calls("York"), Reply(["Briefly: rain."]))
+    none = Reply(status=400, error_message="This model does not support image input.")
+    model_server.script(_calls("Leeds"), _calls("York"), none, _calls("Hull"), Reply(["Briefly: rain."]))
+    image = {"type": "input_image", "image_url": "data:image/png;base64,AAAA"}
 
     async def go_on(before: Any, *more: Any) -> Any:
-        image = {"type": "input_image", "image_url": "data:image/png;base64,AAAA"}
-        output = [{"type": "input_text", "text": "Rain"}, image]
+        file = {"type": "input_file", "filename": "map.pdf", "file_data": "data:application/pdf;base64,AAAA"}
+        output = [{"type": "input_text", "text": "Rain"}, image, file]
         call: Any = before.output[-1]
         brought = {"type": "function_call_output", "call_id": call.call_id, "output": output}
         given: Any = {"model": "default", "tools": [tool], "previous_response_id": before.id}
@@ -246,12 +274,19 @@ async def test_outputs_may_come_with_a_message_and_with_images_that_are_named(
 
     asked = await sdk.responses.create(model="default", tools=[tool], user="u-1", input=QUESTION)
     again = await go_on(asked)
-    assert again.model_extra["anamnesis"]["ignored"] == ["images_of_results"]
-    answer = await go_on(again, {"role": "user", "content": "Be brief."})
+    assert again.model_extra["anamnesis"]["ignored"] == ["files"]
+    result, seen = _prompts(model_server)[-1].body["input"][-2:]
+    assert result["output"] == "Rain\n[input_file, map.pdf; not shown]\n[image: image/png, 3 bytes]"
+    assert [each["type"] for each in seen["content"]] == ["input_text", "input_image", "input_text"]
+    assert seen["content"][1]["image_url"] == image["image_url"]
+    third = await go_on(again)
+    sent = str(_prompts(model_server)[-1].body["input"])
+    assert sent.count("[Images that the language model does not take are not shown.]") == 2
+    assert image["image_url"] not in sent
+    answer = await go_on(third, {"role": "user", "content": "Be brief."})
     assert answer.output_text == "Briefly: rain."
     sent = str(_prompts(model_server)[-1].body["input"][-1])
-    assert "Rain" in sent
-    assert "Be brief." in sent
+    assert all(said in sent for said in ("Rain", "[its images are not shown]", "Be brief."))
     assert [role for role, _ in await contents(services)] == ["user", "assistant"] * 2
 
 
@@ -370,3 +405,62 @@ async def test_what_nobody_runs_is_refused_by_name(
     with pytest.raises(BadRequestError, match=words) as refused:
         await _ask(shared_sdk, messages, **asked)
     assert refused.value.param == field
+
+
+WRITES = {"path": "a.py", "text": 'print("{\\n}")'}
+WRITE: Any = {"name": "write", "parameters": {"type": "object", "properties": {"text": {"type": "string"}}}}
+FUNCTION: Any = {"type": "function", "function": WRITE}
+SAYS = {"role": "user", "content": "Write it."}
+STREAMS: dict[str, tuple[str, dict[str, Any], str]] = {
+    "chat": ("/v1/chat/completions", {"user": "u-1", "messages": [SAYS], "tools": [FUNCTION]}, '"arguments":"'),
+    "responses": (
+        "/v1/responses",
+        {"user": "u-1", "input": [SAYS], "tools": [{"type": "function", **WRITE}]},
+        '.delta"',
+    ),
+    "anthropic": (
+        "/v1/messages",
+        {"metadata": {"user_id": "u-1"}, "messages": [SAYS], "tools": [{"name": "write", "input_schema": {}}]},
+        "input_json_delta",
+    ),
+    "ai-sdk": (
+        "/api/v1/ui/chat",
+        {"id": "c", "user": "u-1", "messages": [{"role": "user", "parts": [{"type": "text", "text": "Write."}]}]},
+        "tool-input-delta",
+    ),
+    "ag-ui": (
+        "/api/v1/ui/ag-ui",
+        {"threadId": "t", "runId": "r", "messages": [SAYS], "forwardedProps": {"user": "u-1"}},
+        "TOOL_CALL_ARGS",
+    ),
+}  # fmt: skip
+
+
+def _argument(event: dict[str, Any]) -> str:
+    """The piece of a call's arguments in an event of any protocol."""
+    delta = event.get("delta", event.get("inputTextDelta"))
+    if isinstance(delta, dict):
+        return str(delta.get("partial_json", ""))
+    if "choices" in event:
+        calls = [each for choice in event["choices"] for each in choice["delta"].get("tool_calls", ())]
+        return "".join(each["function"]["arguments"] for each in calls)
+    return str(delta) if "arg" in event["type"].lower() or "input" in event["type"] else ""
+
+
+@pytest.mark.parametrize("protocol", STREAMS)
+async def test_arguments_come_as_the_model_writes_them(
+    client: httpx.AsyncClient, model_server: ModelServer, protocol: str
+) -> None:
+    path, body, mark = STREAMS[protocol]
+    held = threading.Event()
+    calls = [ToolCall("write", WRITES, "c0"), ToolCall("write", {}, "c1")]
+    model_server.script(Reply([], calls, held=held))
+    asked = {"model": "default", "stream": True, "max_tokens": 500, "tools": [WRITE], **body}
+    pieces: list[str] = []
+    async with asyncio.timeout(60), client.stream("POST", path, json=asked) as response:
+        assert response.status_code == 200, await response.aread()
+        async for line in response.aiter_lines():
+            if line.startswith("data: {") and mark in line and (piece := _argument(json.loads(line[6:]))):
+                pieces.append(piece)
+                held.set()  # the model goes on when this much has come
+    assert "".join(pieces) == json.dumps(WRITES) + ("{}" if protocol != "ai-sdk" else "")

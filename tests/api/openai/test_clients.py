@@ -14,7 +14,6 @@ from tests.support.model_server import ModelServer, Reply
 from tests.support.openai_clients import contents
 
 pytestmark = [
-    pytest.mark.anyio,
     pytest.mark.untraced,
     pytest.mark.settings(
         auth="api_key", small_llm_model="small", openai_model_aliases="gpt-4o=default", openai_system_tokens=20

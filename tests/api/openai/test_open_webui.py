@@ -13,11 +13,7 @@ from tests.api.openai.test_wrappers import FILES, RAG
 from tests.support.model_server import ModelServer, Received, Reply
 from tests.support.openai_clients import contents
 
-pytestmark = [
-    pytest.mark.anyio,
-    pytest.mark.untraced,
-    pytest.mark.settings(auth="api_key", small_llm_model="small"),
-]
+pytestmark = [pytest.mark.untraced, pytest.mark.settings(auth="api_key", small_llm_model="small")]
 
 TOOLS = [
     {"type": "function", "function": {"name": name, "description": "…", "parameters": {"type": "object"}}}

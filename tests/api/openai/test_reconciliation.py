@@ -12,7 +12,7 @@ from services.bootstrap import Services
 from tests.support.model_server import ModelServer, Received, Reply
 from tests.support.openai_clients import Chat, OpenWebUi, contents
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 
 
 @pytest.fixture(autouse=True)

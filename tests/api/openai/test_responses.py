@@ -12,8 +12,6 @@ from services.identity.tenants import DEFAULT_TENANT
 from tests.support.model_server import ModelServer, Reply
 from tests.support.openai_clients import contents
 
-pytestmark = pytest.mark.anyio
-
 ANSWER = "Certainly, here is the answer."
 
 

@@ -8,8 +8,6 @@ from pydantic import BaseModel
 
 from tests.support.model_server import ModelServer, Reply
 
-pytestmark = pytest.mark.anyio
-
 HELLO = [{"role": "user", "content": "My dog is called Bruno."}]
 FORM = {"type": "json_schema", "json_schema": {"name": "dog", "schema": {"type": "object"}, "strict": True}}
 

@@ -8,8 +8,6 @@ import pytest
 
 from tests.support.model_server import ModelServer
 
-pytestmark = pytest.mark.anyio
-
 TOLD = [{"role": "user", "content": "My dog is called Quorvex."}]
 ASKED = [{"role": "user", "content": "What is my dog called?"}]
 

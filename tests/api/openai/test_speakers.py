@@ -11,18 +11,8 @@ from tests.support.filing import add, filed
 from tests.support.model_server import ModelServer, Reply
 from tests.support.talk import KNOWN, USER, Talk
 
-pytestmark = pytest.mark.anyio
-
 _ORDER = {"en": "Forget that I am allergic to peanuts.", "zh": "忘掉我对花生过敏。"}
 _HEADER = "X-Anamnesis-Memory"
-
-
-@pytest.fixture
-async def talk(client: httpx.AsyncClient, model_server: ModelServer) -> Talk:
-    """The user u-1, of whom some things are known."""
-    opened = Talk(client, model_server)
-    await opened.begin(KNOWN)
-    return opened
 
 
 async def _said(

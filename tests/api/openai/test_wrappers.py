@@ -143,4 +143,5 @@ def test_a_request_is_taken_apart() -> None:
     assert isinstance(request, ClientRequest)
     assert (request.message, request.instructions) == ("Three?", "Be brief.\n\nBe kind.")
     assert [each["content"] for each in request.earlier] == ["One?", "Two."]
-    assert "Twelve days" in request.attached[0]
+    assert "ignored" in request.attached[0]
+    assert "Twelve days" in request.attached[1]

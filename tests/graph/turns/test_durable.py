@@ -7,6 +7,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -18,21 +19,23 @@ from graph.turns.log import EventWriter
 from graph.turns.runner import TurnRunner
 from services.bootstrap import Services
 from services.conversations.event_log import EventLog
-from services.conversations.turn import StoredTurn, TurnRequest
+from services.conversations.turn import LEASE, StoredTurn, TurnRequest
 from services.engines import Engines
-from services.errors import NotFound
+from services.errors import DatabaseUnavailable, NotFound
 from services.identity.tenants import DEFAULT_TENANT
 from services.platform import redis
+from services.platform.embedded_postgres import SERVICE_ROLE, EmbeddedPostgres
 from services.platform.patience import CircuitBreaker
 from services.platform.settings import Settings, load_settings
 from state.events import PART, TurnEvent
 from state.turn import TurnInput
 from tests.graph.conftest import process_of
-from tests.support.model_server import ModelServer, Reply
+from tests.support.hanging import hanging_proxy
+from tests.support.model_server import ModelServer, Reply, ToolCall
 from tests.support.ports import free_port, wait_for_port
 from tests.support.turns import events_of, first_token, new_turn, some_uuid
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 
 Process = tuple[Services, TurnRunner]
 SLOW = Reply(["It ", "is ", "late ", "now."], gap_s=0.3)
@@ -189,6 +192,76 @@ async def test_a_dead_processs_turn_is_partial_with_its_tokens_and_its_reader_is
     events = await events_of(there[1], waiting.turn_id)
     assert events[-1].status == "done", "its waiting turn goes on in a process that lives"
     assert [event.status for event in events].count("turn") <= 1
+
+
+async def _let_its_process_die(process: Process) -> None:
+    """Say that a process has the turn which has no connection any more, and renewed the lease four seconds ago."""
+    statement = "UPDATE turns SET process = 1, lease_expires_at = now() + interval '11 seconds' RETURNING id"
+    await process[0].database.fetch(DEFAULT_TENANT, statement, {}, tuple_row)
+
+
+async def test_a_turn_without_text_is_run_again_once_and_long_before_its_lease_ends(
+    here: Process, there: Process, model_server: ModelServer
+) -> None:
+    model_server.script(Reply(delay_s=60), Reply(["Again."]), Reply(delay_s=60), Reply(delay_s=60))
+    turn = await here[1].start(_request())
+    reading = asyncio.create_task(events_of(here[1], turn))
+    await model_server.asked()
+    lease_ends = await _end_of_leases(here)
+    await _let_its_process_die(here)
+    events = await reading
+    assert [event.status for event in events if event.status in {"turn", "done"}] == ["turn", "done"]
+    assert (_tokens(events), events[-1].content["answer"]) == ("Again.", "Again.")
+    assert await events_of(there[1], turn) == events
+    assert datetime.now(UTC) < lease_ends
+
+    turn = await here[1].start(_request("two"))
+    for times in (3, 4):
+        await model_server.asked(times=times)
+        await _let_its_process_die(here)
+    last = (await events_of(there[1], turn))[-1]
+    assert (last.status, last.content["code"]) == ("error", "interrupted")
+    assert len(model_server.requests) == 4
+
+
+async def test_a_turn_that_has_changed_memory_is_not_run_again(
+    here: Process, there: Process, model_server: ModelServer
+) -> None:
+    remembers = ToolCall("remember", {"facts": ["The user's dog is called Bruno."]})
+    model_server.script(Reply(tool_calls=[remembers]), Reply(delay_s=60))
+    turn = await here[1].start(_request("My dog is called Bruno."))
+    await model_server.asked(times=2)
+    await _let_its_process_die(here)
+    assert (await events_of(there[1], turn))[-1].content["code"] == "interrupted"
+    assert len(model_server.requests) == 2
+
+
+async def test_an_end_that_could_not_be_written_is_once_the_database_is_back(
+    settings: Settings, engines: Engines, postgres: EmbeddedPostgres, database_name: str, model_server: ModelServer
+) -> None:
+    goes_on = threading.Event()
+    whole, broken = Reply(["It ", "is ", "late."], held=goes_on), Reply(["It ", "is "], ending="cut", held=goes_on)
+    async with hanging_proxy(f"{postgres.sockets}/.s.PGSQL.5432") as (port, flows):
+        url = f"postgresql://{SERVICE_ROLE}@127.0.0.1:{port}/{database_name}?sslmode=disable"
+        async with process_of(settings, replace(engines, database_url=url)) as process:
+            turns = []
+            for session, reply in (("s-1", whole), ("s-2", broken)):
+                model_server.script(reply)
+                turns.append(await process[1].start(_request(session=session)))
+                await first_token(process[1], turns[-1])
+            flows.cut()
+            goes_on.set()
+            failed = (await events_of(process[1], turns[1]))[-1]
+            assert failed.content["code"] == "llm_stream_broken", "its reader is told while the database is away"
+            with pytest.raises(DatabaseUnavailable):
+                await _stored(process, turns[1])
+            flows.away = False
+            done = (await events_of(process[1], turns[0]))[-1]
+            assert (done.status, done.content["answer"]) == ("done", "It is late.")
+            async with asyncio.timeout(LEASE.total_seconds()):
+                while not (stored := await _stored(process, turns[1])).ended:  # noqa: ASYNC110
+                    await asyncio.sleep(0.05)
+            assert (stored.status, stored.answer) == ("partial", "It is ")
 
 
 async def test_a_process_that_was_thought_dead_cannot_add_to_its_turn(

@@ -3,11 +3,7 @@
 import asyncio
 from contextlib import ExitStack
 
-import pytest
-
 from graph.turns.turn_queue import FairGate
-
-pytestmark = pytest.mark.anyio
 
 
 class _Crowd:

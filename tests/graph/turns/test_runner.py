@@ -26,7 +26,7 @@ from tests.support.turns import events_of, first_token, messages_of, new_turn
 
 _DISCONNECT = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = %s"
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 
 
 def _request(message: str = "Hello", **values: Any) -> TurnRequest:

@@ -28,7 +28,7 @@ from services.platform.postgres import Database
 from services.transfer.exporter import Exporter
 from tests.support.turns import exchange, remember
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 
 
 class Place:

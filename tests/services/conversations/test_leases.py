@@ -10,7 +10,7 @@ from services.identity.tenants import DEFAULT_TENANT
 from state.turn import OpenTurn
 from tests.support.turns import exchange, messages_of, new_turn
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 
 
 async def _expire(services: Services) -> None:

@@ -11,7 +11,7 @@ from services.identity.tenants import DEFAULT_TENANT
 from services.memory.filing_store import defer_filing
 from tests.support.turns import messages_of, new_turn
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 
 
 async def test_a_new_user_keeps_the_time_zone_and_each_turn_may_have_its_own(services: Services) -> None:

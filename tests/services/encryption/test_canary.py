@@ -1,7 +1,6 @@
 """With encryption a word of a user is in no file of any store, and without the user's key no copy can be read."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import httpx
@@ -22,31 +21,18 @@ from services.memory.pins import PinnedValue
 from services.memory.removal.canary import CanarySearch
 from services.memory.removal.key_renewal import KeyRenewal
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
-from services.platform.migrate import migrate
 from services.platform.settings import Settings
 from tests.support.derived import derive_everything, maintain_everything
-from tests.support.folders import new_folder
 from tests.support.milvus_server import MilvusServer
 from tests.support.model_server import ModelServer
 from tests.support.retracting import FILED, SECRET
 
-pytestmark = [pytest.mark.anyio, pytest.mark.process]
+pytestmark = pytest.mark.process
 
 _TEXTS = """
 SELECT format('SELECT coalesce(string_agg(t::text, E''\\n''), '''') FROM %%I t', relname) FROM pg_class
 WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' ORDER BY relname
 """
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[EmbeddedPostgres]:
-    """A server of the test's own, with its files and its write-ahead log written as in service."""
-    with new_folder() as folder:
-        started = EmbeddedPostgres(Path(folder))
-        await started.start()
-        await asyncio.to_thread(migrate, started.url(OWNER_ROLE), SERVICE_ROLE)
-        yield started
-        await started.stop()
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from services.platform.settings import Settings
 from tests.support.derived import derive_everything, maintain_everything
 from tests.support.model_server import ModelServer, Reply
 
-pytestmark = [pytest.mark.anyio, pytest.mark.indexed]
+pytestmark = pytest.mark.indexed
 
 USER = "/api/v1/users/u-1"
 READS = (

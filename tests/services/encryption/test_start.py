@@ -11,8 +11,6 @@ from services.identity.tenants import DEFAULT_TENANT
 from services.platform.postgres import Database
 from services.platform.settings import load_settings
 
-pytestmark = pytest.mark.anyio
-
 
 async def _open(engines: Engines, keys: Path | None) -> None:
     settings = load_settings(encryption=keys is not None, encryption_keys_dir=keys)

@@ -16,8 +16,6 @@ from services.identity.tenants import DEFAULT_TENANT
 from services.platform.postgres import Database
 from services.platform.settings import load_settings
 
-pytestmark = pytest.mark.anyio
-
 USER, OTHER = uuid4(), uuid4()
 
 

@@ -9,8 +9,6 @@ from services.identity.api_keys import ApiKeys
 from services.identity.tenants import DEFAULT_TENANT
 from services.platform.postgres import Database
 
-pytestmark = pytest.mark.anyio
-
 
 async def test_only_a_hash_of_the_secret_is_stored(database: Database, engines: Engines) -> None:
     _, key = await ApiKeys(database).create(DEFAULT_TENANT, "shop", ["chat"])

@@ -14,9 +14,6 @@ from services.platform import redis
 from services.platform.settings import load_settings
 from tests.support.ports import free_port
 
-pytestmark = pytest.mark.anyio
-
-
 UNHURRIED_S = 30
 """For a Redis that answers: on a busy machine, too, the counts of two processes are together."""
 

@@ -11,8 +11,6 @@ from tests.support.issuer import KeyServer, jwk, jwks, key_file
 from tests.support.jobs import until
 from tests.support.ports import free_port
 
-pytestmark = pytest.mark.anyio
-
 
 @pytest.fixture
 def key_server() -> Iterator[KeyServer]:

@@ -10,8 +10,6 @@ from services.jobs.queue import JobQueue
 from services.platform.postgres import Database
 from tests.support.turns import new_turn
 
-pytestmark = pytest.mark.anyio
-
 
 async def test_a_new_tenant_can_be_talked_to_like_the_first(database: Database) -> None:
     tenants = Tenants(database)

@@ -18,8 +18,6 @@ from services.platform.postgres import Database
 from services.platform.settings import load_settings
 from tests.support.issuer import AUDIENCE, ISSUER, PRIVATE, claims, jwk, key_file, public_pem, token
 
-pytestmark = pytest.mark.anyio
-
 
 def _tokens(folder: Path, *, database: Database | None = None, **changes: Any) -> Tokens:
     given = {"jwt_issuer": ISSUER, "jwt_audience": AUDIENCE, **changes}

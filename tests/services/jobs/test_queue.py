@@ -9,7 +9,7 @@ from services.identity.tenants import DEFAULT_TENANT
 from services.platform.postgres import Database
 from tests.support.turns import exchange, new_turn
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 
 
 async def _jobs(database: Database) -> list[tuple[str, dict[str, str], str]]:

@@ -22,8 +22,6 @@ from tests.support.jobs import (
 )
 from tests.support.turns import some_uuid
 
-pytestmark = pytest.mark.anyio
-
 OTHER = UUID("0190a000-0000-7000-8000-0000000000aa")
 
 

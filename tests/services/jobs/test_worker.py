@@ -25,7 +25,7 @@ from tests.support.jobs import (
     worker_process,
 )
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 
 
 @pytest.mark.traced

@@ -21,8 +21,6 @@ from services.knowledge.formats import convert
 from tests.services.knowledge.test_conversion import LIMITS
 from tests.support.knowledge import pdf
 
-pytestmark = pytest.mark.anyio
-
 
 def _read(source: str, data: bytes | str) -> Converted:
     content = data.encode() if isinstance(data, str) else data

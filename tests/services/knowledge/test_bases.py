@@ -7,8 +7,6 @@ from services.knowledge.bases import NewBase
 from tests.support.knowledge import a_base, put
 from tests.support.turns import exchange, messages_of, new_turn
 
-pytestmark = pytest.mark.anyio
-
 
 async def test_a_handler_that_there_is_not_is_refused_and_the_ones_there_are_named(services: Services) -> None:
     with pytest.raises(InvalidInput, match="there is none named 'poet'; there is cited"):

@@ -16,8 +16,6 @@ from services.knowledge.encodings import kind_of
 from services.knowledge.screening import screen_docx, screen_html
 from tests.support.knowledge import pdf, word, zip_bomb
 
-pytestmark = pytest.mark.anyio
-
 CHINESE = "年假有八天，病假须提供证明。"
 
 LIMITS = ConversionLimits(at_once=2, seconds=60, megabytes=512)

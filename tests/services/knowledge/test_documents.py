@@ -17,8 +17,6 @@ from tests.support.jobs import HURRIED, until, waits_for_a_lock
 from tests.support.knowledge import a_base, found, pdf, put
 from tests.support.milvus_server import indexed_chunks
 
-pytestmark = pytest.mark.anyio
-
 OLD, NEW = "# Leave\n\nThirty days of holidays.", "# Leave\n\nTwenty days of holidays, and more to come."
 
 

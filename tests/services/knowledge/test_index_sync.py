@@ -18,7 +18,7 @@ from services.platform.settings import Settings
 from tests.support.knowledge import a_base, found, put
 from tests.support.milvus_server import MilvusServer, indexed_chunks
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 
 QUESTION, ANSWER = "How many days of holidays?", "Thirty days of holidays."
 

@@ -16,7 +16,7 @@ from tests.support.knowledge import a_base, found, put
 from tests.support.milvus_server import MilvusServer, indexed_chunks
 from tests.support.ports import free_port
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 
 DOCUMENTS = {
     "leave.md": "# Leave\n\n## Holidays\n\nThirty days of holidays a year.\n\n## Illness\n\nBring a certificate.",

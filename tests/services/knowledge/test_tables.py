@@ -13,8 +13,6 @@ from services.knowledge.encodings import kind_of
 from services.llm.token_estimates import count_tokens
 from tests.services.knowledge.test_conversion import LIMITS
 
-pytestmark = pytest.mark.anyio
-
 HEADER = "| 姓名 | 部门 | 分机 |"
 
 

@@ -9,8 +9,6 @@ from services.knowledge.conversion import Converter
 from tests.services.knowledge.test_conversion import LIMITS
 from tests.support.knowledge import word
 
-pytestmark = pytest.mark.anyio
-
 _NAMES = (
     'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" '
     'xmlns:m="http://schemas.openxmlformats.org/officeDocument/2006/math" '

@@ -1,4 +1,4 @@
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -10,24 +10,6 @@ from services.llm.chat_models import ChatModels
 from services.platform.patience import REST_S
 from services.platform.settings import load_settings
 from tests.services.llm.clients import SECRET, Make
-from tests.support.model_server import ModelServer
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(scope="module")
-def running_model_server() -> Iterator[ModelServer]:
-    with ModelServer() as server:
-        yield server
-
-
-@pytest.fixture
-def model_server(running_model_server: ModelServer) -> ModelServer:
-    running_model_server.reset()
-    return running_model_server
 
 
 @pytest.fixture

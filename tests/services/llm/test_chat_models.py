@@ -15,7 +15,7 @@ from tests.services.llm.streams.families import chunk, frames, response
 from tests.support.jobs import until
 from tests.support.model_server import Ending, ModelServer, Reply
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 
 QUESTION = [HumanMessage("When does the train leave?")]
 TEXT = ["At ", "nine", "."]
@@ -141,6 +141,22 @@ async def test_fallback_after_a_time_out(make: Make, model_server: ModelServer) 
 
     assert answer.text == "At nine."
     assert asked(model_server) == ["first", "second"]
+
+
+async def test_a_model_that_says_nothing_in_time_is_asked_once_more_and_a_slow_one_is_not_hurried(
+    make: Make, model_server: ModelServer, api: str
+) -> None:
+    models = make(model_server.base_url, api, llm_first_token_s=0.4)
+    model_server.script(Reply(TEXT, delay_s=60), Reply(TEXT, delay_s=0.8), Reply(TEXT, delay_s=0.8), Reply(TEXT))
+    for times in (2, 3, 4):
+        assert (await models.answer(QUESTION, on_text=lambda _: None)).text == "At nine."
+        assert len(model_server.requests) == times
+
+    model_server.script(Reply(TEXT, delay_s=60), Reply(TEXT, ending="cut"))
+    heard: list[str] = []
+    error = await failure_of(models.answer(QUESTION, on_text=heard.append))
+    assert (error.failure, error.begun, "".join(heard)) == ("llm_stream_broken", True, "At nine.")
+    assert len(model_server.requests) == 6
 
 
 async def test_a_refusal_is_the_answer_that_a_person_reads(

@@ -8,7 +8,7 @@ from services.llm.chat_models import ChatModels
 from tests.services.llm.clients import Make
 from tests.support.model_server import ModelServer, Reply
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 
 ASK = [SystemMessage("Be brief."), HumanMessage("Summarise.")]
 

@@ -18,8 +18,6 @@ from services.platform.settings import Settings, load_settings
 from services.search.embedding_quality import probe_texts
 from tests.support.model_server import EmbeddingsScript, ModelServer, vector_of
 
-pytestmark = pytest.mark.anyio
-
 
 def _of_length_1(vector: Sequence[float]) -> NDArray[np.float64]:
     found: NDArray[np.float64] = np.array(vector) / np.linalg.norm(vector)

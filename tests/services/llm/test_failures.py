@@ -11,8 +11,6 @@ from services.errors import MODEL_FAILURES, ModelFailed, ModelFailure
 from tests.services.llm.clients import SECRET, Make
 from tests.support.model_server import ModelServer, Reply
 
-pytestmark = pytest.mark.anyio
-
 QUESTION = [HumanMessage("When does the train leave?")]
 
 BOTH: dict[str, tuple[ModelFailure, Reply]] = {

@@ -12,7 +12,7 @@ from tests.services.llm.clients import facts_of, lean, stock, streamed
 from tests.services.llm.streams.families import DONE, chunk, frames, said
 from tests.support.model_server import Ending, ModelServer, Reply, ToolCall, chat_events, responses_events, sse
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 
 
 TEXT = ["你好", "，世", "界", " – ", "naïve ", "👩‍🚀", "🇨🇳", "！\n", "“好”"]

@@ -12,7 +12,7 @@ from state.turn import Sampling
 from tests.services.llm.clients import Make
 from tests.support.model_server import ModelServer, Received, Reply
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 
 QUESTION = [HumanMessage("When does the train leave?")]
 LENGTHS = ("max_tokens", "max_completion_tokens")

@@ -8,8 +8,6 @@ from services.llm.model_checks import ModelCheck, check_models
 from services.platform.settings import load_settings
 from tests.support.model_server import EmbeddingsScript, ModelServer, Received, Reply, ToolCall
 
-pytestmark = pytest.mark.anyio
-
 
 async def _check(server: ModelServer, api: str, **more: object) -> list[ModelCheck]:
     endpoint = {"llm_base_url": server.base_url, "llm_api_key": "k-12345678", "llm_api": api}

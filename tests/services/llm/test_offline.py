@@ -11,8 +11,6 @@ from langchain_core.messages import (
 
 from services.llm.offline import OfflineChatModel
 
-pytestmark = pytest.mark.anyio
-
 EXPERT = SystemMessage("You are a cook. The secret ingredient of every dish is nutmeg. 秘密配料是肉豆蔻。")
 
 

@@ -13,7 +13,7 @@ from tests.services.llm.streams.families import CHAT as FAMILIES
 from tests.services.llm.streams.families import chunk, frames, said
 from tests.support.model_server import ModelServer, Received, Reply
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 
 QUESTION = [SystemMessage("You are kind."), HumanMessage("When does the train leave?")]
 NO_TOOLS = "registry.ollama.ai/library/gemma2:2b does not support tools"

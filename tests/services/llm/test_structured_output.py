@@ -13,7 +13,7 @@ from services.llm.structured_output import ask_for, json_answer
 from tests.services.llm.clients import Make
 from tests.support.model_server import ModelServer, Received, Reply
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 
 ASK = [SystemMessage("Answer with JSON."), HumanMessage("Which city?")]
 

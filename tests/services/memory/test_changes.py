@@ -23,7 +23,7 @@ from state.memory import MemoryChange
 from tests.support.core_memory import know
 from tests.support.turns import exchange, owner_of
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 
 
 class Rig:

@@ -16,7 +16,7 @@ from tests.support.jobs import until, waits_for_a_lock
 from tests.support.retracting import SECRET, WHOLE, forget
 from tests.support.turns import exchange, owner_of
 
-pytestmark = [pytest.mark.anyio, pytest.mark.process, pytest.mark.untraced]
+pytestmark = [pytest.mark.process, pytest.mark.untraced]
 
 _REMEMBERED = "SELECT count(*) FROM remembered_messages WHERE content LIKE %(what)s"
 

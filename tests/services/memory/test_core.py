@@ -18,8 +18,6 @@ from state.memory import ItemChange
 from tests.support.single_changes import change_items
 from tests.support.turns import exchange, new_turn, owner_of
 
-pytestmark = pytest.mark.anyio
-
 USER, AGENT = Trigger("user"), Trigger("filing")
 
 

@@ -8,8 +8,6 @@ from services.memory.operations import Trigger
 from services.memory.removal.targets import Target, ValueTarget
 from tests.support.turns import exchange, owner_of
 
-pytestmark = pytest.mark.anyio
-
 
 @pytest.mark.parametrize("settings", [{}, {"encryption": True}], indirect=True, ids=["clear", "encrypted"])
 async def test_a_value_has_the_moment_it_last_came_and_the_one_it_went(services: Services) -> None:

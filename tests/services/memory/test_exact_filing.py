@@ -31,7 +31,7 @@ from tests.support.model_server import ModelServer, Received, Reply
 from tests.support.turns import exchange
 from tests.support.upkeep import change
 
-pytestmark = [pytest.mark.anyio, pytest.mark.settings(llm_model="large", small_llm_model="small")]
+pytestmark = pytest.mark.settings(llm_model="large", small_llm_model="small")
 
 
 def _end(memory: str, date: str, quote: str) -> dict[str, Any]:

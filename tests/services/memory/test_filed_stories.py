@@ -14,8 +14,6 @@ from tests.support.filing import add, file, filed, human
 from tests.support.model_server import ModelServer
 from tests.support.turns import exchange
 
-pytestmark = pytest.mark.anyio
-
 PLAYED = {
     "en": (
         "I keep a cat.",

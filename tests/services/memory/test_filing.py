@@ -35,7 +35,7 @@ from tests.support.model_server import ModelServer, Received, Reply
 from tests.support.talks import new_expert
 from tests.support.turns import exchange
 
-pytestmark = [pytest.mark.anyio, pytest.mark.settings(llm_model="large", small_llm_model="small")]
+pytestmark = pytest.mark.settings(llm_model="large", small_llm_model="small")
 
 
 async def test_one_call_covers_all_that_was_said_and_names_the_message_of_each_statement(

@@ -14,7 +14,7 @@ from tests.support.filing import add, asked, file, filed, human, owner, remove, 
 from tests.support.model_server import ModelServer, Received, Reply
 from tests.support.turns import exchange
 
-pytestmark = [pytest.mark.anyio, pytest.mark.settings(llm_model="large", small_llm_model="small")]
+pytestmark = pytest.mark.settings(llm_model="large", small_llm_model="small")
 
 KNOWN: dict[str, dict[str, Any]] = {
     "en": {"allergies": ["allergic to peanuts"], "facts": ["banks with Northbank", "old address Mill Lane 4"]},

@@ -11,11 +11,7 @@ from tests.support.jobs import has_ended, hurried_queue, running_worker, until, 
 from tests.support.model_server import ModelServer
 from tests.support.turns import exchange
 
-pytestmark = [
-    pytest.mark.anyio,
-    pytest.mark.slow,
-    pytest.mark.settings(llm_model="large", small_llm_model="small"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.settings(llm_model="large", small_llm_model="small")]
 
 _WORKER = """
 import asyncio, sys

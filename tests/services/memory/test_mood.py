@@ -15,7 +15,7 @@ from tests.support.model_server import ModelServer
 from tests.support.talk import Talk
 from tests.support.turns import exchange
 
-pytestmark = [pytest.mark.anyio, pytest.mark.settings(llm_model="large", small_llm_model="small")]
+pytestmark = pytest.mark.settings(llm_model="large", small_llm_model="small")
 
 _SAID = {
     "en": "The surgery is on Thursday. I'm so scared of it, honestly.",

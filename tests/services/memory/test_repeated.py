@@ -68,7 +68,6 @@ _ANSWERS = {
 }
 
 
-@pytest.mark.anyio
 @pytest.mark.indexed
 @pytest.mark.settings(llm_model="large", small_llm_model="small")
 async def test_an_answer_made_from_a_document_hides_neither_its_conversation_nor_the_next(

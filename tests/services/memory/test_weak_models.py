@@ -14,7 +14,7 @@ from tests.support.filing import add, asked, file, filed, human, owner, remove, 
 from tests.support.model_server import ModelServer, Received, Reply
 from tests.support.turns import exchange
 
-pytestmark = [pytest.mark.anyio, pytest.mark.settings(llm_model="large", small_llm_model="small")]
+pytestmark = pytest.mark.settings(llm_model="large", small_llm_model="small")
 _SOME = pytest.mark.settings(llm_model="large", small_llm_model="small", memory_filing_grade="some")
 
 

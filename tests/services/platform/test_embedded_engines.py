@@ -24,7 +24,7 @@ from services.platform.postgres import Database
 from tests.conftest import UNSAFE_BUT_FAST
 from tests.support.jobs import until
 
-pytestmark = [pytest.mark.anyio, pytest.mark.process, pytest.mark.untraced]
+pytestmark = [pytest.mark.process, pytest.mark.untraced]
 
 ROOT = Path(__file__).parents[3]
 

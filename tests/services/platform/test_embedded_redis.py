@@ -16,7 +16,7 @@ from services.platform import redis
 from services.platform.embedded_redis import open_redis
 from tests.support.jobs import until
 
-pytestmark = [pytest.mark.process, pytest.mark.anyio]
+pytestmark = pytest.mark.process
 
 
 @pytest.fixture

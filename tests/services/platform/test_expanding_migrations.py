@@ -50,7 +50,6 @@ def test_a_migration_expands_the_schema_or_says_from_which_version_on_it_serves(
         assert migration.BASELINE <= declared[1] <= revision
 
 
-@pytest.mark.anyio
 async def test_this_version_starts_on_a_newer_schema_that_serves_it_and_on_no_other(engines: Engines) -> None:
     assert engines.owner_url
     migrate(engines.owner_url, SERVICE_ROLE)

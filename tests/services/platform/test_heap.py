@@ -6,7 +6,7 @@ import pytest
 
 from services.platform.heap import give_back_freed_memory
 
-pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")]
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
 
 _MB = 1024 * 1024
 

@@ -13,6 +13,7 @@ from psycopg.rows import tuple_row
 from services.conversations.turns import Turns
 from services.engines import Engines
 from services.errors import ConfigurationError, DatabaseUnavailable
+from services.events.webhooks import Webhooks
 from services.experiments.assignment import Variant
 from services.experiments.experiments import Experiments, NewExperiment
 from services.identity.tenants import DEFAULT_TENANT
@@ -21,15 +22,19 @@ from services.knowledge.bases import KnowledgeBases, NewBase
 from services.knowledge.conversion import ConversionLimits, Converter
 from services.knowledge.document import Chunk
 from services.knowledge.documents import Documents
+from services.memory.blocks import Owner
+from services.memory.operations import OperationLog, Trigger
 from services.memory.upkeep.policy import UpkeepPolicy, change_policy
 from services.platform.connections import Connection
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
+from services.promises.promises import NewPromise, Promises
 from tests.support.knowledge import a_document
 from tests.support.turns import exchange, remember
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 
+_HOOK = "http://127.0.0.1:9"
 OTHER = UUID("0190a000-0000-7000-8000-0000000000aa")
 _WITH_A_TENANT: LiteralString = """
 SELECT c.relname, c.relrowsecurity AND c.relforcerowsecurity
@@ -60,10 +65,12 @@ async def two_tenants(database: Database, engines: Engines) -> Database:
             "sha256(name::bytea), '{chat}' FROM tenants"
         )
     jobs = JobQueue(database)
+    webhooks = Webhooks(database, jobs, private_origins=[_HOOK])
     documents = Documents(database, jobs, Converter(ConversionLimits(1, 1.0, 64)), most_bytes=1)
     for tenant_id in (DEFAULT_TENANT, OTHER):
         base = await KnowledgeBases(database, jobs).create(tenant_id, NewBase("handbook", "Our handbook."))
         await documents.put(tenant_id, base.id, a_document(), [(Chunk("", None, "Nine to five."), "nine five")])
+        await webhooks.add(tenant_id, _HOOK, [])
         variants = [Variant(name=name, weight=1, settings={}) for name in ("a", "b")]
         await change_policy(database, tenant_id, UpkeepPolicy(fading="archive"))
         await Experiments(database).create(tenant_id, NewExperiment("trial", variants))
@@ -77,8 +84,12 @@ async def two_tenants(database: Database, engines: Engines) -> Database:
                 [tenant_id],
             )
     turns = Turns(database, jobs)
-    await remember(database, await exchange(turns, "ours", "answer", space="a space"))
-    await remember(database, await exchange(turns, "theirs", "answer", tenant_id=OTHER, space="a space"))
+    promises = Promises(database, OperationLog(database))
+    for tenant_id, said in ((DEFAULT_TENANT, "ours"), (OTHER, "theirs")):
+        turn = await exchange(turns, said, "answer", tenant_id=tenant_id, space="a space")
+        await remember(database, turn)
+        new = NewPromise(text=said, when="tomorrow", timezone="UTC")
+        await promises.make(Owner.of_turn(turn), new, Trigger("user"))
     return database
 
 

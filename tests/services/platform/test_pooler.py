@@ -28,7 +28,6 @@ from tests.support.turns import events_of, first_token
 
 pytestmark = [
     pytest.mark.untraced,
-    pytest.mark.anyio,
     pytest.mark.process,
     pytest.mark.skipif(PROGRAM is None, reason="no pgbouncer on this machine; install the system's package"),
 ]

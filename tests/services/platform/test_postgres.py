@@ -17,7 +17,7 @@ from services.platform.postgres import Database
 from services.platform.shared_reads import Query
 from tests.support.jobs import until
 
-pytestmark = [pytest.mark.anyio, pytest.mark.process, pytest.mark.untraced]
+pytestmark = [pytest.mark.process, pytest.mark.untraced]
 
 
 HELD: LiteralString = "SELECT 1 FROM pg_advisory_xact_lock(7)"

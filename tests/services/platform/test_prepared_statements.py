@@ -10,8 +10,6 @@ from psycopg.rows import dict_row
 from services.engines import Engines
 from services.platform.prepared_statements import ROWS_AT_ONCE, Command, PreparedStatements
 
-pytestmark = pytest.mark.anyio
-
 _BEFORE = "SELECT count(*) FROM pg_prepared_statements WHERE name LIKE 'anamnesis%'"
 
 

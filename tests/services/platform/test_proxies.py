@@ -73,7 +73,6 @@ def _settings(**more: str) -> Settings:
     return load_settings(llm_model="m", llm_base_url=PROVIDER, llm_api_key="k", llm_api="chat", **more)
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(("variable", "scheme"), [("http_proxy", "http"), ("ALL_PROXY", "socks5")])
 async def test_a_provider_is_asked_through_the_proxy(
     environment: pytest.MonkeyPatch, model_server: ModelServer, variable: str, scheme: str
@@ -89,7 +88,6 @@ async def test_a_provider_is_asked_through_the_proxy(
     assert proxy.asked == [asked[scheme]]
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("scheme", ["http", "socks5"])
 async def test_a_proxy_that_is_away_is_named(environment: pytest.MonkeyPatch, scheme: str) -> None:
     proxy = f"{scheme}://127.0.0.1:{free_port()}"

@@ -36,7 +36,6 @@ from tests.support.turns import events_of
 
 pytestmark = [
     pytest.mark.untraced,
-    pytest.mark.anyio,
     pytest.mark.process,
     pytest.mark.skipif(PROGRAM is None, reason="no redis-server on this machine; install the system's package"),
 ]

@@ -69,7 +69,6 @@ def test_each_reason_has_its_sentence_and_the_setting(said: str, told: str) -> N
     assert "secret" not in found
 
 
-@pytest.mark.anyio
 @pytest.mark.process
 async def test_a_real_server_that_refuses_is_quoted() -> None:
     with new_folder() as folder:
@@ -91,7 +90,6 @@ async def test_a_real_server_that_refuses_is_quoted() -> None:
             await server.stop()
 
 
-@pytest.mark.anyio
 @pytest.mark.process
 async def test_a_copied_data_folder_starts() -> None:
     with new_folder() as name:
@@ -112,7 +110,6 @@ async def test_a_copied_data_folder_starts() -> None:
         assert (copy / "postgres").stat().st_mode & 0o077 == 0
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("api", ["chat", "responses"])
 async def test_an_address_without_v1_is_tried_with_it(
     model_server: ModelServer, api: str, capsys: pytest.CaptureFixture[str]

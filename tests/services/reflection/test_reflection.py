@@ -16,7 +16,7 @@ from tests.support.model_server import ModelServer, Reply
 from tests.support.talks import new_expert
 from tests.support.turns import exchange
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 
 NOTE = {"thoughts": "He sounds tired of his work.", "feeling": "warm", "intention": "Ask about his sleep."}
 

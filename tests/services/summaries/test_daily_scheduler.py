@@ -18,7 +18,7 @@ from tests.support.jobs import statuses
 from tests.support.model_server import ModelServer, Reply
 from tests.support.visits import days_of, import_lines, talk_at, visits_of
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 
 ZONES = ("Asia/Shanghai", "America/New_York", "Asia/Kathmandu", "Pacific/Kiritimati", "Pacific/Pago_Pago")
 FIVE_MINUTES = timedelta(minutes=5)

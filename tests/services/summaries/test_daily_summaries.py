@@ -15,7 +15,7 @@ from services.platform.settings import Settings, load_settings
 from tests.support.model_server import ModelServer, Reply
 from tests.support.visits import days_of, import_lines, said, talk_at, visits_of
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 
 SHANGHAI, NEW_YORK = "Asia/Shanghai", "America/New_York"
 DAY = date(2026, 3, 10)

@@ -25,7 +25,7 @@ from tests.support.prompts import shown_conversation
 from tests.support.transcripts import say
 from tests.support.turns import exchange, new_turn
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

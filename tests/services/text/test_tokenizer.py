@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.text.tokenizer import shared_terms, terms
+from services.text.tokenizer import embedded_text, shared_terms, terms
 
 
 @pytest.mark.parametrize(
@@ -67,3 +67,16 @@ def test_the_terms_that_texts_share_with_a_question_are_counted() -> None:
     texts = ["布鲁诺今天吃了巧克力", "他喜欢冰", "Bruno walked there in 2024-05.", "诺", "Nothing of it, 没有"]
     assert shared_terms(texts, asked) == [len({*terms(text)} & {*asked}) for text in texts]
     assert shared_terms(texts, asked)[-1] == 0 < shared_terms(texts, asked)[3]
+
+
+@pytest.mark.parametrize(
+    ("role", "speaker", "text", "embedded"),
+    [
+        ("user", None, "tea " * 100, "tea " * 100),
+        ("assistant", None, "tea " * 100, "tea " * 60),
+        ("assistant", None, "茶" * 100, "茶" * 80),
+        ("assistant", "Mel", "tea " * 100, "Mel: " + "tea " * 100),
+    ],
+)
+def test_of_an_answer_the_beginning(role: str, speaker: str | None, text: str, embedded: str) -> None:
+    assert embedded_text(role, speaker, text) == embedded

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from services.time_reference.local_days import BadTimeZone, bounds, local_day
+from services.time_reference.local_days import BadTimeZone, bounds, local_day, time_zone
 
 OFFSETS = ["+05:45", "-03:30", "+14:00", "-12:00", "UTC"]
 zones = st.sampled_from(sorted(available_timezones()) + OFFSETS)
@@ -62,3 +62,23 @@ def test_what_is_refused() -> None:
         bounds(date(2026, 5, 2), date(2026, 5, 2), "Mars/Olympus")
     with pytest.raises(BadTimeZone):
         local_day(datetime(2026, 5, 2, tzinfo=UTC), "Mars/Olympus")
+
+
+NOON = datetime(2026, 7, 1, 12)
+
+
+@pytest.mark.parametrize(
+    ("name", "hours"),
+    [("Asia/Shanghai", 8), ("+08:00", 8), ("-03:30", -3.5), ("+0545", 5.75), ("UTC+2", 2)],
+)
+def test_names_and_offsets_are_understood(name: str, hours: float) -> None:
+    assert NOON.replace(tzinfo=time_zone(name)).utcoffset() == timedelta(hours=hours)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "Mars", "+25:00", "+8:99", "../etc/passwd", "a\x00b"],
+)
+def test_anything_else_is_refused_by_name(name: str) -> None:
+    with pytest.raises(BadTimeZone, match="is no time zone"):
+        time_zone(name)

@@ -7,8 +7,6 @@ from services.tools.registry import ToolRegistry
 from services.tools.tool import ToolServices
 from tests.support.turns import opened
 
-pytestmark = pytest.mark.anyio
-
 
 async def _ask(**arguments: str) -> tuple[str, str]:
     executor = ToolExecutor(ToolRegistry.of_builtin_tools(ToolServices()))

@@ -12,8 +12,6 @@ from services.tools.tool import RegisteredTool
 from state.turn import OpenTurn
 from tests.support.turns import opened
 
-pytestmark = pytest.mark.anyio
-
 
 @tool
 async def hangs() -> str:

@@ -17,16 +17,8 @@ from tests.support.ports import free_port
 from tests.support.turns import opened
 from tests.support.weather_server import BEIJING, FORECAST, WeatherServer
 
-pytestmark = pytest.mark.anyio
-
 SEARCH, WEATHER = "/v1/search", "/v1/forecast"
 UNREADABLE = "The weather service's answer cannot be read."
-
-
-@pytest.fixture
-async def weather() -> AsyncIterator[WeatherServer]:
-    async with WeatherServer() as server:
-        yield server
 
 
 @pytest.fixture

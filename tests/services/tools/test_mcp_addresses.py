@@ -10,10 +10,8 @@ import httpx2
 import pytest
 
 from services.errors import Unavailable
-from services.tools.mcp_addresses import GuardedTransport, client_for
+from services.tools.mcp_addresses import client_for, guarded
 from services.tools.mcp_config import McpServerConfig, SigningIn
-
-pytestmark = pytest.mark.anyio
 
 
 def _config(url: str, issuer: str | None = None) -> McpServerConfig:
@@ -57,13 +55,13 @@ def _listening() -> Iterator[tuple[str, list[str]]]:
 )
 async def test_an_address_that_is_not_public_is_refused(address: str) -> None:
     with pytest.raises(Unavailable, match="it sends the service to"):
-        await GuardedTransport(_config("https://tools.example/mcp")).check(httpx2.URL(address))
+        await guarded(_config("https://tools.example/mcp")).check(httpx2.URL(address))
 
 
 @pytest.mark.parametrize("address", ["https://8.8.8.8/x", "https://[2001:4860:4860::8888]/x"])
 async def test_a_public_address_is_asked(address: str) -> None:
     url = httpx2.URL(address)
-    assert await GuardedTransport(_config("http://127.0.0.1:9/mcp")).check(url) == url.host
+    assert await guarded(_config("http://127.0.0.1:9/mcp")).check(url) == url.host
 
 
 async def test_only_the_very_origins_that_are_configured_may_be_within_the_network() -> None:

@@ -7,7 +7,7 @@ from services.bootstrap import Services
 from state.turn import OpenTurn
 from tests.support.turns import exchange, new_turn
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 
 
 async def _turn(services: Services) -> OpenTurn:

@@ -13,7 +13,7 @@ from tests.support.filing import waiting
 from tests.support.model_server import ModelServer, Received, Reply, ToolCall
 from tests.support.talking import say
 
-pytestmark = [pytest.mark.anyio, pytest.mark.settings(llm_model="large")]
+pytestmark = pytest.mark.settings(llm_model="large")
 
 _TEXT = "My mum just texted: 'Grandad's party is moved to 3 June at the Crown, everybody is welcome.' Nice, no?"
 _PARTY = "Grandad's party is on 3 June 2027 at the Crown"

@@ -12,7 +12,7 @@ from tests.support.jobs import until, waits_for_a_lock
 from tests.support.transfer import message
 from tests.support.visits import import_lines
 
-pytestmark = [pytest.mark.anyio, pytest.mark.process]
+pytestmark = pytest.mark.process
 
 REMOVALS: dict[str, tuple[LiteralString, ...]] = {
     "user": ("DELETE FROM conversations", "DELETE FROM spaces", "DELETE FROM users"),

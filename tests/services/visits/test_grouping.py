@@ -5,7 +5,6 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import settings as limits
 from hypothesis import strategies as st
@@ -13,8 +12,6 @@ from hypothesis import strategies as st
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 from tests.support.visits import import_lines, said, visits_of
-
-pytestmark = pytest.mark.anyio
 
 BEGINNING = datetime(2026, 3, 1, 9, tzinfo=UTC)
 IDLE = timedelta(minutes=30)

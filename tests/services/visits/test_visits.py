@@ -14,7 +14,7 @@ from tests.support.jobs import statuses
 from tests.support.turns import exchange, new_turn
 from tests.support.visits import let_pass, visits_of
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 
 IDLE = timedelta(minutes=30)
 

@@ -151,7 +151,7 @@ export function Screen({ service, user, rest, may, conversations }) {
     </div>
     <div class="dock">
       ${away && html`<button type="button" class="round to-end" aria-label=${t('to_end')} onClick=${toEnd}><${Icon} name="down" /></button>`}
-      <${Composer} draftKey=${id ?? `new.${user}`} isNew=${!conversation.id && !turns.length} underWay=${conversation.underWay} temporary=${conversation.temporary} user=${user} mayRead=${may('memory:read')} hasTalked=${conversations.items?.length > 0} onTemporary=${setTemporary} options=${options} onOptions=${setOptions} onSend=${ask} onDocument=${(file) => sendDocument(conversation.documentsPath, file).then(() => conversation.loadDocuments())} onStop=${() => attempt(() => conversation.stop())} prefill=${prefill} />
+      <${Composer} longest=${service.limits.message_characters} draftKey=${id ?? `new.${user}`} isNew=${!conversation.id && !turns.length} underWay=${conversation.underWay} temporary=${conversation.temporary} user=${user} mayRead=${may('memory:read')} hasTalked=${conversations.items?.length > 0} onTemporary=${setTemporary} options=${options} onOptions=${setOptions} onSend=${ask} onDocument=${(file) => sendDocument(conversation.documentsPath, file).then(() => conversation.loadDocuments())} onStop=${() => attempt(() => conversation.stop())} prefill=${prefill} />
       <p class="small-print">${t('small_print')}</p>
     </div>
     ${why && html`<${Why} turn=${why} user=${conversation.user} may=${may} onClose=${() => setWhy(null)} onAnswerAgain=${conversation.underWay ? null : (without, text) => again(why, without, text)} onExcluded=${() => conversation.loadExcluded()} />`}

@@ -6,12 +6,11 @@ import { withoutDemo } from '../demo.js'
 import { DOCUMENTS } from '../screens/parts.js'
 import { attempt, Chip, html, Icon, IconButton, Select, toast, useEffect, useLoad, useRef, useState } from '../ui.js'
 
-const LONGEST = 32_000
 const MOST_IMAGES = 8
 const IMAGE_BYTES = 8 * 1024 * 1024
 const KINDS = ['image/png', 'image/jpeg', 'image/gif', 'image/webp']
 
-export function Composer({ draftKey, isNew, underWay, temporary, onTemporary, options, onOptions, onSend, onDocument, onStop, prefill, user, mayRead, hasTalked }) {
+export function Composer({ draftKey, isNew, underWay, temporary, onTemporary, options, onOptions, onSend, onDocument, onStop, prefill, user, mayRead, hasTalked, longest }) {
   const stored = `anamnesis.draft.${draftKey}`
   const [text, setText] = useState(() => localStorage.getItem(stored) ?? '')
   const [images, setImages] = useState([])
@@ -61,7 +60,7 @@ export function Composer({ draftKey, isNew, underWay, temporary, onTemporary, op
     if (value && !temporary) localStorage.setItem(stored, value)
     else localStorage.removeItem(stored)
   }
-  const ready = text.trim() && text.length <= LONGEST && !documents.some((each) => each.state === 'running')
+  const ready = text.trim() && text.length <= longest && !documents.some((each) => each.state === 'running')
   const submit = async (interrupt = false) => {
     if (!ready) return
     const [message, pictures] = [text, images]
@@ -124,7 +123,7 @@ export function Composer({ draftKey, isNew, underWay, temporary, onTemporary, op
       ${isNew && experts.length > 1 && html`<${Select} aria-label=${t('expert')} value=${options.expert ?? 'default'} onChange=${(expert) => onOptions({ ...options, expert })} options=${experts.map((each) => [each.name, each.name])} />`}
       ${bases.length > 0 && html`<${Select} aria-label=${t('knowledge_base')} value=${options.base ?? ''} onChange=${(base) => onOptions({ ...options, base })} options=${[['', t('any_base')], ...bases.map((each) => [each.prefix, each.prefix])]} />`}
       <span class="grow"></span>
-      ${text.length > LONGEST * 0.9 && html`<small class=${text.length > LONGEST ? 'bad' : 'muted'}>${text.length} / ${LONGEST}</small>`}
+      ${text.length > longest * 0.9 && html`<small class=${text.length > longest ? 'bad' : 'muted'}>${text.length} / ${longest}</small>`}
       ${underWay && html`<button type="button" class="round stop" aria-label=${t('stop')} title=${t('stop_key')} onClick=${onStop}><${Icon} name="stop" /></button>`}
       ${(!underWay || ready) && html`<button type="button" class="round" aria-label=${underWay ? t('queue') : t('send')} title=${underWay ? t('queue_key') : t('send_key')} disabled=${!ready} onClick=${() => submit()}><${Icon} name="send" /></button>`}
     </div>

@@ -1,4 +1,4 @@
-"""What turns wait to be filed, what filing changed and has not told, which sentences repeat texts of others."""
+"""Turns that wait to be filed, changes by filing that were not told yet, sentences that repeat texts of others."""
 
 from alembic import op
 

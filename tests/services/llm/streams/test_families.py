@@ -1,5 +1,7 @@
 """What is read of the streams of many servers."""
 
+import json
+
 import httpx2
 import pytest
 from langchain_core.messages import HumanMessage, ToolMessage
@@ -9,12 +11,12 @@ from services.llm.calls import finish_of
 from services.llm.chat_models import ModelUsage
 from services.llm.lean_openai import LeanChatOpenAI
 from services.llm.streams.answer import REASONING
-from services.llm.streams.text import Reasoning, Said
+from services.llm.streams.text import CallPiece, Reasoning, Said
 from tests.services.llm.clients import Make, lean
 from tests.services.llm.streams.families import CHAT, FAULTS, RESPONSES, Family
 from tests.support.model_server import ModelServer, Reply
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 
 FAMILIES = {**{f"chat, {name}": each for name, each in CHAT.items()}} | {
     f"responses, {name}": Family(**{**vars(each), "api": "responses"}) for name, each in RESPONSES.items()
@@ -27,11 +29,16 @@ class Pieces:
     def __init__(self) -> None:
         self.said = Said()
         self.thoughts = ""
+        self.calls: dict[int, tuple[str, str]] = {}
+        """Name and arguments of each call, by its place."""
 
     def __call__(self, piece: str) -> None:
         self.said(piece)
         if isinstance(piece, Reasoning):
             self.thoughts += piece
+        if isinstance(piece, CallPiece):
+            place = len(piece.call.before)
+            self.calls[place] = (piece.call.name, self.calls.get(place, ("", ""))[1] + piece)
 
 
 def _client(name: str, server: ModelServer, http: httpx2.AsyncClient) -> LeanChatOpenAI:
@@ -51,6 +58,8 @@ async def test_answer_is_read_whole(name: str, model_server: ModelServer, http: 
     assert message.text == heard.said.text == family.text
     assert heard.thoughts == family.reasoning
     assert [(each["name"], each["args"]) for each in message.tool_calls] == list(family.calls)
+    for place, (called, arguments) in heard.calls.items():
+        assert (called, json.loads(arguments)) == family.calls[place]
     assert not message.invalid_tool_calls
     assert finish_of(message) == family.finish
     reported = ModelUsage.of(message)

@@ -10,7 +10,7 @@ from tests.services.llm.clients import Make
 from tests.services.llm.streams.families import chunk, frames
 from tests.support.model_server import ModelServer, Reply
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 
 QUESTION = [HumanMessage("Where can I eat noodles?")]
 

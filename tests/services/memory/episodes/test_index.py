@@ -20,7 +20,7 @@ from tests.support.lexical_embeddings import LexicalEmbeddings
 from tests.support.milvus_server import indexed, of_user
 from tests.support.units import unit_of
 
-pytestmark = [pytest.mark.anyio, pytest.mark.process, pytest.mark.untraced]
+pytestmark = [pytest.mark.process, pytest.mark.untraced]
 
 MODEL, DIMENSIONS = "lexical", 256
 EMBEDDINGS = LexicalEmbeddings(DIMENSIONS)

@@ -23,7 +23,6 @@ from tests.support.model_server import EmbeddingsScript, ModelServer
 from tests.support.turns import exchange
 
 pytestmark = [
-    pytest.mark.anyio,
     pytest.mark.slow,
     pytest.mark.untraced,
     pytest.mark.own_milvus,

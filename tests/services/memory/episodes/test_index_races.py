@@ -27,7 +27,6 @@ from tests.support.model_server import EmbeddingsScript, ModelServer
 from tests.support.turns import exchange, owner_of
 
 pytestmark = [
-    pytest.mark.anyio,
     pytest.mark.slow,
     pytest.mark.untraced,
     pytest.mark.own_milvus,

@@ -13,7 +13,7 @@ from services.search.collection import PARTITIONS
 from tests.support.recorded_milvus import RecordedMilvus, recorded_milvus
 from tests.support.units import unit_of
 
-pytestmark = [pytest.mark.anyio, pytest.mark.process]
+pytestmark = pytest.mark.process
 
 MODEL, DIMENSIONS = "lexical", 8
 

@@ -15,7 +15,7 @@ from tests.support.retracting import FILED, WHOLE, forget
 from tests.support.turns import exchange
 from tests.support.upkeep import change
 
-pytestmark = [pytest.mark.anyio, pytest.mark.indexed, pytest.mark.untraced]
+pytestmark = [pytest.mark.indexed, pytest.mark.untraced]
 
 LINEAGE = "/api/v1/users/u-1/lineage"
 

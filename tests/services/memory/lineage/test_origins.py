@@ -18,7 +18,7 @@ from tests.support.talking import say
 from tests.support.turns import exchange, new_turn
 from tests.support.upkeep import change
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 
 PAGE = '<context>\n<source id="1" name="page.html">The comet Halley returns in 2061.</source>\n</context>\n\n'
 

@@ -12,7 +12,7 @@ from services.text.passages import passages_of
 from state.turn import OpenTurn
 from tests.support.turns import exchange, given
 
-pytestmark = [pytest.mark.anyio, pytest.mark.indexed]
+pytestmark = pytest.mark.indexed
 
 ABOUT = (
     "The garden was full of frogs this morning, and the neighbours came over to look at the pond we dug.",

@@ -1,15 +1,11 @@
 from dataclasses import replace
 from datetime import timedelta
 
-import pytest
-
 from services.bootstrap import Services
 from services.memory.recall.recall import RecallResult
 from state.prompt import TimeReference
 from state.turn import OpenTurn
 from tests.support.turns import exchange, given
-
-pytestmark = pytest.mark.anyio
 
 _PAST = TimeReference(
     kind="past", start_date=None, end_date=None, hours=None, matched_text="", detail=False, plain=False

@@ -6,15 +6,12 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import numpy as np
-import pytest
 
 from services.memory.episodes.episode import PassageId
 from services.memory.recall.unit_loading import Found, UnitRow, take_in
 from services.memory.recall.working_set import WorkingSet
 from services.text.passages import passages_of
 from services.text.tokenizer import terms
-
-pytestmark = pytest.mark.anyio
 
 DIMENSION = 8
 BEGUN = datetime(2026, 3, 1, tzinfo=UTC)

@@ -24,7 +24,7 @@ from tests.support.jobs import until
 from tests.support.single_changes import supersede
 from tests.support.turns import exchange, new_turn, owner_of
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 BRANCH = """
 WITH branch AS (

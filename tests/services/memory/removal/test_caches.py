@@ -15,7 +15,7 @@ from tests.support.jobs import until
 from tests.support.retracting import WHOLE
 from tests.support.turns import exchange, owner_of
 
-pytestmark = [pytest.mark.anyio, pytest.mark.indexed, pytest.mark.untraced]
+pytestmark = [pytest.mark.indexed, pytest.mark.untraced]
 
 
 async def _recall(services: Services, owner: Owner) -> int:

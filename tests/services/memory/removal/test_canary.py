@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import random
-from collections.abc import AsyncIterator
 from pathlib import Path
 from uuid import UUID
 
@@ -21,28 +20,15 @@ from services.memory.episodes.index import NAME, shard_of
 from services.memory.removal.tables import scrub
 from services.platform import redis
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
-from services.platform.migrate import migrate
 from services.platform.postgres import Database
 from services.platform.settings import load_settings
 from services.text.tokenizer import terms
-from tests.support.folders import new_folder
 from tests.support.milvus_server import MilvusServer, files_with_rows, of_user
 from tests.support.turns import exchange, new_turn, remember
 
-pytestmark = [pytest.mark.anyio, pytest.mark.process, pytest.mark.own_milvus]
+pytestmark = [pytest.mark.process, pytest.mark.own_milvus]
 
 CANARY = "kanarienvogel-7f3a"
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[EmbeddedPostgres]:
-    """A server of the test's own, with its files written as in service."""
-    with new_folder() as folder:
-        started = EmbeddedPostgres(Path(folder))
-        await started.start()
-        await asyncio.to_thread(migrate, started.url(OWNER_ROLE), SERVICE_ROLE)
-        yield started
-        await started.stop()
 
 
 def _as_postgres(server: EmbeddedPostgres, *statements: str) -> None:

@@ -29,7 +29,7 @@ from tests.support.ports import free_port
 from tests.support.single_changes import supersede
 from tests.support.turns import events_of, exchange, owner_of, remember
 
-pytestmark = [pytest.mark.anyio, pytest.mark.indexed]
+pytestmark = pytest.mark.indexed
 
 
 async def _erase(services: Services, turn: OpenTurn, **options: Any) -> Erased:

@@ -14,7 +14,7 @@ from services.memory.removal.expiry import RetentionReport
 from state.turn import OpenTurn
 from tests.support.turns import exchange
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 
 
 async def _rows(services: Services, statement: Any, *values: Any) -> list[Any]:

@@ -18,7 +18,7 @@ from tests.support.model_server import ModelServer
 from tests.support.retracting import FILED, SECRET, WHOLE
 from tests.support.turns import exchange, owner_of
 
-pytestmark = [pytest.mark.anyio, pytest.mark.indexed]
+pytestmark = pytest.mark.indexed
 
 USER = "/api/v1/users/u-1"
 

@@ -29,7 +29,6 @@ from tests.support.upkeep import everything, keep_up, write
 from tests.support.visits import days_of, import_lines, said, talk_at, visits_of
 
 pytestmark = [
-    pytest.mark.anyio,
     pytest.mark.indexed,
     pytest.mark.settings(memory_summary_chunk_tokens=500, memory_compression_similarity=0.5),
 ]

@@ -22,8 +22,6 @@ from tests.support.turns import exchange, owner_of
 from tests.support.upkeep import compared, everything, judging, keep_up, write
 from tests.support.visits import days_of, import_lines, said, talk_at, visits_of
 
-pytestmark = pytest.mark.anyio
-
 DAY = date(2026, 3, 10)
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
 

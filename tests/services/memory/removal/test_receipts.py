@@ -17,7 +17,7 @@ from services.memory.removal.receipts import ReceiptKey
 from tests.support.retracting import SECRET, WHOLE
 from tests.support.turns import exchange
 
-pytestmark = [pytest.mark.anyio, pytest.mark.indexed, pytest.mark.untraced]
+pytestmark = [pytest.mark.indexed, pytest.mark.untraced]
 
 USER = "/api/v1/users/u-1"
 

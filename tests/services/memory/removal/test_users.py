@@ -28,7 +28,7 @@ from tests.support.milvus_server import MilvusServer, of_user
 from tests.support.ports import free_port
 from tests.support.turns import exchange, new_turn, remember
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.indexed, pytest.mark.untraced]
+pytestmark = [pytest.mark.slow, pytest.mark.indexed, pytest.mark.untraced]
 
 
 OF_NO_USER = {

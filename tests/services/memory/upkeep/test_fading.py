@@ -13,7 +13,7 @@ from services.memory.catalog import EpisodeFilter
 from services.memory.episodes.episode import Scope
 from tests.support.upkeep import ARCHIVE, change, someone, write, written_before
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 
 
 async def _found(services: Services, owner: Owner, query: str, *, at: datetime | None = None) -> list[str]:

@@ -2,8 +2,6 @@
 
 from datetime import UTC, datetime, timedelta
 
-import pytest
-
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
@@ -12,8 +10,6 @@ from services.memory.upkeep.scheduler import UPKEEP
 from tests.support.jobs import statuses, until
 from tests.support.model_server import ModelServer
 from tests.support.upkeep import change, everything, judging, someone, write, written_before
-
-pytestmark = pytest.mark.anyio
 
 TOMORROW = (datetime.now(UTC) + timedelta(days=1)).date()
 THREE_IN_SHANGHAI = datetime.fromisoformat(f"{TOMORROW}T19:05+00:00")

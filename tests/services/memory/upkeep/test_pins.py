@@ -11,7 +11,7 @@ from state.memory import ItemChange
 from tests.support.single_changes import change_items, supersede
 from tests.support.upkeep import ARCHIVE, living, someone, write, written_before
 
-pytestmark = [pytest.mark.anyio, pytest.mark.untraced]
+pytestmark = pytest.mark.untraced
 
 
 async def test_a_pinned_memory_stays_through_fading_merging_and_the_memory_agent(services: Services) -> None:

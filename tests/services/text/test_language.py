@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.text.language import SEMICOLONS, sentences
+from services.text.language import SEMICOLONS, Language, language_of, sentences
 
 
 @pytest.mark.parametrize(
@@ -34,3 +34,21 @@ def test_sentences_together_are_the_text(text: str) -> None:
     parts = sentences(text)
     assert "".join(part.text for part in parts) == text
     assert all(text[part.start : part.end] == part.text for part in parts)
+
+
+@pytest.mark.parametrize(
+    ("texts", "language"),
+    [
+        (["我住在大理。"], "zh"),
+        (["我用 Python 写代码"], "zh"),
+        (["帮我看 the train to Dali"], "zh"),
+        (["Please translate 你好 into English for my friend over there"], "en"),
+        (["My cat is called 咪咪, and she sleeps all day"], "en"),
+        (["1234 !? 🎬"], "en"),
+        (["hello there", "你好，我叫小明，住在大理"], "zh"),
+        ([], "en"),
+    ],
+)
+def test_language(texts: list[str], language: Language) -> None:
+    assert language_of(texts) == language
+    assert language_of(text for text in texts) == language

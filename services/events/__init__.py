@@ -1,0 +1,1 @@
+"""What happens to users, told to their clients and to webhooks."""

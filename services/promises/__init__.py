@@ -1,0 +1,1 @@
+"""Promises: what the assistant says by itself, and when."""

@@ -1,0 +1,307 @@
+"""The promises of users: made, listed, changed, and undone through the log of operations."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, LiteralString
+from uuid import UUID, uuid5
+
+from psycopg.rows import dict_row, tuple_row
+from uuid_utils.compat import uuid7
+
+from services.encryption.marks import Words
+from services.errors import CallerError, Conflict, InvalidInput, NotFound
+from services.memory.blocks import Owner
+from services.memory.operations import Operation, OperationLog, Trigger
+from services.memory.planning.wording import told
+from services.platform.connections import Connection
+from services.platform.postgres import Database
+from services.platform.shared_reads import page_after
+from services.promises import sql
+from services.promises.promise import LONGEST_TEXT, AskedBy, Promise, occasion_of, promise_of
+from services.text.language import language_of
+from services.time_reference.local_days import BadTimeZone, time_zone
+from state.memory import MemoryChange, PlainPromise
+from state.turn import OpenTurn
+
+OPERATION = "promise"
+"""Type under which a change of a promise stands in the log; its field says which."""
+MOST_OPEN = 1_000
+"""Promises of a user that wait at the same time."""
+_FIELDS = ("text", "said", "rule", "timezone", "state")
+_KEPT_SINCE = "It cannot be undone any more: the promise has been kept, or was changed since."
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewPromise:
+    """A promise to make."""
+
+    text: str
+    when: str
+    """The words that say when."""
+    timezone: str | None = None
+    """None = the user's."""
+    conversation_id: UUID | None = None
+    message_id: UUID | None = None
+    quote: str = ""
+    asked_by: AskedBy = "user"
+    id: UUID | None = None
+    """Known beforehand, so that it is made once; None = a new one."""
+
+
+class Promises:
+    """Makes, lists and changes promises."""
+
+    def __init__(self, database: Database, log: OperationLog) -> None:
+        self._database = database
+        self._log = log
+        self._secrets = log.secrets
+
+    async def make(
+        self, owner: Owner, new: NewPromise, trigger: Trigger, now: datetime | None = None
+    ) -> tuple[Promise, UUID]:
+        """Make a promise; return it, and the operation that undoes it. One with a known id is made once.
+
+        Raises:
+            InvalidInput: `when` cannot be read or lies in the past, or the text or the time zone is none.
+            Conflict: too many wait already.
+        """
+        now = now or datetime.now(UTC)
+        trigger = _placed(trigger, new.conversation_id)
+        text = self._text(new.text)
+        zone = await self._zone(owner, new.timezone)
+        occasion = occasion_of(new.when, now, zone)
+        promise_id, operation_id = new.id or uuid7(), uuid5(new.id, "operation") if new.id else uuid7()
+        values = {
+            **vars(owner),
+            "id": promise_id,
+            "conversation_id": new.conversation_id,
+            "message_id": new.message_id,
+            "operation_id": operation_id,
+            "text": Words(text),
+            "said": Words(new.when.strip()),
+            "quote": Words(self._secrets.without(new.quote)),
+            "rule": Words(occasion.rule),
+            "timezone": zone,
+            "asked_by": new.asked_by,
+            "due_at": occasion.at,
+        }
+
+        async def add(connection: Connection) -> None:
+            counted = await (await connection.execute(sql.COUNT_OPEN, values)).fetchone()
+            if counted and counted[0] >= MOST_OPEN:
+                raise Conflict(f"{MOST_OPEN} promises wait already; cancel some of them.")
+            if (await connection.execute(sql.ADD, values)).rowcount:
+                made = {name: str(values[name]) for name in _FIELDS if name in values} | {"id": str(promise_id)}
+                made |= {"state": "open", "due_at": occasion.at.isoformat()}
+                await self._note(connection, owner, "make", None, made, trigger, operation_id)
+
+        await self._database.transact(owner.tenant_id, add)
+        return await self.get(owner, promise_id, now), operation_id
+
+    async def make_plain(self, turn: OpenTurn, asked: PlainPromise) -> MemoryChange:
+        """Make what a message asks for in plain form, once; return what the turn tells of it.
+
+        Where it cannot be made, that is told, and it has no operation.
+        """
+        new = NewPromise(
+            text=asked.text,
+            when=asked.when,
+            timezone=turn.timezone,
+            conversation_id=turn.conversation_id,
+            message_id=turn.user_message_id,
+            quote=asked.quote,
+            id=uuid5(turn.turn_id, OPERATION),
+        )
+        change = promised_change(turn, asked)
+        try:
+            _, operation_id = await self.make(Owner.of_turn(turn), new, Trigger.of_turn(turn, "user"), turn.now)
+        except CallerError as error:
+            return MemoryChange(**{**change, "operation_id": None, "summary": error.message})
+        return MemoryChange(**{**change, "operation_id": str(operation_id)})
+
+    async def get(self, owner: Owner, promise_id: UUID, now: datetime | None = None) -> Promise:
+        """One promise of a user's.
+
+        Raises:
+            NotFound: there is none, or what asked for it was forgotten.
+        """
+        found = await self._page(owner, {"id": promise_id}, None, 1, now)
+        if not found:
+            raise NotFound(f"There is no promise {promise_id}.")
+        return found[0]
+
+    async def list(
+        self,
+        owner: Owner,
+        *,
+        state: str | None = None,
+        visible: bool = False,
+        after: tuple[datetime, UUID] | None = None,
+        limit: int = 50,
+    ) -> Sequence[Promise]:
+        """Promises by their moments; `visible`: only those that the owner's expert and space may show."""
+        about: dict[str, Any] = {"state": "open" if state == "due" else state, "visible": visible}
+        if visible:
+            about["expert_id"] = owner.expert_id
+        return await self._page(owner, about, after, limit, None)
+
+    async def change(
+        self,
+        owner: Owner,
+        promise_id: UUID,
+        trigger: Trigger,
+        *,
+        text: str | None = None,
+        when: str | None = None,
+        timezone: str | None = None,
+        state: str | None = None,
+        now: datetime | None = None,
+    ) -> Promise:
+        """Say it otherwise, move it, or settle it: `state` is `kept`, `cancelled`, or `open` once more.
+
+        Raises:
+            NotFound: there is none, or what asked for it was forgotten.
+            InvalidInput: as `make`; or it is to wait again for a moment that is past.
+        """
+        now = now or datetime.now(UTC)
+        await self.get(owner, promise_id, now)
+        values = {**vars(owner), "id": promise_id}
+
+        async def change(connection: Connection) -> None:
+            row = await _one(connection, sql.LOCK, values)
+            if row is None:
+                raise NotFound(f"There is no promise {promise_id}.")
+            new = {name: row[name] for name in (*_FIELDS, "due_at")}
+            if text is not None:
+                new["text"] = self._text(text)
+            new["timezone"] = await self._zone(owner, timezone or row["timezone"])
+            if when is not None or timezone is not None:
+                said = when if when is not None else row["said"]
+                occasion = occasion_of(said, now, new["timezone"])
+                new |= {"said": said.strip(), "rule": occasion.rule, "due_at": occasion.at, "state": "open"}
+            if state is not None:
+                new["state"] = state
+            if new["state"] == "open" and row["state"] != "open" and new["due_at"] <= now:
+                raise InvalidInput("when", "is needed: its moment is past")
+            if all(new[name] == row[name] for name in new):
+                return
+            await connection.execute(sql.CHANGE, {**values, **_sealed(new)})
+            kind = {"kept": "done", "cancelled": "cancel"}.get(state or "", "move")
+            old = _logged(row)
+            placed = _placed(trigger, row["conversation_id"])
+            await self._note(connection, owner, kind, old, {**_logged(new), "id": str(promise_id)}, placed)
+
+        await self._database.transact(owner.tenant_id, change)
+        return await self.get(owner, promise_id, now)
+
+    async def conversation(self, owner: Owner, *, conversation_id: UUID | None, session: str | None) -> UUID:
+        """Return the id of a conversation of the user's.
+
+        Raises:
+            NotFound: the user has none of this id or name.
+        """
+        values = {**vars(owner), "conversation_id": conversation_id, "session": session}
+        found = await self._database.fetch(owner.tenant_id, sql.CONVERSATION_NAMED, values, tuple_row)
+        if not found:
+            raise NotFound(f"There is no conversation {conversation_id or session}.")
+        return UUID(str(found[0][0]))
+
+    async def take_back(
+        self, connection: Connection, owner: Owner, old: Mapping[str, Any] | None, new: Mapping[str, Any]
+    ) -> None:
+        """Undo a change, in a transaction of the caller's.
+
+        Raises:
+            Conflict: the promise was kept or changed since.
+        """
+        values = {**vars(owner), "id": UUID(new["id"])}
+        row = await _one(connection, sql.LOCK, values)
+        if row is None or any(_logged(row)[name] != new[name] for name in (*_FIELDS, "due_at")):
+            raise Conflict(_KEPT_SINCE)
+        if old is None:
+            await connection.execute(sql.REMOVE, values)
+        else:
+            before = {**old, "due_at": datetime.fromisoformat(old["due_at"])}
+            await connection.execute(sql.CHANGE, {**values, **_sealed(before)})
+
+    async def _page(
+        self,
+        owner: Owner,
+        about: Mapping[str, Any],
+        after: tuple[datetime, UUID] | None,
+        limit: int,
+        now: datetime | None,
+    ) -> Sequence[Promise]:
+        values = {
+            **vars(owner),
+            **{"id": None, "state": None, "visible": False},
+            **page_after(after, limit),
+            "expert_id": None,
+            **about,
+        }
+        rows = await self._database.fetch(owner.tenant_id, sql.PAGE, values, dict_row)
+        now = now or datetime.now(UTC)
+        return [each for row in rows if (each := promise_of(row, now)) is not None]
+
+    async def _zone(self, owner: Owner, timezone: str | None) -> str:
+        if timezone is None:
+            found = await self._database.fetch(owner.tenant_id, sql.ZONE, vars(owner), tuple_row)
+            if not found:
+                raise NotFound("There is no such user.")
+            return str(found[0][0])
+        try:
+            time_zone(timezone)
+        except BadTimeZone as error:
+            raise InvalidInput("timezone", str(error)) from error
+        return timezone
+
+    def _text(self, text: str) -> str:
+        kept = " ".join(self._secrets.without(text).split())
+        if not kept or len(kept) > LONGEST_TEXT:
+            raise InvalidInput("text", f"needs 1 to {LONGEST_TEXT} characters")
+        return kept
+
+    async def _note(
+        self,
+        connection: Connection,
+        owner: Owner,
+        kind: str,
+        old: Mapping[str, Any] | None,
+        new: Mapping[str, Any],
+        trigger: Trigger,
+        operation_id: UUID | None = None,
+    ) -> None:
+        operation = Operation(OPERATION, field=kind, old_value=old, new_value=dict(new))
+        trigger = replace(trigger, expert_id=owner.expert_id, space_id=owner.space_id)
+        await self._log.append(connection, owner.tenant_id, owner.user_id, operation, trigger, operation_id)
+
+
+def promised_change(turn: OpenTurn, asked: PlainPromise) -> MemoryChange:
+    """Return what a turn tells of a promise that its message asks for in plain form."""
+    moment = f"{asked.at.astimezone(time_zone(turn.timezone)):%Y-%m-%d %H:%M}"
+    items = [f"{moment} {asked.text}"]
+    summary = told("promise", items, language_of([asked.quote]))
+    return MemoryChange(kind="promise", summary=summary, operation_id=str(turn.turn_id), items=items)
+
+
+async def _one(
+    connection: Connection, statement: LiteralString, values: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    async with connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(statement, values)
+        return await cursor.fetchone()
+
+
+def _placed(trigger: Trigger, conversation_id: UUID | None) -> Trigger:
+    """Return a trigger that goes with the promise's conversation."""
+    return trigger if trigger.conversation_id else replace(trigger, conversation_id=conversation_id)
+
+
+def _logged(row: Mapping[str, Any]) -> dict[str, str]:
+    """Return what of a promise the log keeps."""
+    return {**{name: str(row[name]) for name in _FIELDS}, "due_at": row["due_at"].astimezone(UTC).isoformat()}
+
+
+def _sealed(new: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: Words(value) if name in {"text", "said", "rule"} else value for name, value in new.items()}

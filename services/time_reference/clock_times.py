@@ -1,0 +1,114 @@
+"""Times of a day and lengths of time to the minute, as people write them in English and Chinese."""
+
+import re
+from dataclasses import dataclass
+
+from services.time_reference.normalisation import Hours
+from services.time_reference.numerals import CHINESE_NUMERAL, ENGLISH_ONES, ENGLISH_TENS, chinese_number
+
+_NOON = 12
+_LAST_OF_AFTERNOON = 5
+"""An hour up to this one, by itself, is of the afternoon: at three."""
+_ONES = "|".join(sorted((word for word in ENGLISH_ONES if word != "zero"), key=len, reverse=True))
+_TENS = "|".join(ENGLISH_TENS)
+_WORDS = rf"(?:(?:{_TENS})(?:[ -](?:{_ONES}))?|{_ONES})"
+_NUMBER = rf"(?:\d{{1,3}}|{_WORDS})"
+_CLOCK = re.compile(
+    rf"\b(?:(?P<away>half|(?:a )?quarter|{_NUMBER})(?: minutes?)? (?P<way>past|to) (?P<of>\d{{1,2}}|{_ONES})\b"
+    r"|(?P<hour12>\d{1,2})(?:[:.](?P<minute12>[0-5]\d))? ?(?P<half>[ap])\.?m\b\.?"
+    r"|(?:at )?(?P<hour24>[01]?\d|2[0-4]):(?P<minute24>[0-5]\d)(?::[0-5]\d)?(?!\d)"
+    rf"|at (?P<hour>\d{{1,2}}|{_ONES})(?: (?P<minute>thirty|fifteen|forty[ -]five|[0-5]\d))?\b"
+    r"(?![:.]\d| ?[ap]\.?m\b)"
+    rf"|(?P<sharp>\d{{1,2}}|{_ONES})(?: o'clock| (?=in the (?:morning|afternoon|evening)\b))"
+    r"|(?P<named>noon|midday|midnight)\b)"
+    rf"|(?P<chinese>{CHINESE_NUMERAL}{{1,3}})(?:点|时(?![间候]))"
+    rf"(?P<after>半|一刻|三刻|钟|整|{CHINESE_NUMERAL}{{1,3}}分?)?"
+)
+_NAMED = {"noon": 12, "midday": 12, "midnight": 24}
+_QUARTERS = {"半": 30, "一刻": 15, "三刻": 45, "钟": 0, "整": 0}
+_FROM_NOW = re.compile(
+    rf"(?:in )?(?:about )?(?P<count>half an?|an?|{_NUMBER})(?P<more> and a half)? (?P<unit>minute|min|hour|hr)s?"
+    r"(?: from now)?"
+)
+_FROM_NOW_CHINESE = re.compile(
+    rf"(?:再?过)?(?P<count>半|{CHINESE_NUMERAL}{{1,4}})(?P<more>个半)?个?(?P<unit>小时|钟头|分钟|分|刻钟)(?:之?以?后)?"
+)
+_MINUTES = {**dict.fromkeys(("minute", "min", "分钟", "分"), 1), "刻钟": 15}
+_HOUR = 60
+
+
+@dataclass(frozen=True, slots=True)
+class ClockTime:
+    """A time of a day as a text gives it."""
+
+    hour: int
+    minute: int
+    place: tuple[int, int] = (0, 0)
+    """Where its words begin and end."""
+    is_exact: bool = True
+    """Whether it says which half of the day is meant."""
+
+    def on_clock(self, part: Hours | None, *, either: bool) -> list[tuple[int, int]]:
+        """The hours and minutes that may be meant; an hour from 24 on is of the next day.
+
+        Args:
+            part: the part of the day that is named beside it.
+            either: whether both halves of the day are possible.
+        """
+        if self.is_exact:
+            return [(self.hour, self.minute)]
+        if part:
+            fitting = [each for each in (self.hour, self.hour + 12, self.hour + 24) if part[0] <= each < part[1]]
+            return [(fitting[0] if fitting else self.hour, self.minute)]
+        if either:
+            return [(self.hour % 12, self.minute), (self.hour % 12 + 12, self.minute)]
+        return [(self.hour + 12 if 1 <= self.hour <= _LAST_OF_AFTERNOON else self.hour, self.minute)]
+
+
+def clock_time(text: str) -> ClockTime | None:
+    """The first time of a day in a text, in lower case and simplified characters; None where there is none."""
+    for found in _CLOCK.finditer(text):
+        hour, minute, is_exact = _read(found)
+        if 0 <= hour <= 24 and 0 <= minute < _HOUR:  # noqa: PLR2004 — a day's hours
+            return ClockTime(hour, minute, found.span(), is_exact or hour > _NOON or hour == 0)
+    return None
+
+
+def minutes_from_now(text: str) -> int | None:
+    """The minutes that a text counts from now (in two hours, 半小时后); None where it says anything else."""
+    if found := _FROM_NOW.fullmatch(text) or _FROM_NOW_CHINESE.fullmatch(text):
+        said, unit = found["count"], _MINUTES.get(found["unit"], _HOUR)
+        count = 0.5 if said.startswith(("half", "半")) else float(_number(said))
+        return round((count + (0.5 if found["more"] else 0)) * unit) if count > 0 else None
+    return None
+
+
+def _read(found: re.Match[str]) -> tuple[int, int, bool]:
+    """Return the hour, the minute and whether the half of the day is given."""
+    if found["named"]:
+        return _NAMED[found["named"]], 0, True
+    if found["away"]:
+        said = found["away"].removeprefix("a ")
+        minutes = {"half": 30, "quarter": 15}.get(said) or _number(said)
+        hour = _number(found["of"])
+        return (hour, minutes, False) if found["way"] == "past" else ((hour - 1) or _NOON, 60 - minutes, False)
+    if found["half"]:
+        hour = int(found["hour12"]) % 12 + (12 if found["half"] == "p" else 0)
+        return (hour if int(found["hour12"]) <= _NOON else -1), int(found["minute12"] or 0), True
+    if found["hour24"]:
+        return int(found["hour24"]), int(found["minute24"]), found["hour24"].startswith("0")
+    if found["chinese"]:
+        after = (found["after"] or "整").removesuffix("分")
+        minutes = _QUARTERS.get(found["after"] or "整", chinese_number(after) if after else -1)
+        return chinese_number(found["chinese"]), minutes, False
+    said = found["minute"]
+    minutes = 0 if said is None else int(said) if said.isdecimal() else _number(said)
+    return _number(found["hour"] or found["sharp"]), minutes, False
+
+
+def _number(said: str) -> int:
+    if said in {"a", "an"}:
+        return 1
+    if said[0].isascii() and said[0].isalpha():
+        return sum(ENGLISH_TENS.get(word, ENGLISH_ONES.get(word, 0)) for word in re.split(r"[ -]", said))
+    return chinese_number(said)
