@@ -62,6 +62,8 @@ class Evidence:
     """The memories that the model was shown, by their short ids."""
     is_strict: bool = True
     """Whether a statement must share a word with what was said: the model is not known to file well."""
+    least_share: float = 0.0
+    """Share of a statement's words, 0 to 1, that must have been said, where it is checked strictly."""
 
     def prepare(self) -> None:
         """Read the texts, so that operations are checked against them at once."""
@@ -206,7 +208,8 @@ def _fault_of_text(operation: FilingOperation, memory: Memory | None, evidence: 
     if text and scripts_of(text).isdisjoint(written) and scripts_of(text) and written:
         return "script"
     told = (evidence.told, Words.of(operation.quote))
-    if evidence.is_strict and words and not any(Words.of(text).share_in(each) for each in told):
+    share = max(Words.of(text).share_in(each) for each in told)
+    if evidence.is_strict and words and (not share or share < evidence.least_share):
         return "unsaid"
     return None
 

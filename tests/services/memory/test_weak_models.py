@@ -93,6 +93,7 @@ def _plainly(facts: Sequence[tuple[str, str]], sure: Sequence[str] = (), relatio
                 ("I'd buy a boat", "The user owns a boat."),
                 ("My wife Ann is vegetarian", "The user is vegetarian."),
                 ("I adore jazz", "The user adores jazz."),
+                ("My wife Ann is vegetarian", "You could cook vegetarian dishes for her guests."),
             ],
             ["yes", "no", "no"],
             "instead",
