@@ -1,7 +1,7 @@
 // The model: which one answers now, how well it files, what it costs, another in its place, or none.
 
 import { get, post, put, remove } from '../api.js'
-import { number, t, word } from '../i18n.js'
+import { known as textOf, number, t, word } from '../i18n.js'
 import { Button, Chip, Confirm, html, Loaded, messageOf, Page, Select, useLoad, useState } from '../ui.js'
 import { ModelForm, used } from './model-form.js'
 
@@ -80,7 +80,7 @@ function Usage() {
   return html`<section class="card"><div class="card-head"><h2>${t('usage.title')}</h2></div>
     <${Loaded} of=${used} empty=${t('usage.none')}>${used.data && html`
       <div class="scroll-x" tabindex="0"><table><thead><tr><th>${t('usage.purpose')}</th><th class="num">${t('usage.calls')}</th><th class="num">${t('usage.input')}</th><th class="num">${t('usage.cached')}</th><th class="num">${t('usage.output')}</th></tr></thead><tbody>
-        ${used.data.items.map((each) => html`<tr key=${each.purpose}><td>${word('task', each.purpose)}</td><td class="num">${number(each.calls)}</td><td class="num">${number(each.input_tokens)}</td><td class="num">${number(each.cached_tokens)}</td><td class="num">${number(each.output_tokens)}</td></tr>`)}
+        ${used.data.items.map((each) => html`<tr key=${each.purpose}><td>${textOf(`purpose.${each.purpose}`) ?? word('task', each.purpose)}</td><td class="num">${number(each.calls)}</td><td class="num">${number(each.input_tokens)}</td><td class="num">${number(each.cached_tokens)}</td><td class="num">${number(each.output_tokens)}</td></tr>`)}
       </tbody></table></div>
       <p>${t('usage.memory', { calls: number(used.data.memory.calls), tokens: number(used.data.memory.input_tokens + used.data.memory.output_tokens), n: number(used.data.memory.statements) })}${used.data.memory.tokens_per_statement !== null && ` ${t('usage.each', { n: number(Math.round(used.data.memory.tokens_per_statement)) })}`}</p>`}<//>
   </section>`
