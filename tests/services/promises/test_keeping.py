@@ -22,7 +22,7 @@ from tests.support.model_server import ModelServer, Reply, ToolCall
 from tests.support.retracting import forget
 from tests.support.talking import say
 
-pytestmark = [pytest.mark.anyio, pytest.mark.settings(llm_model="large", small_llm_model="small")]
+pytestmark = pytest.mark.settings(llm_model="large", small_llm_model="small")
 
 PATH = "/api/v1/users/u-1/promises"
 _DONE = Reply(['{"done": true, "message": ""}'])
