@@ -43,8 +43,8 @@ _SURE: dict[Language, str] = {
     "en": (
         "The user wrote the words behind “said”. Does each statement behind “kept” follow from them as a fact "
         "about the person it speaks of? Answer no if the words are a supposition, a wish, a question, a joke or a "
-        "game, or if they are about somebody else than the statement. Where a statement names nobody, it speaks of the "
-        'user. Answer with JSON alone, one answer for each number: {{"answers": ["yes", "no"]}}.'
+        "game, or if they are about somebody else than the statement. Where a statement names nobody, it speaks of "
+        'the user. Answer with JSON alone, one answer for each number: {{"answers": ["yes", "no"]}}.'
     ),
     "zh": (
         "“原话”是用户写的。“记为”的内容是否就是原话所说的事实，而且说的是同一个人？原话只是假设、愿望、提问、玩笑、游戏，或"
