@@ -43,7 +43,7 @@ _SURE: dict[Language, str] = {
     "en": (
         "The user wrote the words behind “said”. Does each statement behind “kept” follow from them as a fact "
         "about the person it speaks of? Answer no if the words are a supposition, a wish, a question, a joke or a "
-        "game, or if they are about somebody else than the statement. Where a statement names nobody, it speaks of "
+        "game, or if they are about somebody else than the statement. Where a statement names nobody, it is about "
         'the user. Answer with JSON alone, one answer for each number: {{"answers": ["yes", "no"]}}.'
     ),
     "zh": (
