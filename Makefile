@@ -74,6 +74,7 @@ check: setup-dev ## Format, lint, types, import contracts and the unit tests, in
 style: setup-dev
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
+	@$(BIN)/python .ci/docstrings.py anamnesis_agent anamnesis_client api benchmarks graph langchain_anamnesis nodes services state training
 	@$(BIN)/lint-imports
 	@$(BIN)/mypy
 

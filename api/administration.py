@@ -154,7 +154,7 @@ _USUAL_DAYS = 30
 
 
 class MemoryCostView(Answer):
-    """What memory's own work cost: filing, summaries, reflection and upkeep."""
+    """Cost of memory's own work: filing, summaries, reflection and upkeep."""
 
     calls: int
     input_tokens: int

@@ -98,7 +98,7 @@ async def remove(webhook_id: UUID, caller: Admin) -> None:
 
 @webhook_router.get("/{webhook_id}/deliveries", response_model=Page[Delivery])
 async def deliveries(webhook_id: UUID, caller: Admin, page: Paged) -> Any:
-    """What it was told in the last week, the newest first."""
+    """List the deliveries of the last week, the newest first."""
     found = await caller.services.webhooks.deliveries(
         caller.tenant_id, webhook_id, after=page.after, limit=page.limit
     )

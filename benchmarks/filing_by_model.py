@@ -1,4 +1,4 @@
-"""What a real small model files of talks: what it gets right and wrong, and what it misses.
+"""Filing of talks by a real small model: what it gets right and wrong, and what it misses.
 
     python -m benchmarks.filing_by_model URL MODEL [--form some|well] [--language en|zh] [--every 1] [--folder F]
 
@@ -58,7 +58,7 @@ class Talk:
     touches: Sequence[str] = ()
     """Short ids of the memories that may change."""
     answer: str = ""
-    """What the assistant said before."""
+    """Words of the assistant just before."""
 
 
 def talks_of(folder: Path, language: str) -> list[Talk]:

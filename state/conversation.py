@@ -100,7 +100,7 @@ class ConversationState(TypedDict, total=False):
     plain_forms: list[PlainForm]
     """Orders to memory that the message gives word for word; empty for most messages."""
     plain_promise: PlainPromise
-    """What the message asks word for word to be reminded of; absent for most messages."""
+    """Reminder that the message asks for word for word; absent for most messages."""
 
     # history
     memory_plan: list[PlannedChange]

@@ -45,7 +45,7 @@ class PlainForm:
 
 @dataclass(frozen=True)
 class PlainPromise:
-    """What a message asks word for word to be reminded of."""
+    """Reminder that a message asks for word for word."""
 
     text: str
     when: str

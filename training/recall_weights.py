@@ -54,13 +54,13 @@ class Observation:
     """With embeddings (`meaning`) and without (`words`)."""
     places: dict[str, list[int]]
     states_nothing: dict[str, Values]
-    """Which of them only ask or order: they are never shown."""
+    """Places that only ask or order, by unit: they are never shown."""
     found: int
     """How many units were looked at."""
     relevant: frozenset[int]
     """Places of all relevant units, found or not."""
     kind: dict[str, MessageKind]
-    """What the message is like."""
+    """Kind of the message."""
     weight: float = 1.0
 
     def labels(self, kind: str) -> Values:

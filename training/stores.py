@@ -1,4 +1,4 @@
-"""What was said, as recall sees it: stores of units for `training.recall_weights` and `training.scorecard`."""
+"""Stores of units as recall sees them, for `training.recall_weights` and `training.scorecard`."""
 
 from collections import defaultdict
 from collections.abc import Sequence

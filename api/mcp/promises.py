@@ -31,13 +31,13 @@ class PromiseView(BaseModel):
 
 
 class PromisesView(BaseModel):
-    """What is promised, the earliest first."""
+    """Promises, the earliest first."""
 
     promises: list[PromiseView]
 
 
 class PromiseTools:
-    """What assistants can do with promises."""
+    """Operations of assistants on promises."""
 
     def __init__(self, acting_of: ActingOf) -> None:
         self._acting_of = acting_of
@@ -50,7 +50,7 @@ class PromiseTools:
             server.add_tool(tool, title=title, annotations=annotations, structured_output=True)
 
     async def promises(self, ctx: Context, expert: Expert = "default", space: Space = None) -> PromisesView:
-        """What the user was promised to be reminded of or asked about, and is not settled yet."""
+        """List the promises to remind the user or to ask about something that are not settled yet."""
         with as_tool_errors():
             acting = self._acting_of(ctx)
             owner = await acting.reads(expert, space)

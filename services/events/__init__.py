@@ -1,1 +1,1 @@
-"""What happens to users, told to their clients and to webhooks."""
+"""Events of users, told to their clients and to webhooks."""

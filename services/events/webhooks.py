@@ -83,7 +83,7 @@ class Webhook:
     id: UUID
     url: str
     kinds: list[EventKind]
-    """Of which events it is told; empty = of all."""
+    """Kinds of events that it is told; empty = all."""
     created_at: datetime
 
 
@@ -97,7 +97,7 @@ class NewWebhook(Webhook):
 
 @dataclass(frozen=True)
 class Delivery:
-    """What a webhook was told, or is to be told."""
+    """A message to a webhook, sent or to be sent."""
 
     id: UUID
     """The header `webhook-id`, the same in every try."""
@@ -107,7 +107,7 @@ class Delivery:
     state: Literal["waiting", "delivered", "failed"]
     tries: int
     status: int | None
-    """Of the last answer."""
+    """HTTP status of the last answer."""
     error: str | None
     created_at: datetime
     settled_at: datetime | None
@@ -166,7 +166,7 @@ class Webhooks:
     async def deliveries(
         self, tenant_id: UUID, webhook_id: UUID, *, after: tuple[datetime, UUID] | None, limit: int
     ) -> Sequence[Delivery]:
-        """What a webhook was told in the last week, the newest first."""
+        """Return the deliveries of the last week, the newest first."""
         values = {"id": webhook_id, "tenant_id": tenant_id, **page_after(after, limit)}
         return await self._database.fetch(tenant_id, _DELIVERIES, values, class_row(Delivery))
 

@@ -26,11 +26,11 @@ _WITH_HEAD, _HEAD = _Weights(meaning=13.2, words=12.8, constant=0.48), 1.13
 _WITHOUT = _Weights(meaning=14.3, words=9.4, constant=2.7)
 _WORDS_ALONE, _CONSTANT_ALONE = 17.4, -3.45
 _TELLS, _ORDERS, _IN_GENERAL = -1.0, -4.7, -0.7
-"""What it adds that the message asks nothing, and beside that orders work; or that it asks in general."""
+"""Addends where the message asks nothing, where beside that it orders work, and where it asks in general."""
 _OF_ONESELF, _TELLS_OF_ONESELF = -0.3, -1.0
-"""What it adds that the message speaks of the user's own affairs, and beside that asks nothing."""
+"""Addends where the message speaks of the user's own affairs, and where beside that it asks nothing."""
 NAMED = 1.8
-"""What it adds that the caller named the base."""
+"""Addend where the caller named the base."""
 _FLOOR = 0.5
 """Probability from which the best passage is shown."""
 _CLOSE = 0.06

@@ -51,7 +51,7 @@ Fault = Literal[
     "unsaid",
     "asked",
 ]
-"""What is wrong with an operation."""
+"""Fault of an operation."""
 _FAULTS: dict[Language, dict[Fault, str]] = {
     "en": {
         "object": "is no object",
@@ -122,7 +122,7 @@ class _Listed(BaseModel):
 
 @dataclass(frozen=True)
 class FilingOperation:
-    """What is to be done, by the short ids of the prompt."""
+    """A change to make, by the short ids of the prompt."""
 
     kind: OperationKind
     quote: str = ""
@@ -140,7 +140,7 @@ class FilingOperation:
 
 @dataclass(frozen=True)
 class FilingAnswer:
-    """What a model wants filed."""
+    """A model's answer to a filing prompt."""
 
     operations: tuple[FilingOperation, ...] = ()
     story: StoryTold = NO_STORY
@@ -148,7 +148,7 @@ class FilingAnswer:
     mood: Any = None
     """How the user feels, as the model wrote it."""
     faults: tuple[tuple[int, Fault], ...] = ()
-    """What is wrong with operations, by their places; an unlisted field or date alone is left out of them."""
+    """Faults of operations, by their places; an unlisted field or date alone is left out of them."""
     is_full: bool = False
     """Whether it has as many operations as were asked for, so that there may be more to file."""
 

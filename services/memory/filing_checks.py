@@ -47,18 +47,18 @@ def denies(text: str) -> bool:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the words of a batch are."""
+    """Words of a batch, by who said them."""
 
     messages: Mapping[str, str]
     """The user's new messages by their short ids, as memory keeps them."""
     said: Sequence[str]
-    """What the user has said themselves, in these messages and before."""
+    """The user's own words, in these messages and before."""
     answers: Sequence[str] = ()
-    """What the assistant has said."""
+    """Words of the assistant."""
     known: Sequence[str] = ()
-    """What is remembered of it."""
+    """Texts of its memories."""
     foreign: Sequence[str] = ()
-    """What others wrote: in the messages, in answers made from it, in memories."""
+    """Words of others: in the messages, in answers made from it, in memories."""
     memories: Mapping[str, Memory] = field(default_factory=dict)
     """The memories that the model was shown, by their short ids."""
     is_strict: bool = True
@@ -112,7 +112,7 @@ class Checked:
     source: str = ""
     """Short id of the user's message that it rests on; empty = it rests on none."""
     fault: Fault | None = None
-    """What is wrong with it, if the model can mend it."""
+    """Its fault, if the model can mend it."""
 
 
 def checked(operations: Sequence[FilingOperation], evidence: Evidence) -> list[Checked]:

@@ -81,7 +81,7 @@ class _Form:
     least: int
     """Talks that must come out right where time ends before all are tried."""
     share: float
-    """Of the time, after which it is given up."""
+    """Share of the time after which it is given up."""
 
 
 _FORMS = (_Form("well", "all at once", 0, 4, 0.4), _Form("some", "in small questions", 1, 2, 0.9))

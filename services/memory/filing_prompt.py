@@ -131,9 +131,9 @@ class DoneChange:
 
     kind: MemoryChangeKind
     new: str = ""
-    """What it saved; never what was removed."""
+    """Text that it saved; never what was removed."""
     old: str = ""
-    """What a correction replaced."""
+    """Text that a correction replaced."""
 
 
 def known_changes(
@@ -204,7 +204,7 @@ class Said:
 
 @dataclass(frozen=True)
 class Batch:
-    """What is filed in one call."""
+    """Messages that are filed in one call."""
 
     owner: Owner
     turn_ids: Sequence[UUID]
@@ -214,7 +214,7 @@ class Batch:
     """The new ones by their short ids: u1, … of the user, a1, … of the assistant; in order."""
     earlier: Sequence[Said] = ()
     done: Sequence[DoneChange] = ()
-    """What was changed because of these messages."""
+    """Changes that were made because of these messages."""
     memories: Mapping[str, Memory] = field_of(default_factory=dict)
     """The nearest ones, by their short ids: m1, …"""
     story_in: UUID | None = None

@@ -31,7 +31,7 @@ class Promise:
     """When, in the words in which it was said."""
     repeats: bool
     timezone: str
-    """On whose clock its times are."""
+    """Time zone of its times."""
     quote: str
     """The user's words for it; empty where no message asked for it."""
     asked_by: AskedBy

@@ -1,4 +1,4 @@
-"""What the assistant says when a promise is due: by the model, from what was asked and said since, or plainly."""
+"""Words of the assistant when a promise is due: by the model, from what was asked and said since, or plain."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta

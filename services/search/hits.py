@@ -1,4 +1,4 @@
-"""What ranking returns: units with their probabilities."""
+"""Results of ranking: units with their probabilities."""
 
 from dataclasses import dataclass
 from datetime import datetime

@@ -17,7 +17,7 @@ OTHERS, _USUAL, _USUAL_SPREAD = 20, 0.12, 0.1
 """Unrelated units supposed beside a user's, and their cosines, so that small memories are judged alike."""
 _SPREAD = 5.0
 _ECHO = 0.1
-"""What is left of a match of what only asks the same: it matches a question best of all, and answers nothing."""
+"""Share that is left of a match with a repeated question: it matches best of all, and answers nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,17 +76,17 @@ class Query:
 
     @property
     def context(self) -> tuple[str, ...]:
-        """What was said before the message, and the message; empty where it stands for itself."""
+        """Return the previous messages joined to the message; empty where it stands for itself."""
         return (*self.recent, self.text[:_LONGEST_SAID]) if self.recent else ()
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """What is sought: the message, what was said before it, and its parts."""
+        """Return the texts that are sought: the message, what was said before it, and its parts."""
         return (self.text, *self.recent, *self.parts)
 
     @property
     def embedded(self) -> tuple[str, ...]:
-        """What is embedded: `texts`, without a message that is embedded part by part."""
+        """Return the texts that are embedded: `texts`, without a message that is embedded part by part."""
         return (*self.recent, *self.parts) if self.parts else (self.text, *self.recent)
 
     def vectors(self, embeddings: ArrayLike) -> NDArray[np.float32]:
@@ -184,7 +184,7 @@ class Head:
 
 
 class MessageKind(NamedTuple):
-    """What a message is like: probabilities; without heads no choice, and even odds that it needs nothing.
+    """Kind of a message, as probabilities; without heads no choice, and even odds that it needs nothing.
 
     Attributes:
         choice: It leaves a choice on which a preference may bear.

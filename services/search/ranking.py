@@ -35,13 +35,13 @@ _AROUND = 0.25
 _SURE = 3
 """Preferences take the place of visits as far as a message leaves a choice: its probability to this power."""
 _LEAST_CHOICE = 0.001
-"""What is left of that from which it is looked for preferences."""
+"""Least share of that choice with which preferences are looked for."""
 _BEST_BY_WORDS = 3.0
 """How much the order counts a match by words as a share of the best one, beside what was learned."""
 _HELD = {"words_over_meaning": 0.3}
 """Shares of learned weights that the order uses: what short talk teaches is too much for long messages."""
 _HELD_FOR_SEVERAL = {"visit": 0.3, "meaning": 0.7}
-"""The same for a message of several sentences: one of them may be like all of an unrelated visit."""
+"""Bounds for a message of several sentences: one of them may be like all of an unrelated visit."""
 _FEW, _MANY = 8, 50
 """Numbers of units below and above which it does not matter how many there are."""
 
@@ -70,7 +70,7 @@ SHOWN = (
     "chooses",  # the message leaves a choice
     "needs_nothing",  # the message needs nothing of memory
 )
-"""What the probability depends on."""
+"""Features that the probability depends on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +298,7 @@ def kind_of(vectors: Sequence[Sequence[float]] | Vectors, heads: Heads | None) -
 
 
 def _highest(values: Values, most: int) -> list[int]:
-    """The same for a few, without those below 0."""
+    """Return the places of the highest few, without those below 0."""
     left = values[::-1].copy()
     found: list[int] = []
     while len(found) < min(most, len(left)) and left[at := int(left.argmax())] >= 0:

@@ -34,11 +34,11 @@ _BEST, _STEEPNESS, _HIGHEST = 0.02, 4.5, 0.6
 """The probability that the best must have where it is even whether the message needs memory, the power of the odds
 that it needs nothing with which that grows, and its most."""
 _UNKNOWN = 0.03
-"""The same where no head tells what the message needs."""
+"""Least probability where no head tells what the message needs."""
 _LIKELY_FOR_WORK, _IS_CHOICE = 0.2, 0.5
-"""The same at least, where its words order work and leave no choice on which a preference may bear."""
+"""Least probability where the words order work and leave no choice for a preference; least choice."""
 _LIKELY_OF_THE_ASSISTANT = 0.02
-"""The same at most, where it asks about what the assistant said."""
+"""Probability at most where the message asks about what the assistant said."""
 
 Covers = Callable[[Unit, Sequence[Unit]], bool]
 

@@ -1,4 +1,4 @@
-"""What ranking sees of a user's units: arrays, in which each unit has a place."""
+"""A user's units as ranking sees them: arrays, in which each unit has a place."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ Places = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """What is known of each unit of a user, and who stands beside whom.
+    """Arrays of a user's units, with their neighbours.
 
     Attributes:
         size: How many passages there are: most units are one. A unit has the place of its first; later ones, and

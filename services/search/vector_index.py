@@ -78,7 +78,7 @@ class VectorIndex:
 
     @property
     def made_with(self) -> str:
-        """What the collections depend on."""
+        """Return the settings that the collections depend on."""
         return f"{self._model} {self._dimension} {self._version}"
 
     async def check(self) -> None:

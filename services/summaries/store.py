@@ -160,7 +160,7 @@ class SummaryState:
     retracted_at: datetime | None
     """When something in the conversation was retracted last; what is made of it names this when it is stored."""
     timezone: str = "UTC"
-    """Of the user."""
+    """Time zone of the user."""
 
     @property
     def through(self) -> Place | None:

@@ -31,7 +31,7 @@ USUAL_PRIORITY = 100
 
 
 class WithImages(str):
-    """What a tool says, with images that a model can be shown; the text has each in words."""
+    """Result of a tool with images that a model can be shown; the text has each in words."""
 
     images: Sequence[str] = ()
 

@@ -186,7 +186,7 @@ class UsageSum:
 
 @dataclass(frozen=True)
 class MemoryCost:
-    """What memory's own work cost: filing, summaries, reflection and upkeep, not the turns themselves."""
+    """Cost of memory's own work: filing, summaries, reflection and upkeep, not the turns themselves."""
 
     calls: int
     input_tokens: int

@@ -103,7 +103,7 @@ class Visit:
     key_topics: list[str]
     summary_generated_at: datetime | None
     feelings: list[str]
-    """What the user felt in it, as their own words say."""
+    """Feelings of the user in it, as their own words say."""
 
 
 SUMMARISE_DAYS = "summarise_days"

@@ -38,9 +38,9 @@ class WorkingSet(UnitArrays):
     """Matches units with words and embeddings."""
 
     _dampening: Values
-    """What BM25 adds to how often a term occurs in each passage: more in a longer one. Made with the overview."""
+    """Addend of BM25 to a term's count in each passage: more in a longer one. Made with the overview."""
     _later: Places
-    """Of units with several passages those after the first, for which the unit stands. Made with the overview."""
+    """Passages after the first of units with several, for which the unit stands. Made with the overview."""
 
     def within(
         self,

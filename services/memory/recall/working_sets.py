@@ -85,7 +85,7 @@ class _Entry:
     beginning: bool = False
     """Whether it begins to be filled in the background, while the index serves the user."""
     filling: SetFilling | None = None
-    """What fills it while it is in use already."""
+    """Filling that goes on while it is in use already."""
     following: bool = False
     """Whether an update is scheduled."""
     changed_at: float = 0.0

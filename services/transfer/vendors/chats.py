@@ -165,7 +165,7 @@ def sillytavern(found: Iterable[tuple[Place, Any]]) -> Iterator[Read]:
 
 
 _UNUSED = "unused"
-"""What newer versions write in place of the names."""
+"""Word that newer versions write in place of the names."""
 _TAVERN = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2}) ?@ ?(\d{1,2})h ?(\d{1,2})m(?: ?(\d{1,2})s)?")
 _ENGLISH = "%B %d, %Y %I:%M%p"
 

@@ -1,4 +1,4 @@
-"""What happens to users without a request of theirs, and the webhooks that are told of it."""
+"""Events of users that no request of theirs caused, and the webhooks that are told of them."""
 
 from alembic import op
 

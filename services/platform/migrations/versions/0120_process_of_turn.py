@@ -1,4 +1,4 @@
-"""Which process runs a turn, so that the others see at once that it is gone."""
+"""Process that runs a turn, so that the others see at once that it is gone."""
 
 from alembic import op
 
