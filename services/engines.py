@@ -51,6 +51,7 @@ async def open_engines(
     Raises:
         ConfigurationError: an engine cannot be started, or another service holds the data folder.
     """
+    ending: list[asyncio.Task[None]] = []
     async with AsyncExitStack() as stack:
         if alone and (settings.milvus_uri is None or settings.database_url is None):
             stack.enter_context(held(settings.data_dir, settings.address))
@@ -58,6 +59,8 @@ async def open_engines(
         if milvus is not None:
             await stack.enter_async_context(milvus.running(_launched(milvus, settings)))
         database_url, owner_url = await stack.enter_async_context(open_postgres(settings, processes=processes))
+        if milvus is not None:
+            stack.callback(lambda: ending.append(asyncio.create_task(milvus.stop())))  # beside PostgreSQL
         redis_url = None
         if settings.redis_url is None and shared_in is not None:
             from services.platform.embedded_redis import open_redis  # noqa: PLC0415 — its driver is not small

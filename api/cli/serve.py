@@ -35,10 +35,12 @@ def serve(
         if workers > 1:
             raise typer.Exit(_serve_with(workers, settings, open_console=open_console))
         listening = listen(settings.host, settings.port)
-        from api.cli.serving import serve_until_stopped  # noqa: PLC0415 — a second, once the port is taken
+        from api.cli import serving  # noqa: PLC0415 — a second, once the port is taken
 
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            again = runner.run(serve_until_stopped(settings, listening, open_console=open_console))
+            again = runner.run(serving.serve_until_stopped(settings, listening, open_console=open_console))
+            if not again:
+                runner.run(serving.leave_threads())
         if again:
             sys.stdout.flush()
             os.execv(sys.executable, [each for each in sys.orig_argv if each != "--open"])  # noqa: S606

@@ -1,6 +1,8 @@
 """The service's process: API and worker on a socket that is taken already, until a signal."""
 
 import asyncio
+import gc
+import os
 import select
 import signal
 import socket
@@ -34,6 +36,7 @@ from services.warm_up import warm_up
 log = structlog.get_logger(__name__)
 
 _STREAMS_END_S = 2
+_THREADS_END_S = 0.5
 _LOOKS, _LOOK_AGAIN_S = 200, 0.005
 _GRACE_S = {signal.SIGTERM: 30.0, signal.SIGINT: 1.0}
 """Seconds for running turns to finish, by signal: on SIGTERM users wait, on Ctrl-C a person at a terminal."""
@@ -105,6 +108,19 @@ async def serve_until_stopped(
         server.should_exit = True
         await serving
     return restart.is_set() and not stopping.done()
+
+
+async def leave_threads() -> None:
+    """End the process at once if a thread still works, such as on an embedding that nobody waits for any more.
+
+    What is left of the objects is not looked through: after a large import that takes two seconds.
+    """
+    gc.freeze()
+    ending = asyncio.create_task(asyncio.get_running_loop().shutdown_default_executor())
+    if not (await asyncio.wait({ending}, timeout=_THREADS_END_S))[0]:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
 
 
 async def _finish_start(settings: Settings, services: Services, *, alone: bool) -> None:

@@ -134,6 +134,9 @@ class TurnRunner:
             raise
         finally:
             self._opening -= 1
+        if turn.turn_id in self._running:  # opening it took so long that it was taken for one that nobody runs
+            place.close()
+            return turn.turn_id
         for each in turn.paused:
             await end_paused(self._services, turn.tenant_id, each)
         self._run(turn, begun, place)

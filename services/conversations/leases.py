@@ -5,6 +5,7 @@ others find its turns.
 """
 
 import asyncio
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, LiteralString
@@ -30,8 +31,8 @@ WITH renewed AS (
 SELECT id, stop_requested FROM renewed WHERE stop_requested IS NOT NULL
 UNION ALL
 SELECT id, 'taken_over' FROM turns
-WHERE id = ANY(%(turn_ids)s) AND tenant_id = %(tenant_id)s AND status IN ('waiting', 'running')
-  AND NOT {OWN}
+WHERE id = ANY(%(turn_ids)s) AND tenant_id = %(tenant_id)s
+  AND (status IN ('waiting', 'running') AND NOT {OWN} OR finished_at < now() - interval '2 seconds')
 """  # noqa: S608 — our own text only
 
 _RELEASE = """
@@ -41,7 +42,8 @@ RETURNING id
 """
 
 _EXPIRED = """
-SELECT now(), e.tenant_id, e.turn_id, e.status FROM (SELECT) AS once LEFT JOIN abandoned_turns() e ON true
+SELECT now(), e.tenant_id, e.turn_id, e.status
+FROM (SELECT) AS once LEFT JOIN abandoned_turns(%(process)s) e ON true
 """
 
 # The message enters the conversation when its turn begins, so that it follows the preceding answers.
@@ -131,7 +133,7 @@ class TurnLeases:
         self._mine = {"lease": LEASE, "process": database.process}
 
     async def renew(self, tenant_id: UUID, turn_ids: Sequence[UUID]) -> dict[UUID, StopReason]:
-        """Renew the leases of this process's turns; return those that must stop, or that another one runs."""
+        """Renew the leases of this process's turns; return those that must stop, run elsewhere or have ended."""
         values = {"turn_ids": list(turn_ids), "tenant_id": tenant_id, **self._mine}
         return dict(await self._database.fetch(tenant_id, _RENEW, values, tuple_row))
 
@@ -141,16 +143,18 @@ class TurnLeases:
 
     async def look_at_clock(self) -> None:
         """Note the database's time, so that `expired` notices when its clock is set."""
+        asked = time.monotonic()
         rows = await self._database.fetch_without_tenant("SELECT now()", {}, tuple_row)
-        self._clock.is_steady(rows[0][0])
+        self._clock.is_steady(rows[0][0], asked)
 
     async def expired(self) -> list[ExpiredTurn]:
         """Unfinished turns of all tenants whose process is gone, oldest first, at most 100.
 
         None for a while after the database's clock was set: live processes first renew their leases.
         """
-        rows = await self._database.fetch_without_tenant(_EXPIRED, {}, tuple_row)
-        if not self._clock.is_steady(rows[0][0]):
+        asked = time.monotonic()
+        rows = await self._database.fetch_without_tenant(_EXPIRED, self._mine, tuple_row)
+        if not self._clock.is_steady(rows[0][0], asked):
             return []
         return [ExpiredTurn(*row[1:]) for row in rows if row[1] is not None]
 
@@ -181,7 +185,13 @@ class TurnLeases:
             The turn; None if another process was faster, or if it cannot be run again: it has changed memory, or
             was run again before.
         """
-        values = {**_ids(tenant_id, turn_id), **self._mine, "again": again, "shown": shown}
+        values = {
+            **_ids(tenant_id, turn_id),
+            **self._mine,
+            "asking": self._database.process,
+            "again": again,
+            "shown": shown,
+        }
         rows = await self._database.fetch(tenant_id, _ADOPT, values, dict_row)
         if not rows:
             return None

@@ -23,7 +23,7 @@ running turn as partial and then runs."""
 
 StopReason = Literal["cancelled", "partial", "forgotten", "taken_over"]
 """How a stopped turn ends: `cancelled` by its caller, `partial` by a newer message; `taken_over` here alone, as
-this process was presumed dead and another one runs it."""
+this process was presumed dead and another one runs or has ended it."""
 
 _LEAST_BUDGET = 500
 LEASE = timedelta(seconds=15)

@@ -183,7 +183,9 @@ PASSING: LiteralString = "'instructions', 'attached', 'sampling', 'client_tools'
 """Fields of a request that are kept only as long as its turn may need them."""
 
 # Also true of a lease that nobody can have taken: the clock was set back, and its process has not renewed it.
-ABANDONED: LiteralString = "is_abandoned(lease_expires_at, process)"
+ABANDONED: LiteralString = (
+    "is_abandoned(lease_expires_at, CASE WHEN process = %(asking)s::bigint THEN 0 ELSE process END)"
+)
 OWN: LiteralString = "(process IS NULL OR process = %(process)s)"
 """Whether a turn is still this process's: one that was thought to be gone may find it run by another."""
 

@@ -275,6 +275,7 @@ class Turns(TurnRecords):
             "abandoned": abandoned,
             "ends": ends,
             "process": self._database.process if turn is not None else None,
+            "asking": self._database.process,
             "visit_id": uuid7(),
             "visit_idle": self._visits.idle,
             "reflection": self._reflection and outcome.status == "completed",

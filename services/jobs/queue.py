@@ -32,6 +32,8 @@ from services.platform.tracing import Attributes, causes, span, taken_causes
 from services.usage.ledger import Spender, UsageMeter
 
 _KEEP_FINISHED_HOURS = 72
+_KEPT_AT_MOST = 20_000
+"""Jobs that have ended well: a queue of millions of rows would slow down whoever takes the next job."""
 _KEEP_FAILED_HOURS = 30 * 24
 _AT_ONCE = 2
 _BEFORE_ANOTHER_START_S = 1.0
@@ -59,6 +61,7 @@ RETURNING xmax = 0
 
 _RESCUE = "rescue_lost_jobs"
 _REMOVE = "remove_finished_jobs"
+_TRIM = "trim_finished_jobs"
 
 log = structlog.get_logger(__name__)
 
@@ -80,8 +83,8 @@ class WorkerTimings:
     """Silence after which a worker is presumed lost, and its jobs run again."""
     rescue: str = "* * * * * */15"
     """Schedule of the search for lost jobs: a cron expression, its last field the seconds."""
-    grace_s: float = 5.0
-    """Time for running jobs to end when their worker stops."""
+    grace_s: float = 1.0
+    """Time for running jobs to end when their worker stops; the others go back to the queue."""
     store_away_s: float = 15.0
     """Pause before a job whose store did not answer is queued again."""
     longest_delay_s: float = 900.0
@@ -116,6 +119,7 @@ class JobQueue:
         self.app.job_manager = Outcomes(self.app.connector, self.app.tasks)
         self.periodic(_RESCUE, self._timings.rescue)(self._rescue_lost_jobs)
         self.periodic(_REMOVE, "17 4 * * *")(self._remove_finished_jobs)
+        self.periodic(_TRIM, "*/10 * * * *")(self._trim_finished_jobs)
 
     async def open(self) -> None:
         """Use the database's connections."""
@@ -126,12 +130,13 @@ class JobQueue:
         self._pressed = pressed
 
     def task(
-        self, name: str, *, longest_s: float = tasks.LONGEST_S, can_wait: bool = False
+        self, name: str, *, longest_s: float = tasks.LONGEST_S, can_wait: bool = False, priority: int = 0
     ) -> Callable[[tasks.Task], tasks.Task]:
         """Register a task with three retries, and `longest_s` seconds for each try.
 
         One that `can_wait` is postponed, for at most ten minutes, while many turns run in its process. A job that
-        is interrupted by its worker's stop goes back to the queue and keeps its tries."""
+        is interrupted by its worker's stop goes back to the queue and keeps its tries. Of the jobs that wait those
+        of a higher `priority` come first."""
 
         def register(task: tasks.Task) -> tasks.Task:
             async def run(context: procrastinate.JobContext, arguments: dict[str, Any]) -> None:
@@ -150,7 +155,7 @@ class JobQueue:
                 if again_s is not None:
                     raise tasks.Postponed(again_s)
 
-            self._register(name, run, longest_s)
+            self._register(name, run, longest_s, priority=priority)
             return task
 
         return register
@@ -340,6 +345,9 @@ class JobQueue:
         remove = self.app.job_manager.delete_old_jobs
         await remove(nb_hours=_KEEP_FINISHED_HOURS, include_cancelled=True, include_aborted=True)
         await remove(nb_hours=_KEEP_FAILED_HOURS, include_failed=True)
+
+    async def _trim_finished_jobs(self) -> None:
+        await self.records.trim(_KEPT_AT_MOST)
 
 
 def _spender(task: str, tenant_id: UUID, ids: Mapping[str, Any]) -> Spender:

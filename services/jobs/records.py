@@ -85,6 +85,17 @@ _REMOVE_OLDER = """
 DELETE FROM procrastinate_jobs WHERE task_name = %(task)s AND status = 'succeeded' AND id < %(job_id)s
 """
 
+# Their events go with them.
+_TRIM = """
+DELETE FROM procrastinate_jobs WHERE id IN (
+    SELECT id FROM procrastinate_jobs
+    WHERE status IN ('succeeded', 'cancelled', 'aborted') AND id <= (
+        SELECT id FROM procrastinate_jobs WHERE status = 'succeeded' ORDER BY id DESC OFFSET %(kept)s LIMIT 1)
+    ORDER BY id LIMIT %(at_once)s
+)
+"""
+_TRIMMED_AT_ONCE = 5_000
+
 _JOBS = """
 SELECT * FROM (
     SELECT j.id, j.task_name AS task,
@@ -198,8 +209,9 @@ class JobRecords:
         names: list[str] = []
         async with self._connection() as connection:
             values = {"stalled_s": stalled_s, "asking": asking}
+            asked = time.monotonic()
             clock = await (await connection.execute("SELECT now()")).fetchone()
-            if clock is None or not self._clock.is_steady(clock[0]):
+            if clock is None or not self._clock.is_steady(clock[0], asked):
                 return names
             for (job_id,) in await (await connection.execute(_LOST, values)).fetchall():
                 given_back = {"job_id": job_id, "stalled_s": stalled_s, "retries": RETRIES, "reason": WORKER_LOST}
@@ -219,6 +231,17 @@ class JobRecords:
         """Remove the task's succeeded jobs that are older than this one."""
         async with self._connection() as connection:
             await connection.execute(_REMOVE_OLDER, {"task": task, "job_id": job_id})
+
+    async def trim(self, kept: int) -> int:
+        """Remove jobs that have ended well, or were cancelled, before the newest `kept`; return how many."""
+        removed = 0
+        while True:
+            async with self._connection() as connection:
+                values = {"kept": kept, "at_once": _TRIMMED_AT_ONCE}
+                found = (await connection.execute(_TRIM, values)).rowcount
+            removed += found
+            if found < _TRIMMED_AT_ONCE:
+                return removed
 
     async def page(
         self, tenant_id: UUID, *, status: JobStatus | None, after: int | None, limit: int
@@ -272,18 +295,23 @@ class ClockWatch:
     def __init__(self, *, settles_s: float) -> None:
         """Take the seconds within which every live process has written the time again."""
         self._settles_s = settles_s
-        self._seen: tuple[datetime, float] | None = None
+        self._seen: tuple[datetime, float, float] | None = None
         self._steady_from = 0.0
 
-    def is_steady(self, now: datetime) -> bool:
-        """Take the clock's present time; return whether it has run evenly for long enough."""
+    def is_steady(self, now: datetime, asked: float | None = None) -> bool:
+        """Take the clock's present time; return whether it has run evenly for long enough.
+
+        `asked` is when it was asked for, in seconds of `time.monotonic`: an answer is late on a busy machine.
+        """
         passed = time.monotonic()
+        asked = passed if asked is None else asked
         if self._seen is not None:
-            before, then = self._seen
-            elapsed = passed - then
-            jump = (now - before).total_seconds() - elapsed
-            if abs(jump) > _JUMP_S + elapsed * _DRIFT:
+            before, asked_before, then = self._seen
+            shown = (now - before).total_seconds()
+            least, most = asked - then, passed - asked_before
+            jump = min(shown - least, 0.0) or max(shown - most, 0.0)
+            if abs(jump) > _JUMP_S + most * _DRIFT:
                 log.warning("the database's clock was set", by_s=round(jump))
                 self._steady_from = passed + self._settles_s
-        self._seen = (now, passed)
+        self._seen = (now, asked, passed)
         return passed >= self._steady_from

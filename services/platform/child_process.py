@@ -19,8 +19,8 @@ import structlog
 
 _PR_SET_PDEATHSIG = 1
 _LOOK_S = 0.25
-STOP_S = 4.0
-"""Seconds after which a process that is asked to end is killed."""
+STOP_S = 1.5
+"""Seconds after which a process that is asked to end is hurried, and after which one that is hurried is killed."""
 _FIRST_WAIT_S = 0.5
 _LONG_LIFE_S = 60.0
 """Seconds after which the end of a process is not blamed on its start."""
@@ -31,10 +31,19 @@ logger = structlog.get_logger(__name__)
 class Engine:
     """A program that this process starts, starts again when it ends by itself, and stops."""
 
-    def __init__(self, name: str, log: Path, how_to_end: signal.Signals, *, longest_wait_s: float) -> None:
-        """Take its name for our log, where it writes itself, and the most seconds to wait before a restart."""
+    def __init__(
+        self,
+        name: str,
+        log: Path,
+        how_to_end: signal.Signals,
+        *,
+        longest_wait_s: float,
+        hurry: signal.Signals = signal.SIGKILL,
+    ) -> None:
+        """Take its name for our log, where it writes itself, which signals end it, the second one after a moment,
+        and the most seconds to wait before a restart."""
         self._name, self._log = name, log
-        self._how_to_end = how_to_end
+        self._how_to_end, self._how_to_hurry = how_to_end, hurry
         self._longest_wait_s = longest_wait_s
         self._process: subprocess.Popen[bytes] | None = None
         """None if it was stopped, or if another process started it."""
@@ -125,8 +134,12 @@ class Engine:
             try:
                 process.wait(STOP_S)
             except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+                process.send_signal(self._how_to_hurry)
+                try:
+                    process.wait(STOP_S)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
 
 
 def as_account(account: pwd.struct_passwd | None) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from functools import wraps
 from random import getrandbits, random
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, LiteralString, ParamSpec, TypeVar
 
 import psycopg
 import psycopg_pool
@@ -42,7 +42,11 @@ LIMITS = {
 _SET_LIMITS = "; ".join(f"SET {name} = '{limit}'" for name, limit in LIMITS.items())
 
 _TRY_LOCK = "SELECT pg_try_advisory_lock(hashtextextended(%s, 0))"
-_LOOK_AGAIN_S = 0.1
+_LOCK = "SELECT pg_advisory_lock(hashtextextended(%s, 0)) IS NOT NULL"
+_UNLOCK = "SELECT pg_advisory_unlock(hashtextextended(%s, 0))"
+_TRY_SHARED = "SELECT pg_try_advisory_lock_shared(hashtextextended(%s, 0))"
+_LOCK_SHARED = "SELECT pg_advisory_lock_shared(hashtextextended(%s, 0)) IS NOT NULL"
+_UNLOCK_SHARED = "SELECT pg_advisory_unlock_shared(hashtextextended(%s, 0))"
 
 _STILL_THERE_S = 30.0
 """Pause between two checks of a connection that only listens."""
@@ -136,6 +140,16 @@ class _LimitedConnection(AsyncConnection[TupleRow]):
             await super()._try_cancel(timeout=timeout)
 
 
+async def _locked(connection: Connection, statement: LiteralString, name: str) -> bool:
+    """Take a lock by a statement; one that waits is repeated at each time limit of the server."""
+    while True:
+        try:
+            row: Any = await (await connection.execute(statement, [name])).fetchone()
+        except psycopg.errors.LockNotAvailable:
+            continue
+        return bool(row[0])
+
+
 class Connections:
     """Lends connections, each for one transaction or as a session."""
 
@@ -161,9 +175,9 @@ class Connections:
             min_size=2,
             max_size=_POOL_SIZE,
             timeout=WAIT_FOR_CONNECTION_S,
-            # The pool doubles its pauses between tries; after it gives up, the next request starts with short
-            # ones.
-            reconnect_timeout=WAIT_FOR_CONNECTION_S,
+            # The pool doubles its pauses between tries, from a second on; after it gives up, the next request
+            # starts with short ones.
+            reconnect_timeout=2,
             open=False,
             configure=self._configure,
             check=self._check,
@@ -171,7 +185,7 @@ class Connections:
         )
 
     @asynccontextmanager
-    async def only_one(self, name: str, *, wait: bool = False) -> AsyncIterator[bool]:
+    async def only_one(self, name: str, *, wait: bool = False, part_of: str | None = None) -> AsyncIterator[bool]:
         """Hold a lock by name across all processes; yield whether it was obtained.
 
         The lock is lost if the database connection breaks: the work under it must tolerate a second holder.
@@ -179,22 +193,25 @@ class Connections:
         Args:
             name: of the work.
             wait: wait for the current holder.
+            part_of: of the work whose holder waits for the holders of all its parts, and they for it.
         """
         async with self._session() as connection:
-            while True:
-                try:
-                    row: Any = await (await connection.execute(_TRY_LOCK, [name])).fetchone()
-                except BaseException:  # the lock may be ours already, and would stay so with the session
-                    await connection.close()
-                    raise
-                if row[0] or not wait:
-                    break
-                await asyncio.sleep(_LOOK_AGAIN_S)
             try:
-                yield row[0]
+                alone = part_of is None or await _locked(
+                    connection, _LOCK_SHARED if wait else _TRY_SHARED, part_of
+                )
+                whole = alone and part_of is not None
+                alone = alone and await _locked(connection, _LOCK if wait else _TRY_LOCK, name)
+            except BaseException:  # a lock may be ours already, and would stay so with the session
+                await connection.close()
+                raise
+            try:
+                yield alone
             finally:
-                if row[0]:
-                    await connection.execute("SELECT pg_advisory_unlock(hashtextextended(%s, 0))", [name])
+                if alone:
+                    await connection.execute(_UNLOCK, [name])
+                if whole:
+                    await connection.execute(_UNLOCK_SHARED, [part_of])
 
     async def notifications(self, channel: str) -> AsyncGenerator[str, None]:
         """Yield notifications on a channel, over a separate connection; first an empty text once it listens.

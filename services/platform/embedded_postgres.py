@@ -50,11 +50,13 @@ class EmbeddedPostgres(child_process.Engine):
 
     def __init__(self, data_dir: Path, *, options: tuple[str, ...] = ()) -> None:
         self._parent = data_dir.resolve()
-        # SIGINT is PostgreSQL's fast shutdown: roll back, write everything, end.
+        # SIGINT is PostgreSQL's fast shutdown: roll back, write everything, end. With SIGQUIT the next start reads
+        # the rest from its log: who stops a service must not wait for a busy disk.
         super().__init__(
             "PostgreSQL",
             self._parent / "postgres.log",
             signal.SIGINT,
+            hurry=signal.SIGQUIT,
             longest_wait_s=_LONGEST_WAIT_SECONDS,
         )
         self._folder = self._parent / "postgres"

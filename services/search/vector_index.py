@@ -26,7 +26,7 @@ Hits = list[list[dict[str, Any]]]
 FORGET_PASSAGES = "forget_passages"
 """Job that removes chunks of removed documents and bases from the index."""
 WRITING = "index_episodes"
-"""Lock of writers into the index, and of permanent removals."""
+"""Lock of writers into the index, and of permanent removals; writers of some users' episodes hold a part of it."""
 
 _FLUSH_AFTER_ROWS = 64
 """Rows that are not flushed are looked through one by one in every search."""

@@ -4,6 +4,7 @@ Of any other name, every function raises `BadTimeZone` but `shows_hour`.
 """
 
 import re
+from collections.abc import Container
 from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -32,10 +33,10 @@ def time_zone(name: str) -> tzinfo:
         ) from None
 
 
-def shows_hour(name: str, now: datetime, hour: int) -> bool:
-    """Whether clocks in a time zone show this hour, 0 to 23; False for a name that is none."""
+def shows_hour(name: str, now: datetime, hours: Container[int]) -> bool:
+    """Whether clocks in a time zone show one of these hours, 0 to 23; False for a name that is none."""
     try:
-        return now.astimezone(time_zone(name)).hour == hour
+        return now.astimezone(time_zone(name)).hour in hours
     except BadTimeZone:
         return False
 

@@ -59,6 +59,8 @@ class Row:
     name: str
     seconds: float = 0.0
     waits: list[float] = field(default_factory=list)
+    slowest: str = ""
+    """What became of each request for the message that waited longest."""
     outcomes: Counter[str] = field(default_factory=Counter)
     broken: list[str] = field(default_factory=list)
 
@@ -70,9 +72,10 @@ class Row:
     def __str__(self) -> str:
         others = ", ".join(f"{count} {name}" for name, count in self.outcomes.items() if name != "done")
         line = f"{self.name:<34}{self.outcomes['done']:>5} {others or '-':<28}{self.seconds:>7.1f}"
-        return "\n".join(
-            [f"{line}{max(self.waits):>8.1f}{self.over_s:>+8.1f}", *map("  BROKEN: {}".format, self.broken)]
-        )
+        lines = [f"{line}{max(self.waits):>8.1f}{self.over_s:>+8.1f}"]
+        if self.over_s > _OVER_S:
+            lines.append(f"  the slowest: {self.slowest}")
+        return "\n".join([*lines, *(f"  BROKEN: {each}" for each in self.broken)])
 
 
 Act = Callable[[Stage], Awaitable[float]]
@@ -196,25 +199,33 @@ async def play(name: str, act: Act, stage: Stage, *, users: int, turns: int) -> 
 async def _talk(http: httpx.AsyncClient, addresses: Sequence[str], told: Sequence[Told], row: Row) -> None:
     for one in told:
         begun = time.monotonic()
+        fates: list[str] = []
         try:
             async with asyncio.timeout(_GIVE_UP_S):
-                while not await _sent(http, random.choice(addresses), one, row):  # noqa: ASYNC110
+                while True:
+                    at = random.choice(addresses)
+                    fate = await _sent(http, at, one, row)
+                    fates.append(f"{fate} of {at.rpartition(':')[2]} at {time.monotonic() - begun:.1f} s")
+                    if fate == "end":
+                        break
                     await asyncio.sleep(0.2)
         except TimeoutError:
             row.broken.append(f"{one.message} was never told its end")
-        row.waits.append(time.monotonic() - begun)
+        if (waited := time.monotonic() - begun) > max(row.waits, default=0.0):
+            row.slowest = f"{one.turn_ids} {', '.join(fates)}"
+        row.waits.append(waited)
         await asyncio.sleep(_GAP_S)
 
 
-async def _sent(http: httpx.AsyncClient, address: str, one: Told, row: Row) -> bool:
-    """Send a message once; return whether its end was told."""
+async def _sent(http: httpx.AsyncClient, address: str, one: Told, row: Row) -> str:
+    """Send a message once; return what came of it: `end` if its end was told."""
     body = {"user_id": one.user_id, "session_id": one.session_id, "message": one.message}
     headers = {"Idempotency-Key": one.key}
     one.events.clear()
-    with contextlib.suppress(httpx.HTTPError):
+    try:
         async with http.stream("POST", f"{address}/api/v1/chat/stream", json=body, headers=headers) as response:
             if response.status_code in {502, 503, 504}:
-                return False
+                return str(response.status_code)
             number = 0
             async for line in response.aiter_lines():
                 if line.startswith("id: "):
@@ -226,9 +237,11 @@ async def _sent(http: httpx.AsyncClient, address: str, one: Told, row: Row) -> b
                         one.last.append((data["status"], content))
                         one.turn_ids.add(content["turn_id"])
                         row.outcomes[content.get("code", "done")] += 1
-                        return True
+                        return "end"
                     one.events[number] = data["status"], data["content"]
-    return False
+    except httpx.HTTPError as error:
+        return type(error).__name__
+    return "no end"
 
 
 @contextlib.contextmanager

@@ -1,10 +1,11 @@
-"""Keeps the index in sync with the episodes: in batches, in the background, by one process at a time.
+"""Keeps the index in sync with the episodes: in batches, in the background, each lane by one process at a time.
 
 PostgreSQL records what is indexed. After a crash between Milvus and PostgreSQL, units are written again under the
 same ids: nothing is lost or duplicated.
 """
 
 import asyncio
+import random
 from array import array
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
@@ -20,7 +21,7 @@ from services.jobs.tasks import RunningJob
 from services.llm.embeddings import Embedder
 from services.memory.episodes import statements as sql
 from services.memory.episodes.episode import FORGET, IndexedUnit, PassageId
-from services.memory.episodes.index import EpisodeIndex, collection_name
+from services.memory.episodes.index import EpisodeIndex, collection_name, shard_of
 from services.platform.metrics import UNITS_INDEXED
 from services.platform.postgres import Database
 from services.search.collection import MOST_TERMS, indexed_terms
@@ -32,6 +33,8 @@ INDEX = "index_episodes"
 
 _EVERY = "* * * * * */5"
 """A cron expression, its last field the seconds."""
+LANES = 8
+"""Parts of the users that are indexed at the same time, each by one process; a shard is in one of them."""
 _EPISODES_AT_ONCE = 200
 _OF_TURNS = 128
 """Texts of a batch up to which they come from turns and not from an import."""
@@ -40,6 +43,11 @@ _OTHERS_S = 0.3
 _FIRST = (datetime(1, 1, 1, tzinfo=UTC), UUID(int=0))
 
 log = structlog.get_logger(__name__)
+
+
+def lane_of(shard: int) -> str:
+    """Return the lock of the lane that a shard is in."""
+    return f"{WRITING} {shard % LANES}"
 
 
 _Written = dict[UUID, tuple[int, str | None, bool]]
@@ -76,56 +84,70 @@ class EpisodeIndexSync:
         self._index = index
         self._embedder = embedder
         self._jobs = jobs
+        self._indexes = False
         # Turns do not need it: working sets hold what waits.
         jobs.periodic(INDEX, _EVERY, can_wait=True)(self._index_waiting)
         jobs.task(FORGET)(self._forget)
 
     async def index_waiting(self) -> int:
-        """Index every waiting episode of all tenants; return how many.
+        """Index every waiting episode of all tenants, the newest first; return how many.
+
+        A lane is held for a batch, so that removals come in between, and is left to another process that has it.
 
         Raises:
             Unavailable: Milvus, the embedding endpoint or the database does not answer.
         """
         count = 0
         waiting = await self._database.fetch_without_tenant("SELECT tenants_to_index()", {}, tuple_row)
-        if not waiting:  # the usual case; the lock would take a connection of its own
-            return count
-        async with self._database.only_one(WRITING) as alone:
-            for (tenant_id,) in waiting if alone else ():
-                count += await self._index_tenant(tenant_id)
+        for (tenant_id,) in waiting:
+            held: set[int] = set()
+            while lanes := await self._lanes_waiting(tenant_id) - held:
+                for lane in random.sample(sorted(lanes), len(lanes)):
+                    async with self._database.only_one(lane_of(lane), part_of=WRITING) as alone:
+                        if alone:
+                            count += await self._index_batch(tenant_id, lane)
+                        else:
+                            held.add(lane)
         return count
 
+    async def _lanes_waiting(self, tenant_id: UUID) -> set[int]:
+        values = {"tenant_id": tenant_id, "lanes": LANES}
+        return {row[0] for row in await self._database.fetch(tenant_id, sql.LANES_TO_INDEX, values, tuple_row)}
+
     async def _index_waiting(self) -> None:
+        if self._indexes:  # another lane is for another process
+            return
+        self._indexes = True
         try:
             await self.index_waiting()
         except Unavailable as error:
             # They can be recalled anyway, and the next run is soon.
             log.warning("episodes wait to be indexed", reason=error.message)
+        finally:
+            self._indexes = False
 
-    async def _index_tenant(self, tenant_id: UUID) -> int:
-        count = 0
-        while True:
-            values = {"tenant_id": tenant_id, "limit": _EPISODES_AT_ONCE}
-            units = await self._database.fetch(tenant_id, sql.TO_INDEX, values, class_row(IndexedUnit))
-            if not units:
-                return count
-            rows = await self._rows(units)
-            await self._note_passages(tenant_id, rows)
-            await self._index.upsert(rows, lost=self._lost)
-            await self._forget_passages(units, rows)
-            if self._on_indexed is not None:
-                await self._on_indexed(rows)
-            marked = await self._mark(tenant_id, _written(units))
-            # What was removed or changed meanwhile must not come back.
-            written = {row.unit_id for row in rows}
-            stale: dict[UUID, set[UUID]] = {}
-            for unit in units:
-                if unit.episode_id not in marked or (unit.message_id is None and unit.unit_id not in written):
-                    stale.setdefault(unit.user_id, set()).add(unit.episode_id)
-            for user_id, episode_ids in stale.items():
-                await self._index.forget(user_id, sorted(episode_ids))
-            count += len(marked)
-            UNITS_INDEXED.inc(len(rows))
+    async def _index_batch(self, tenant_id: UUID, lane: int) -> int:
+        values = {"tenant_id": tenant_id, "lane": lane, "lanes": LANES, "limit": _EPISODES_AT_ONCE}
+        units = await self._database.fetch(tenant_id, sql.TO_INDEX, values, class_row(IndexedUnit))
+        if not units:
+            return 0
+        rows = await self._rows(units)
+        await self._note_passages(tenant_id, rows)
+        await self._index.upsert(rows, lost=self._lost)
+        await self._forget_passages(units, rows)
+        if self._on_indexed is not None:
+            await self._on_indexed(rows)
+        marked = await self._mark(tenant_id, _written(units))
+        # What was removed or changed meanwhile must not come back.
+        written = {row.unit_id for row in rows}
+        stale: dict[UUID, set[UUID]] = {}
+        for unit in units:
+            if unit.episode_id not in marked or (unit.message_id is None and unit.unit_id not in written):
+                stale.setdefault(unit.user_id, set()).add(unit.episode_id)
+        for user_id, episode_ids in stale.items():
+            await self._index.forget(user_id, sorted(episode_ids))
+        UNITS_INDEXED.inc(len(rows))
+        return len(marked)
 
     async def _rows(self, units: Sequence[IndexedUnit]) -> list[IndexedUnit]:
         # In a thread, so that turns of the same process go on.
@@ -179,12 +201,12 @@ class EpisodeIndexSync:
 
     async def _forget(self, job: RunningJob, *, user_id: UUID, episode_ids: list[UUID]) -> None:
         left = "removed episodes are left in the index"
-        async with (
-            self._jobs.until_done(job, FORGET, left, user_id=user_id, episode_ids=list(episode_ids)),
-            # A current writer may have read what was removed: wait for it to end.
-            self._database.only_one(WRITING, wait=True),
-        ):
+        async with self._jobs.until_done(job, FORGET, left, user_id=user_id, episode_ids=list(episode_ids)):
             await self._index.forget(user_id, episode_ids)
+            # A current writer may have read what was removed: once more when it has ended.
+            lane = lane_of(shard_of(user_id))
+            async with self._database.only_one(lane, wait=True, part_of=WRITING):
+                await self._index.forget(user_id, episode_ids)
 
     async def count(self, shard: int = 0, shards: int = 1) -> int:
         """Count the episodes of all tenants, or of a shard."""
@@ -217,7 +239,8 @@ class EpisodeIndexSync:
         return count
 
     async def _rebuild_shard(self, shard: int, shards: int, on_progress: Callable[[int], None]) -> int:
-        async with self._database.only_one(WRITING, wait=True):
+        lane, whole = (WRITING, None) if shards == 1 else (lane_of(shard), WRITING)
+        async with self._database.only_one(lane, wait=True, part_of=whole):
             # Read under the lock: later users are indexed once the new collection is in place.
             users = await self._users_of(shard, shards)
             if not users:

@@ -117,10 +117,18 @@ SELECT {_UNIT_OR_GONE}, e.tenant_id, e.user_id, e.expert_id, e.space_id,
        e.created_at AS episode_at, cardinality(e.source_message_ids) AS source_count,
        md5(e.content) AS content_hash, r.id IS NOT NULL AS is_living, e.indexed_passages
 """
+# Of the newest: those behind them have their turn.
+LANES_TO_INDEX: LiteralString = """
+SELECT DISTINCT get_byte(uuid_send(user_id), 15) %% %(lanes)s FROM (
+    SELECT e.user_id FROM episodes e WHERE e.tenant_id = %(tenant_id)s AND e.indexed_at IS NULL
+    ORDER BY e.id DESC LIMIT 1000
+) AS newest
+"""
 TO_INDEX: LiteralString = f"""
 {_TO_INDEX} FROM (
     SELECT * FROM episodes e WHERE e.tenant_id = %(tenant_id)s AND e.indexed_at IS NULL
-    ORDER BY e.id LIMIT %(limit)s
+      AND get_byte(uuid_send(e.user_id), 15) %% %(lanes)s = %(lane)s
+    ORDER BY e.id DESC LIMIT %(limit)s
 ) AS e
 {_MESSAGES_OF_REMEMBERED}
 ORDER BY e.id, coalesce(m.created_at, e.created_at), m.id

@@ -1,8 +1,8 @@
 """The one nightly scheduler: merges, lets fade, and has the days summarised.
 
-Each round finds the users whose clock shows three and whose memory is due, and queues a job for each. Users who
-are active at that moment are skipped until the next round; after four o'clock, until the next night. Summaries
-of days are due from half past midnight on.
+Each round finds the users whose clock shows three or later in the night and whose memory is due, and queues a job
+for each, as many as workers have left room for. Users who are active at that moment are skipped until the next
+round. Summaries of days are due from half past midnight on.
 """
 
 from collections.abc import Awaitable, Callable
@@ -24,22 +24,34 @@ UPKEEP = "keep_up_memory"
 """Task that does the upkeep of a user's memory for a night."""
 ROUND = "find_memory_to_keep_up"
 
-_EVERY = "*/5 * * * *"
-"""A cron expression: every five minutes, so that zones with offsets of 30 and 45 minutes are met, too."""
-_HOUR = 3
+_EVERY = "* * * * *"
+"""A cron expression: every minute, so that workers are not without work while users wait."""
+_HOURS = range(3, 9)
+"""Hours of the users' clocks: most are done with in the first; the others are there for those who are many."""
 _ACTIVE = timedelta(minutes=10)
 _SAME_NIGHT = timedelta(hours=12)
-_USERS_AT_ONCE = 200
+_WAITING_AT_MOST = 10_000
+"""Users of a tenant whose jobs wait: more than its workers do until the next round."""
+_QUEUED_AT_ONCE = 500
+_AFTER_OTHERS = -10
+"""Priority of the jobs: whatever else waits comes first."""
 
 log = structlog.get_logger(__name__)
 
 _TIMEZONES: LiteralString = "SELECT DISTINCT timezone FROM users WHERE tenant_id = %(tenant_id)s"
+
+_WAITING: LiteralString = """
+SELECT count(*) FROM procrastinate_jobs
+WHERE status = 'todo' AND task_name = %(task)s AND args->>'tenant_id' = %(tenant_id)s::text
+"""
 
 # Those who waited longest come first. Memory with nothing new since, and in which nothing fades, is not due.
 _DUE: LiteralString = """
 SELECT u.id FROM users u LEFT JOIN upkeep_nights last ON last.user_id = u.id
 WHERE u.tenant_id = %(tenant_id)s AND u.timezone = ANY(%(timezones)s)
   AND (last.at IS NULL OR last.at < %(same_night)s)
+  AND NOT EXISTS (SELECT FROM procrastinate_jobs j
+      WHERE j.status = 'todo' AND j.queueing_lock = %(task)s || ':' || u.id)
   AND NOT EXISTS (SELECT FROM visits v WHERE v.user_id = u.id AND v.ended_at IS NULL
       AND v.last_active_at > %(active_since)s)
   AND (EXISTS (SELECT FROM remembered_episodes e WHERE e.user_id = u.id AND (
@@ -86,7 +98,7 @@ class UpkeepScheduler:
         self._jobs = jobs
         self._find_days = find_days
         self._on = on
-        jobs.task(UPKEEP, can_wait=True)(self._job)
+        jobs.task(UPKEEP, can_wait=True, priority=_AFTER_OTHERS)(self._job)
         jobs.periodic(ROUND, _EVERY)(self._round)
 
     async def find(self, now: datetime) -> int:
@@ -110,24 +122,29 @@ class UpkeepScheduler:
 
     async def _find_of(self, tenant_id: UUID, now: datetime) -> int:
         rows = await self._database.fetch(tenant_id, _TIMEZONES, {"tenant_id": tenant_id}, tuple_row)
-        timezones = [row[0] for row in rows if shows_hour(row[0], now, _HOUR)]
+        timezones = [row[0] for row in rows if shows_hour(row[0], now, _HOURS)]
         if not timezones:
             return 0
+        queued = {"tenant_id": tenant_id, "task": UPKEEP}
+        ((waiting,),) = await self._database.fetch(tenant_id, _WAITING, queued, tuple_row)
         policy = await policy_of(self._database, tenant_id)
         values = {
-            "tenant_id": tenant_id,
+            **queued,
             "timezones": timezones,
             "same_night": now - _SAME_NIGHT,
             "active_since": now - _ACTIVE,
             "fades": policy.fading != "never",
             "importance": policy.fading_importance,
             "before": now - timedelta(days=policy.fading_days),
-            "limit": _USERS_AT_ONCE,
+            "limit": max(_WAITING_AT_MOST - waiting, 0),
         }
         due = await self._database.fetch(tenant_id, _DUE, values, tuple_row)
-        async with self._database.tenant(tenant_id) as connection:
-            for (user_id,) in due:
-                await self._jobs.defer(connection, UPKEEP, tenant_id=tenant_id, one_of=user_id, user_id=user_id)
+        for at in range(0, len(due), _QUEUED_AT_ONCE):
+            async with self._database.tenant(tenant_id) as connection:
+                for (user_id,) in due[at : at + _QUEUED_AT_ONCE]:
+                    await self._jobs.defer(
+                        connection, UPKEEP, tenant_id=tenant_id, one_of=user_id, user_id=user_id
+                    )
         return len(due)
 
     async def _job(self, job: RunningJob, *, user_id: UUID, **_: UUID) -> None:

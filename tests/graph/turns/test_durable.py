@@ -224,6 +224,17 @@ async def test_a_turn_without_text_is_run_again_once_and_long_before_its_lease_e
     assert len(model_server.requests) == 4
 
 
+async def test_a_turn_that_was_opened_by_a_statement_without_an_answer_is_run_by_the_same_process(
+    here: Process, model_server: ModelServer
+) -> None:
+    turn = await here[0].turns.open(new_turn())
+    statement = "UPDATE turns SET lease_expires_at = now() + interval '11 seconds' RETURNING id"
+    await here[0].database.fetch(DEFAULT_TENANT, statement, {}, tuple_row)
+    lease_ends = await _end_of_leases(here)
+    assert (await events_of(here[1], turn.turn_id))[-1].status == "done"
+    assert datetime.now(UTC) < lease_ends
+
+
 async def test_a_turn_that_has_changed_memory_is_not_run_again(
     here: Process, there: Process, model_server: ModelServer
 ) -> None:

@@ -59,3 +59,19 @@ async def test_a_job_of_another_version_is_left_to_a_worker_of_that_version(serv
     async with services.database.pool.connection() as connection:
         later = "SELECT status::text, scheduled_at > now() FROM procrastinate_jobs WHERE task_name LIKE 'of_the%'"
         assert await (await connection.execute(later)).fetchone() == ("todo", True)
+
+
+async def test_only_the_newest_jobs_that_ended_well_are_kept_with_their_events(services: Services) -> None:
+    statuses = ("succeeded", "cancelled", "failed", "succeeded", "todo", "succeeded", "succeeded")
+    async with services.database.pool.connection() as connection:
+        add = "INSERT INTO procrastinate_jobs (queue_name, task_name, status, args) VALUES ('q', %s, %s, '{}')"
+        for number, status in enumerate(statuses):
+            await connection.execute(add, [f"task-{number}", status])
+    assert await services.jobs.records.trim(2) == 3
+    kept = [name for name, _, _ in await _jobs(services.database)]
+    assert kept == ["task-2", "task-4", "task-5", "task-6"]
+    async with services.database.pool.connection() as connection:
+        of_others = (
+            "SELECT count(*) FROM procrastinate_events WHERE job_id NOT IN (SELECT id FROM procrastinate_jobs)"
+        )
+        assert await (await connection.execute(of_others)).fetchone() == (0,)

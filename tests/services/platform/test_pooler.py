@@ -103,6 +103,31 @@ async def test_locks_and_notifications_have_a_session_that_lasts(database: Datab
             assert again
 
 
+async def test_a_statement_that_nobody_waits_for_ends_with_its_connection(database: Database) -> None:
+    async def sleep() -> None:
+        async with database.tenant(DEFAULT_TENANT) as connection:
+            await connection.execute("SELECT pg_sleep(90)")
+
+    asleep = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query = 'SELECT pg_sleep(90)'"
+    async with database._direct_connection() as looking, asyncio.timeout(60):
+
+        async def running() -> int:
+            row = await (await looking.execute(asleep)).fetchone()
+            return int(row[0]) if row else 0
+
+        for _ in range(3):
+            sleeping = [asyncio.create_task(sleep()) for _ in range(SESSIONS)]
+            while await running() < SESSIONS:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+            for each in sleeping:
+                each.cancel()
+            await asyncio.wait(sleeping, timeout=2)
+            assert all(each.cancelled() for each in sleeping)
+            while await running():  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+        assert await database.tenants()
+
+
 async def test_a_pooler_without_the_direct_address_is_refused(pooled: Engines) -> None:
     for direct_url, name in ((None, "ANAMNESIS_DATABASE_URL"), (pooled.database_url, "ANAMNESIS_DIRECT_DATABASE")):
         database = Database(pooled.database_url, direct_url=direct_url)

@@ -38,7 +38,7 @@ def connection(engines: Engines) -> psycopg.Connection:
 
 
 def test_the_tenant_is_in_every_key_of_every_table_that_grows(connection: psycopg.Connection) -> None:
-    """So Citus can distribute the tables by tenant, and rows of two tenants cannot refer to each other."""
+    """So rows of two tenants cannot refer to each other."""
     with connection:
         of_tenants = {row[0] for row in connection.execute(_TENANTS)}
         keys = connection.execute(_KEYS, [list(of_tenants)]).fetchall()

@@ -16,10 +16,12 @@ from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
 from services.memory.episodes.episode import NewEpisode
-from services.memory.episodes.index_sync import EpisodeIndexSync
+from services.memory.episodes.index import shard_of
+from services.memory.episodes.index_sync import EpisodeIndexSync, lane_of
 from services.memory.operations import Trigger
 from services.memory.removal.stores import RemovalStores
 from services.memory.removal.wholes import WholeErasure
+from services.search.vector_index import WRITING
 from state.turn import OpenTurn
 from tests.support.jobs import hurried_queue, statuses, until
 from tests.support.milvus_server import MilvusServer, collections, indexed, of_user
@@ -118,6 +120,28 @@ async def test_an_episode_that_is_removed_while_it_is_written_does_not_come_back
     expected = {kept.user_message_id: 1, kept.answer_message_id: 1}
     assert of_user(milvus_server.uri, kept.user_id) == expected
     assert await _unindexed(services) == 0
+
+
+async def test_while_a_lane_is_held_the_others_are_indexed_and_removals_reach_the_index(
+    services: Services, milvus_server: MilvusServer
+) -> None:
+    memory, uri = services.memory, milvus_server.uri
+    mine = other = await exchange(services.turns, "My dog is Bruno", "A good dog", user_id="u-0")
+    lane = lane_of(shard_of(mine.user_id))
+    while lane_of(shard_of(other.user_id)) == lane:
+        other = await exchange(services.turns, "My cat is Minka", "A good cat", user_id=str(other.user_id))
+    async with services.database.only_one(lane, part_of=WRITING):
+        await memory.indexing.index_waiting()
+        assert (len(of_user(uri, mine.user_id)), len(of_user(uri, other.user_id))) == (0, 2)
+    await memory.indexing.index_waiting()
+    assert len(of_user(uri, mine.user_id)) == 2
+
+    async def gone() -> bool:
+        return not of_user(uri, mine.user_id)
+
+    async with removals(services), services.database.only_one(lane, part_of=WRITING):
+        await memory.archive.remove(owner_of(mine), (await _episodes(services, mine))[0], BY_USER)
+        await until(gone)
 
 
 async def test_a_user_who_is_erased_while_it_is_written_does_not_come_back(

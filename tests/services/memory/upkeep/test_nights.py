@@ -28,8 +28,13 @@ async def test_who_has_something_new_or_something_that_fades_is_found_once_a_nig
     scheduler = services.upkeep_scheduler
     assert await scheduler.find(THREE_IN_SHANGHAI) == 0
     await written_before(services, owner, "The user lives in Berlin", "The user lives in Lisbon")
-    assert await scheduler.find(THREE_IN_SHANGHAI - timedelta(hours=1)) == 0
+    for hours in (-1, 6):
+        assert await scheduler.find(THREE_IN_SHANGHAI + timedelta(hours=hours)) == 0
+    assert await scheduler.find(THREE_IN_SHANGHAI + timedelta(hours=5)) == 1, "whoever was left is found later"
+    assert await scheduler.find(THREE_IN_SHANGHAI + timedelta(hours=5)) == 0, "and waits once"
+    await change(services, "DELETE FROM procrastinate_jobs")
     assert await scheduler.find(THREE_IN_SHANGHAI) == 1
+    await change(services, "DELETE FROM procrastinate_jobs")
     await scheduler.keep_up(DEFAULT_TENANT, owner.user_id, THREE_IN_SHANGHAI)
     tomorrow = THREE_IN_SHANGHAI + timedelta(days=1)
     assert await scheduler.find(tomorrow) == 0
