@@ -2,7 +2,7 @@
 
 The legs are BM25 over our terms and the cosine of embeddings. All units are looked at in one pass over arrays; the
 model weighs a few numbers of the best of them. `training/recall_weights.py` learns its weights. What was learned
-gives the probabilities; the order is held to what the legs say by themselves (`_order`).
+gives the probabilities; the order is held to what the legs say by themselves (`order.py`).
 """
 
 import json
@@ -15,6 +15,7 @@ from importlib.resources import files
 import numpy as np
 
 from services.search.legs import OTHERS, ByMeaning, ByWords, by_meaning, by_words, fused, relative
+from services.search.order import apart, in_turns
 from services.search.queries import Heads, MessageKind, Query
 from services.search.units import Mask, Overview, Places, Searched, Values, Vectors
 from services.text.tokenizer import terms
@@ -23,12 +24,6 @@ CANDIDATES = 100
 """Units that the model looks at."""
 _OF_THE_LEGS = 10
 """The first units by the legs alone, looked at in any case."""
-_CLEARLY = {True: 0.6, False: 0.8}
-"""For messages of several sentences and for others: the share of the legs' best score that a unit needs for a turn
-of the legs."""
-_APART = 15
-"""Places between what leads a long exchange and its other message: not among the first ten, but near enough for a
-prompt."""
 _SEEDS = 3
 _AROUND = 0.25
 """How much a neighbour's match, or that it is a preference, counts when candidates are chosen."""
@@ -129,43 +124,12 @@ def score(
     if len(vectors):
         scores = np.einsum("ij,j->i", features, _held(several=bool(query.parts)))
         scores += _BEST_BY_WORDS * (1 - query.context_share) * matches.relative[places]
-    order = _order(scores, matches.fused[places], several=bool(query.parts))
-    order = order[_apart(matches.exchanges[places[order]], matches.leads[places[order]])]
+    order = in_turns(scores, matches.fused[places], several=bool(query.parts))
+    order = order[apart(matches.exchanges[places[order]], matches.leads[places[order]])]
     scores = np.sort(scores)[::-1]
     places = places[order]
     by_word, cosines = matches.relative[places], matches.near.cosines[places]
     return Scored(places, scores, probability[order], features[order], by_word, cosines, found)
-
-
-def _order(scores: Values, plain: Values, *, several: bool) -> Places:
-    """Return the places of scores, best first: in turns with what the legs say by themselves.
-
-    A unit has the better of its two turns. So the first ten hold the first five by the legs, if these match nearly
-    as well as the best, whatever was learned. The legs begin where the message has several sentences.
-
-    Args:
-        scores: of what was found.
-        plain: the sums of both legs.
-        several: the message has several sentences.
-    """
-    turns = 2 * np.arange(len(scores))
-    turn = np.empty(len(scores), dtype=np.intp)
-    turn[np.argsort(-scores, kind="stable")] = turns + several
-    by_legs = np.argsort(-plain, kind="stable")
-    by_legs = by_legs[plain[by_legs] >= _CLEARLY[several] * plain.max(initial=0.0)]
-    turn[by_legs] = np.minimum(turn[by_legs], turns[: len(by_legs)] + (not several))
-    return np.argsort(turn, kind="stable")
-
-
-def _apart(exchanges: Places, leads: Mask) -> Places:
-    """Return an order in which what leads an exchange has the better place of both, and the other is far behind.
-
-    Args:
-        exchanges: of units, best first.
-        leads: which of them lead their exchange.
-    """
-    _, first, which, counts = np.unique(exchanges, return_index=True, return_inverse=True, return_counts=True)
-    return np.argsort(first[which] + _APART * ((counts[which] > 1) & ~leads), kind="stable")
 
 
 @cache
