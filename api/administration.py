@@ -153,12 +153,23 @@ usage_router = json_router("/api/v1", "usage")
 _USUAL_DAYS = 30
 
 
+class MemoryCostView(Answer):
+    """What memory's own work cost: filing, summaries, reflection and upkeep."""
+
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    statements: int = Field(description="Changes of memory that filing made.")
+    tokens_per_statement: float | None = Field(description="Tokens, in and out, for each; null = there are none.")
+
+
 class UsagePage(Answer):
     """Sums, the largest first."""
 
     first: date
     last: date
     items: list[UsageSum]
+    memory: MemoryCostView
 
 
 @usage_router.get("/usage", response_model=UsagePage)
@@ -181,4 +192,5 @@ async def usage(
         raise InvalidInput("first", "is later than the last day")
     dimensions = list(dict.fromkeys(by or ()))
     items = await caller.services.usage.sums(caller.tenant_id, first, last, dimensions, user=user_id, limit=limit)
-    return {"first": first, "last": last, "items": items}
+    memory = await caller.services.usage.memory(caller.tenant_id, first, last, user=user_id)
+    return {"first": first, "last": last, "items": items, "memory": memory}

@@ -5,14 +5,16 @@ from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
 from fastapi import Query
+from fastapi.responses import PlainTextResponse
 from pydantic import Field, StringConstraints, model_validator
 
 from api.access import ReadUser, WrittenUser
 from api.paging import Paged, json_router
 from api.problems import CONFLICT
-from api.schemas import Page, StrictModel, answered
+from api.schemas import MAX_PAGE, Page, StrictModel, answered
 from services.conversations.values import Id, SpaceName, Text, TimeZone
 from services.memory.blocks import Owner
+from services.promises.calendar import calendar_of
 from services.promises.promise import LONGEST_TEXT, Promise
 from services.promises.promises import NewPromise
 from services.time_reference.occasions import LONGEST
@@ -84,6 +86,13 @@ async def make(user: WrittenUser, body: NewPromiseRequest) -> Any:
     new = NewPromise(text=body.text, when=body.when, timezone=body.timezone, conversation_id=place)
     made, _ = await services.promises.make(owner, new, user.trigger)
     return made
+
+
+@router.get("/calendar.ics", response_class=PlainTextResponse)
+async def calendar(user: ReadUser) -> PlainTextResponse:
+    """The open promises as a calendar (RFC 5545), which other programs read."""
+    found = await user.services.promises.list(await user.owner(), state="open", limit=MAX_PAGE)
+    return PlainTextResponse(calendar_of(found), media_type="text/calendar")
 
 
 @router.get("/{promise_id}", response_model=_Promise)

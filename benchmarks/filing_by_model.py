@@ -84,7 +84,7 @@ async def play(models: ChatModels, talk: Talk, form: Literal["well", "some"]) ->
     try:
         decided = await decide(models, batch, evidence, form)
     except (BadModelOutput, ModelFailed) as error:
-        print(f"         {error.message}")
+        print(f"         {error.message} {getattr(error, 'detail', '')}")
         return Counter(unusable=1, missed=len(talk.keeps))
     return _judged(talk, decided)
 

@@ -27,6 +27,7 @@ from services.memory.filing_checks import Evidence, Verdict, checked
 from services.memory.foreign_words import foreign_text, own_text
 from services.memory.model import Memory
 from services.memory.plain_forms import plain_forms
+from services.promises.plain_forms import plain_promise
 
 _NOW = datetime(2026, 11, 25, 20, 10, tzinfo=UTC)
 _KNOWN = (
@@ -159,6 +160,9 @@ def main() -> None:
         for form in plain_forms(text):
             changed["a plain form"] += 1
             print(f"{name}\tplain form {form.kind}\t{' '.join(text.split())[-160:]}")
+        if promised := plain_promise(text, _NOW, "Asia/Shanghai"):
+            changed["a plain promise"] += 1
+            print(f"{name}\tplain promise {promised.when}\t{' '.join(text.split())[-160:]}")
         for kind, answer in model.kinds.items():
             verdicts = verdicts_on(text, answer(text))
             asked[kind] += any(verdict == "ask" for _, verdict in verdicts)
@@ -167,7 +171,7 @@ def main() -> None:
                 print(f"{name}\t{kind}\t{found[0]}\t{' '.join(text.split())[-100:]}")
     seconds = time.process_time() - begun
     total = max(len(messages), 1)
-    for kind in ("a plain form", *model.kinds):
+    for kind in ("a plain form", "a plain promise", *model.kinds):
         share = changed[kind] / total
         print(f"{kind}: {changed[kind]} of {len(messages)} ({share:.3%}), {asked[kind]} would be asked about")
     filed = sum(changed[kind] for kind in model.kinds)

@@ -7,7 +7,7 @@ from time import perf_counter
 from typing import Any
 from uuid import UUID
 
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.runtime import Runtime
 
 from nodes.history import change_request, planned_forms
@@ -54,7 +54,7 @@ async def persist(
         return {"timings": {"total_ms": total_ms}}
     made, planned = await changes_of_turn(turn, state, changes, state["answer"])
     made = [*turn.told, *made]
-    if (asked := state.get("plain_promise")) and "promise" not in _called(state):
+    if (asked := state.get("plain_promise")) and not _promised(state):
         made.append(await promises.make_plain(turn, asked))
     timed: ConversationState = {**state, "timings": {**state.get("timings", {}), "total_ms": total_ms}}
     outcome = await beside_the_loop(
@@ -153,6 +153,14 @@ def _forms_left(state: ConversationState, *, acted: bool) -> list[PlainForm]:
     if called.isdisjoint(MEMORY_TOOLS) and not acted:
         return forms
     return [each for each in forms if each.kind in {"leave_out", "off_record"} and "leave_out" not in called]
+
+
+def _promised(state: ConversationState) -> bool:
+    """Return whether the model has promised something, or moved it; a list of promises is none."""
+    messages = state.get("messages", [])
+    done = {each.tool_call_id for each in messages if isinstance(each, ToolMessage) and each.status == "success"}
+    calls = [call for each in messages if isinstance(each, AIMessage) for call in each.tool_calls]
+    return any(each["name"] == "promise" and each["args"].get("when") and each["id"] in done for each in calls)
 
 
 def _called(state: ConversationState) -> set[str]:

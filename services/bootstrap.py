@@ -36,6 +36,7 @@ from services.knowledge.wiring import Knowledge
 from services.llm.chat_models import ChatModels
 from services.llm.embeddings import Embedder
 from services.llm.token_estimates import TokenEstimators
+from services.memory.feedback_wishes import FeedbackWishes
 from services.memory.filing import Filing, longest_wait_s
 from services.memory.filing_evidence import FilingEvidence
 from services.memory.filing_store import FilingStore
@@ -190,7 +191,7 @@ class Services(Connected):
             secrets=Secrets(settings.memory_keep_secrets),
         )
         self.paused_turns = PausedTurns(database, wait_s=settings.client_tools_wait_s)
-        self.feedback = TurnFeedback(database)
+        self.feedback = TurnFeedback(database, FeedbackWishes(database, memory.proposals))
         self.transcript = Transcript(database)
         self.conversation_names = ConversationNames(database, self.transcript, self.models)
         self.branches = Branches(database, memory.undo)

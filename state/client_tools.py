@@ -152,6 +152,15 @@ def said_in(rounds: Sequence[KeptRound]) -> str:
     return "".join(f"{each['text']}{BETWEEN_PARTS}" for each in rounds if each["text"].strip())
 
 
+def last_words(answer: str, rounds: Sequence[KeptRound]) -> str:
+    """Return what an answer says after its last calls; all of it, if that is nothing.
+
+    Clients that leave calls out of a history show this alone.
+    """
+    said = said_in(rounds)
+    return (answer[len(said) :] if answer.startswith(said) else answer).strip() or answer
+
+
 def call_id(turn_id: UUID, part: int, place: int) -> str:
     """Return the id by which a client knows a call: of a turn, one of its parts, from 0, and a place there."""
     return f"call_{turn_id.hex}{part:03x}{place:02x}"

@@ -82,7 +82,7 @@ class _Blocks:
 
     def __init__(self) -> None:
         self.begun: list[int | None] = []
-        """Of each block its place; None = the text."""
+        """Place of each block; None = the text."""
 
     def text(self, text: str) -> list[bytes]:
         """Frames for a piece of the text."""

@@ -12,7 +12,7 @@ from api.access import Chatter, PathId, StartsTurns, TurnStarter
 from api.end_user import end_user_of
 from api.frontends.mapping import HEADERS, AgUiMapper, UiMessageMapper, mapped
 from api.frontends.ui_message import Camel, UiMessage
-from api.openai.client_message import ClientMessage
+from api.openai.client_message import ClientMessage, holds_files
 from api.openai.client_tools import client_tools
 from api.openai.messages import read_messages
 from api.openai.sessions import ClientIds
@@ -238,7 +238,8 @@ async def _start(
     person = end_user_of(starter.caller, starter.headers, starter.services.settings, named)
     budget = budget_of(starter.headers)
     request = read_messages(said)
-    asking = ReadRequest(expert, request, ids, person, keeps=not temporary, budget=budget, tools=tools)
+    ignored = ["files"] if holds_files(said) else []
+    asking = ReadRequest(expert, request, ids, person, not temporary, ignored, budget=budget, tools=tools)
     return await start_turn(starter, asking)
 
 

@@ -12,12 +12,13 @@ from services.llm.token_estimates import count_tokens
 from services.search.queries import Utterance
 from services.text.language import Language, language_of
 from state.budget import RequestBudget
-from state.client_tools import ClientResult
+from state.client_tools import ClientCall, ClientResult, ClientRound
 
 CUT_HEADER = "X-Anamnesis-Cut"
 """Names what was cut, with the characters shown and all: `attached=8312/60000`."""
 _LITTLE = 500
 """Tokens of attachments that fit whatever the settings say."""
+_BEYOND = "system_messages_beyond_the_limit"
 _SHARE_OF_INSTRUCTIONS = _SHARE_OF_RESULTS = 0.5
 """Shares of the model's context that system messages may take, and what the client's tools bring at once."""
 _RESULT_CUT: dict[Language, str] = {
@@ -34,23 +35,32 @@ class Fitted:
     cut: dict[str, int] = field(default_factory=dict)
     """Characters of the whole of what was cut, as in `TurnInput`."""
     headers: Mapping[str, str] = field(default_factory=dict)
+    ignored: Sequence[str] = ()
+    """Names of what has no effect."""
 
 
-async def with_fitting_results(
-    services: Services, tenant_id: UUID, results: Sequence[ClientResult], model: str, question: str
-) -> tuple[list[ClientResult], Mapping[str, str]]:
-    """Return results of the client's tools, cut to the budget by the question, and the header that says so.
+async def fitting_results(
+    services: Services,
+    tenant_id: UUID,
+    results: Sequence[ClientResult],
+    calls: Sequence[ClientCall],
+    *,
+    model: str,
+    message: str,
+) -> tuple[list[ClientResult], str]:
+    """Return results of calls, cut to their budget by the message and the calls, and the header's part on that.
 
     Raises:
         ModelNotFound: there is no such model.
     """
     texts = [each["content"] for each in results]
     if sum(map(count_tokens, texts)) <= _LITTLE:
-        return list(results), {}
+        return list(results), ""
+    question = "\n".join([message, *(str(value) for call in calls for value in call["arguments"].values())])
     budget = int((await expert_of(services, tenant_id, model)).context_window * _SHARE_OF_RESULTS)
     found = await services.knowledge.attachments.cut(texts, question, (), budget=budget)
     if not found.is_cut:
-        return list(results), {}
+        return list(results), ""
     fitting: list[ClientResult] = []
     for each, text in zip(results, found.texts, strict=True):
         if GAP not in text:
@@ -58,7 +68,7 @@ async def with_fitting_results(
             continue
         told = _RESULT_CUT[language_of([question])].format(of=len(each["content"]))
         fitting.append({**each, "content": f"{text}\n{told}", "of": len(each["content"])})
-    return fitting, {CUT_HEADER: f"results={found.shown}/{found.of}"}
+    return fitting, f"results={found.shown}/{found.of}"
 
 
 async def fitted(
@@ -91,9 +101,17 @@ async def fitted(
         attached = found.texts
         if found.is_cut:
             shown["attached"], cut["attached"] = found.shown, found.of
-    header = ", ".join(f"{name}={shown[name]}/{of}" for name, of in cut.items())
-    fits = replace(request, instructions=instructions, attached=attached)
-    return Fitted(fits, cut, {CUT_HEADER: header} if cut else {})
+    named = [f"{name}={shown[name]}/{of}" for name, of in cut.items()]
+    rounds: list[ClientRound] = []
+    for each in request.rounds:
+        results, of_results = await fitting_results(
+            services, tenant_id, each["results"], each["calls"], model=model, message=request.message
+        )
+        rounds.append({**each, "results": results})
+        named += [of_results] if of_results else []
+    fits = replace(request, instructions=instructions, attached=attached, rounds=rounds)
+    beyond = bool(request.instructions) and instructions != request.instructions
+    return Fitted(fits, cut, {CUT_HEADER: ", ".join(named)} if named else {}, [_BEYOND] if beyond else [])
 
 
 async def _budget(services: Services, tenant_id: UUID, model: str, limits: RequestBudget) -> int:

@@ -27,6 +27,7 @@ from services.conversations.speakers import names_of_user
 from services.conversations.transcript import Conversation, Message
 from services.conversations.values import message_digest
 from services.errors import InvalidInput, NotFound
+from state.client_tools import BETWEEN_PARTS
 from state.turn import EarlierMessage
 
 
@@ -242,9 +243,20 @@ async def _stored_before(caller: ServedCaller, found: Conversation, said: Sequen
         await caller.services.turns.get(caller.tenant_id, newest[-1].turn_id)
     except (IndexError, NotFound):  # it came from elsewhere, and may well be said again
         return 0
-    stored = [message_digest(each.role, each.content) for each in newest]
-    given = [message_digest(each["role"], each["content"]) for each in said]
-    return next((count for count in range(len(stored), 0, -1) if stored[-count:] == given[:count]), 0)
+
+    def is_stored(count: int) -> bool:
+        return all(map(_is_same, newest[-count:], said[:count]))
+
+    return next(filter(is_stored, range(len(newest), 0, -1)), 0)
+
+
+def _is_same(stored: Message, given: EarlierMessage) -> bool:
+    """Whether a posted message is a stored one; an answer with calls is known by what it says after them."""
+    if stored.role == given["role"] == "assistant" and stored.content.endswith(
+        f"{BETWEEN_PARTS}{given['content']}"
+    ):
+        return True
+    return message_digest(stored.role, stored.content) == message_digest(given["role"], given["content"])
 
 
 async def _message(caller: ServedCaller, found: Conversation, item_id: str) -> Message:

@@ -102,16 +102,17 @@ def _read(
     check_lengths(messages, where)
     said: list[_Spoken] = []
     instructions: list[str] = []
-    begun = ""  # of an answer that goes on behind results of tools
+    begun = ""  # what an answer says before its calls: it is known by what it says after them
     for place, message in enumerate(messages):
         if message.role in {"tool", "function"}:
             continue
         earlier = last is not None and place != last
         text, images = content_of(message.content, f"{where}.{place}.content", tells_of_files=earlier)
         if message.role == "assistant":
-            begun = BETWEEN_PARTS.join(filter(str.strip, (begun, text)))
-            if not message.tool_calls and begun:
-                said.append(("assistant", begun, [], ""))
+            if message.tool_calls:
+                begun = BETWEEN_PARTS.join(filter(str.strip, (begun, text)))
+            elif answer := text if text.strip() else begun:
+                said.append(("assistant", answer, [], ""))
                 begun = ""
         elif message.role == "user":
             if begun:

@@ -9,7 +9,7 @@ from api.openai.chat import citations_of
 from state.client_tools import ClientCall
 
 _MOST_CITATIONS = 56
-"""Of an item, so that its last events are fewer than the numbers of an event of the turn."""
+"""Citations of one item at most: with them its last events fit into the numbers of one event of the turn."""
 
 
 class ResponseItems:
@@ -19,7 +19,7 @@ class ResponseItems:
         """Take what the response's id has behind its kind."""
         self._own = own
         self.begun: list[int | None] = []
-        """Of each item its place; None = the message."""
+        """Place of each item; None = the message."""
         self._arguments: dict[int, str] = {}
 
     def text(self, text: str) -> list[dict[str, Any]]:

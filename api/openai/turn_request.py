@@ -10,7 +10,7 @@ import structlog
 
 from api.access import StartsTurns
 from api.end_user import NO_USER, EndUser
-from api.openai.attachments import fitted, with_fitting_results
+from api.openai.attachments import CUT_HEADER, fitted, fitting_results
 from api.openai.chat_schemas import ignored_header
 from api.openai.messages import ClientRequest
 from api.openai.models import ModelNotFound, expert_name
@@ -24,7 +24,7 @@ from services.conversations.turn import TurnRequest
 from services.conversations.values import check_length
 from services.errors import Conflict, ConversationExists, InvalidInput, NotFound
 from state.budget import RequestBudget, parse_budget
-from state.client_tools import ClientCall, ClientTools, call_of
+from state.client_tools import ClientTools, call_of
 from state.events import PART
 from state.turn import Sampling, TurnInput
 
@@ -39,7 +39,6 @@ ANOTHER = (
     "The message's `name` is not the user's: it is what another participant says, and changes nothing that is "
     "remembered of the user. Leave `name` out of the user's own messages, or set their display name."
 )
-_BEYOND = "system_messages_beyond_the_limit"
 NOBODY = "-"
 """Counts the turns of requests that name no user."""
 
@@ -113,8 +112,10 @@ async def start_turn(starter: StartsTurns, asking: ReadRequest) -> StartedTurn:
             "These results belong to no answer that waits for them: it has ended, or a newer message has taken "
             "its place. Send the whole exchange, from the user's message on."
         )
-    asking, cut_header = await _fitting(starter.services, tenant_id, asking)
-    headers, note = {**ignored_header(asking.ignored), **cut_header}, _note(asking)
+    fits = await fitted(starter.services, tenant_id, asking.request, asking.model, asking.budget)
+    ignored = [*asking.ignored, *fits.ignored]
+    asking = replace(asking, request=fits.request, cut=fits.cut, ignored=ignored)
+    headers, note = {**ignored_header(ignored), **fits.headers}, _note(asking)
     try:
         if user_id is not None and stored:
             headers[SESSION_HEADER], turn_id = await _start_stored(starter, asking, tenant_id, user_id)
@@ -138,30 +139,6 @@ async def start_turn(starter: StartsTurns, asking: ReadRequest) -> StartedTurn:
     stop = None if stored else partial(runner.abandon, tenant_id, turn_id)
     events = runner.follow(tenant_id, turn_id)
     return StartedTurn(tenant_id, turn_id, asking.model, events, stored, headers, note or None, abandon=stop)
-
-
-async def _fitting(
-    services: Services, tenant_id: UUID, asking: ReadRequest
-) -> tuple[ReadRequest, Mapping[str, str]]:
-    """Return the request with what fits of all that the client adds, and the header that names what was cut."""
-    request, settings = asking.request, services.settings
-    fits = await fitted(services, tenant_id, request, asking.model, asking.budget)
-    header = dict(fits.headers)
-    rounds = list(request.rounds)
-    for place, each in enumerate(rounds):
-        asked = f"{request.message}\n{_described(each['calls'])}"
-        results, cut = await with_fitting_results(services, tenant_id, each["results"], asking.model, asked)
-        rounds[place] = {**each, "results": results}
-        header |= {name: ", ".join(filter(None, (header.get(name), value))) for name, value in cut.items()}
-    left_out = settings.openai_system_messages == "ignore" and bool(request.instructions)
-    ignored = [*asking.ignored, *([_BEYOND] if left_out or "instructions" in fits.cut else [])]
-    fitting = replace(asking, request=replace(fits.request, rounds=rounds), cut=fits.cut, ignored=ignored)
-    return fitting, header
-
-
-def _described(calls: Sequence[ClientCall]) -> str:
-    """Return the arguments of calls as one text, by which their results are cut."""
-    return "\n".join(str(value) for call in calls for value in call["arguments"].values())
 
 
 def _note(asking: ReadRequest) -> dict[str, Any]:
@@ -195,9 +172,15 @@ async def _resume(starter: StartsTurns, asking: ReadRequest, tenant_id: UUID, us
         if missing := [call["id"] for place, call in enumerate(calls) if place not in given]:
             reason = f"the call {missing[0]} has no result; send one for each call of a message"
             raise InvalidInput(asking.where, reason)
-        asked = f"{asking.request.message}\n{_described(calls)}"
-        fitting, cut = await with_fitting_results(services, tenant_id, list(given.values()), asking.model, asked)
-        given = dict(zip(given, fitting, strict=True))
+        fitting, header = await fitting_results(
+            services,
+            tenant_id,
+            list(given.values()),
+            calls,
+            model=asking.model,
+            message=asking.request.message,
+        )
+        given, cut = dict(zip(given, fitting, strict=True)), {CUT_HEADER: header} if header else {}
         goes_on = await runner.resume(tenant_id, turn_id, user_id, given, _of_request(asking))
         if not goes_on:
             stored = await services.turns.get(tenant_id, turn_id)

@@ -11,21 +11,23 @@ from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, with_
 from typing_extensions import TypedDict
 from uuid_utils.compat import uuid7
 
-from services.conversations.values import Name, not_blank
+from services.conversations.values import (
+    MAX_PROMPT_CHARACTERS,
+    MAX_SYSTEM_PROMPT_TOKENS,
+    Name,
+    check_system_prompt,
+    not_blank,
+)
 from services.errors import BrokenReference, Conflict, InvalidInput, NotFound
-from services.llm.token_estimates import count_tokens
 from services.platform.postgres import Database, Row
 from services.validation import no_nul
 from state.prompt import FEATURES, ContextStrategy, Feature
 
-MAX_SYSTEM_PROMPT_TOKENS = 1000
 _MAX_PERSONA_CHARACTERS = 4000
-_MAX_PROMPT_CHARACTERS = 32_000
-"""Longer texts certainly have too many tokens and are not counted."""
 
 SystemPrompt = Annotated[
     str,
-    StringConstraints(min_length=1, max_length=_MAX_PROMPT_CHARACTERS),
+    StringConstraints(min_length=1, max_length=MAX_PROMPT_CHARACTERS),
     AfterValidator(no_nul),
     AfterValidator(not_blank),
     Field(
@@ -224,7 +226,7 @@ class Experts:
         """
         if new.name in _NO_NAMES:
             raise InvalidInput("name", "cannot stand in the path of an address")
-        _check_system_prompt(new.system_prompt)
+        check_system_prompt(new.system_prompt)
         values = {**asdict(new), "id": uuid7(), "tenant_id": tenant_id}
         threshold, messages = _recommended(new.context_window)
         if new.context_threshold is None:
@@ -244,7 +246,7 @@ class Experts:
             NotFound: the tenant has none of this name.
         """
         if "system_prompt" in change:
-            _check_system_prompt(change["system_prompt"])
+            check_system_prompt(change["system_prompt"])
         unchanged = dict.fromkeys(ExpertChange.__annotations__)
         values = {
             **unchanged,
@@ -277,13 +279,6 @@ def _only(name: str, found: Sequence[Row]) -> Row:
     if not found:
         raise NotFound(f"There is no expert {name!r}.")
     return found[0]
-
-
-def _check_system_prompt(text: str) -> None:
-    if (tokens := count_tokens(text)) > MAX_SYSTEM_PROMPT_TOKENS:
-        raise InvalidInput(
-            "system_prompt", f"has some {tokens} tokens; at most {MAX_SYSTEM_PROMPT_TOKENS} are accepted"
-        )
 
 
 def _recommended(window: int) -> tuple[float, int]:

@@ -11,6 +11,7 @@ from psycopg.rows import dict_row, tuple_row
 from services.encryption.marks import all_words, words
 from services.errors import Conflict, NotFound
 from services.experiments.assignment import NAMES_OF_TURN
+from services.memory.feedback_wishes import FeedbackWishes
 from services.platform.metrics import EXPERIMENT_FEEDBACK, FEEDBACK
 from services.platform.postgres import Database
 
@@ -73,8 +74,9 @@ def feedback_of(told: Any) -> Feedback | None:
 class TurnFeedback:
     """Keeps feedback on turns."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, wishes: FeedbackWishes) -> None:
         self._database = database
+        self._wishes = wishes
 
     async def put(
         self,
@@ -109,6 +111,8 @@ class TurnFeedback:
             FEEDBACK.labels(rating).inc()
             for experiment, variant in (turn["experiments"] or {}).items():
                 EXPERIMENT_FEEDBACK.labels(experiment, variant, rating).inc()
+        if rating == "down" and comment:
+            await self._wishes.hear(tenant_id, turn_id, comment)
         return Feedback(**rows[0])
 
     async def delete(self, tenant_id: UUID, turn_id: UUID, *, user: str | None = None) -> None:

@@ -133,7 +133,7 @@ class TurnLeases:
         self._mine = {"lease": LEASE, "process": database.process}
 
     async def renew(self, tenant_id: UUID, turn_ids: Sequence[UUID]) -> dict[UUID, StopReason]:
-        """Renew the leases of this process's turns; return those that must stop, or that others run or ended."""
+        """Renew the leases of this process's turns; return those that must stop, run elsewhere or have ended."""
         values = {"turn_ids": list(turn_ids), "tenant_id": tenant_id, **self._mine}
         return dict(await self._database.fetch(tenant_id, _RENEW, values, tuple_row))
 

@@ -24,6 +24,7 @@ from services.errors import OF_THE_MESSAGE, Conflict, InvalidInput
 from services.llm.token_estimates import IMAGE_TOKENS
 from services.text.secrets import Secrets
 from services.validation import without_nul
+from state.client_tools import last_words
 from state.prompt import Epoch
 from state.turn import OpenTurn, TurnInput
 
@@ -143,6 +144,7 @@ def other_space(name: str | None) -> InvalidInput:
 def outcome_values(outcome: TurnOutcome, content: str, kept: str) -> dict[str, Any]:
     """Return the parameters for an outcome; `content` is the answer as stored, `kept` what memory keeps of it."""
     completed = outcome.status == "completed"
+    known_by = last_words(content, (outcome.context_report or {}).get("rounds", []))
     return {
         "status": outcome.status,
         "episode_id": uuid7() if outcome.episode and completed and content else None,
@@ -154,7 +156,7 @@ def outcome_values(outcome: TurnOutcome, content: str, kept: str) -> dict[str, A
         "content": Words(content),
         "memory_text": None if kept == content else Words(kept),
         "token_count": message_tokens(content),
-        "digest": WordsDigest(message_digest("assistant", content)) if content else None,
+        "digest": WordsDigest(message_digest("assistant", known_by)) if content else None,
         "route_decision": words_json(outcome.route_decision),
         "usage": _jsonb(outcome.usage),
         "timings": _jsonb(outcome.timings),

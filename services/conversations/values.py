@@ -20,6 +20,9 @@ Given = TypeVar("Given")
 
 MAX_MESSAGE_CHARACTERS = 1_000_000
 """Characters of a message, whatever ANAMNESIS_MESSAGE_CHARACTERS says."""
+MAX_SYSTEM_PROMPT_TOKENS = 1000
+MAX_PROMPT_CHARACTERS = 32_000
+"""Characters of a system prompt; longer ones certainly have too many tokens and are not counted."""
 MAX_IMAGES = 8
 MAX_SPACE_CHARACTERS = 64
 MAX_IMAGE_BYTES = 8 * 1024 * 1024
@@ -96,6 +99,18 @@ def images_that_fit(images: Given) -> Given:
         if size > _MOST_OF_ALL:
             raise ValueError(f"have {size} bytes in all; at most {MAX_IMAGES_BYTES} are accepted in one message")
     return images
+
+
+def check_system_prompt(text: str) -> None:
+    """Refuse a system prompt, or an addition to one, that has too many tokens.
+
+    Raises:
+        InvalidInput: it has.
+    """
+    if (tokens := count_tokens(text)) > MAX_SYSTEM_PROMPT_TOKENS:
+        raise InvalidInput(
+            "system_prompt", f"has some {tokens} tokens; at most {MAX_SYSTEM_PROMPT_TOKENS} are accepted"
+        )
 
 
 def images_of_result(images: Sequence[str]) -> tuple[list[str], str]:

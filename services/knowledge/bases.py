@@ -14,19 +14,21 @@ from typing_extensions import TypedDict
 from uuid_utils.compat import uuid7
 
 from services.context.sources.knowledge import HANDLERS
-from services.conversations.values import Id, not_blank
+from services.conversations.values import (
+    MAX_PROMPT_CHARACTERS,
+    MAX_SYSTEM_PROMPT_TOKENS,
+    Id,
+    check_system_prompt,
+    not_blank,
+)
 from services.errors import Conflict, InvalidInput, NotFound
 from services.jobs.queue import JobQueue
-from services.llm.token_estimates import count_tokens
 from services.platform.connections import again_if_contended
 from services.platform.postgres import Database, Row
 from services.search.vector_index import FORGET_PASSAGES
 from services.validation import no_nul
 
 PREFIX_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,62}$"
-MAX_SYSTEM_PROMPT_TOKENS = 1000
-_MAX_PROMPT_CHARACTERS = 32_000
-"""Longer texts certainly have too many tokens and are not counted."""
 
 Prefix = Annotated[str, StringConstraints(pattern=PREFIX_PATTERN)]
 _Phrase = Annotated[
@@ -44,7 +46,7 @@ Keywords = Annotated[
 ]
 SystemPrompt = Annotated[
     str,
-    StringConstraints(max_length=_MAX_PROMPT_CHARACTERS),
+    StringConstraints(max_length=MAX_PROMPT_CHARACTERS),
     AfterValidator(no_nul),
     Field(
         description="Instructions for answers from this base, in addition to the expert's system prompt; "
@@ -178,7 +180,7 @@ class KnowledgeBases:
         """
         if not _PREFIX.fullmatch(new.prefix):
             raise InvalidInput("prefix", "is not 1 to 63 of a-z, 0-9, _ and -, the first a letter or a digit")
-        _check_system_prompt(new.system_prompt)
+        check_system_prompt(new.system_prompt)
         _check_handler(new.handler)
         values = {**asdict(new), "keywords": Jsonb(new.keywords), "id": uuid7(), "tenant_id": tenant_id}
         if not await self._database.fetch(tenant_id, _CREATE, values, tuple_row):
@@ -192,7 +194,7 @@ class KnowledgeBases:
             InvalidInput: the system prompt is too long, or there is no such handler.
             NotFound: the tenant has none of this prefix.
         """
-        _check_system_prompt(change.get("system_prompt", ""))
+        check_system_prompt(change.get("system_prompt", ""))
         _check_handler(change.get("handler"))
         values = {
             "tenant_id": tenant_id,
@@ -230,13 +232,6 @@ def only(name: object, found: Sequence[Row]) -> Row:
     if not found:
         raise NotFound(f"There is no knowledge base {str(name)!r}.")
     return found[0]
-
-
-def _check_system_prompt(text: str) -> None:
-    if (tokens := count_tokens(text)) > MAX_SYSTEM_PROMPT_TOKENS:
-        raise InvalidInput(
-            "system_prompt", f"has some {tokens} tokens; at most {MAX_SYSTEM_PROMPT_TOKENS} are accepted"
-        )
 
 
 def _check_handler(name: str | None) -> None:

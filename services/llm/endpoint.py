@@ -328,14 +328,13 @@ def _empty(answer: object, sampling: Collection[str], *, begun: bool) -> ModelFa
 
     It has `begun` where a call was passed on that cannot be read.
     """
-    if begun:
-        return ModelFailed("llm_bad_response", "a call of a tool that cannot be read", begun=True)
     if isinstance(answer, AIMessage) and finish_of(answer) == "content_filter":
         return ModelFailed("llm_content_refused", "the answer ended at the content filter before any text")
     limit = next((name for name in sampling if name in LENGTHS), None)
     if isinstance(answer, AIMessage) and finish_of(answer) == "length":
         detail = "the model used all of it up before it said anything"
         if limit:
-            return ModelFailed("llm_parameter_refused", detail, parameter=limit)
-        return ModelFailed("llm_only_reasoning", detail)
-    return ModelFailed("llm_bad_response", "neither text nor tool calls that it may make")
+            return ModelFailed("llm_parameter_refused", detail, parameter=limit, begun=begun)
+        return ModelFailed("llm_only_reasoning", detail, begun=begun)
+    detail = "a call of a tool that cannot be read" if begun else "neither text nor tool calls that it may make"
+    return ModelFailed("llm_bad_response", detail, begun=begun)

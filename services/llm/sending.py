@@ -3,18 +3,30 @@
 import asyncio
 import ssl
 from collections.abc import AsyncIterable, Mapping
+from time import monotonic
 from typing import Any
 
+import aiohttp
 import anyio
 import httpx2
 import openai
 
 _UNREACHABLE = (httpx2.RequestError, ssl.SSLError, anyio.EndOfStream)
 
+_AT_ONCE_S = 1.0
+"""Seconds within which a connection that was closed shows it."""
 _LONGEST_EVENT = 8 * 1024 * 1024
 """Bytes; the last event of the Responses API repeats the request and the whole answer."""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def _was_closed(error: BaseException | None) -> bool:
+    while error is not None:
+        if isinstance(error, aiohttp.ClientConnectionResetError | aiohttp.ServerDisconnectedError):
+            return True
+        error = error.__cause__
+    return False
 
 
 class Sender:
@@ -28,6 +40,8 @@ class Sender:
         """Take whose address, key and headers to send."""
         self._client = client
         self._first: dict[str, httpx2.Request] = {}
+        self._answered = False
+        """Whether the request before was answered, so that its connection may have been kept."""
 
     async def post(
         self,
@@ -62,7 +76,7 @@ class Sender:
             extensions={"timeout": httpx2.Timeout(limits).as_dict()},
         )
         try:
-            response = await connections.send(request, stream=True)
+            response = await self._sent(connections, request, again=isinstance(content, bytes))
         except httpx2.TimeoutException as error:
             raise openai.APITimeoutError(request=request) from error
         except _UNREACHABLE as error:
@@ -70,6 +84,24 @@ class Sender:
         if not response.is_success:
             await response.aread()
             raise self._client._make_status_error_from_response(response)
+        return response
+
+    async def _sent(
+        self, connections: httpx2.AsyncClient, request: httpx2.Request, *, again: bool
+    ) -> httpx2.Response:
+        """Send a request, once more where it met a connection that the endpoint had closed after the one before.
+
+        Servers of llama.cpp promise to keep a connection, and close it when a stream has ended.
+        """
+        again, self._answered = again and self._answered, False
+        begun = monotonic()
+        try:
+            response = await connections.send(request, stream=True)
+        except httpx2.TransportError as error:
+            if not again or monotonic() - begun > _AT_ONCE_S or not _was_closed(error):
+                raise
+            response = await connections.send(request, stream=True)
+        self._answered = True
         return response
 
     def _made(self, path: str) -> httpx2.Request:

@@ -49,6 +49,7 @@ Fault = Literal[
     "example",
     "script",
     "unsaid",
+    "asked",
 ]
 """What is wrong with an operation."""
 _FAULTS: dict[Language, dict[Fault, str]] = {
@@ -66,6 +67,7 @@ _FAULTS: dict[Language, dict[Fault, str]] = {
         "example": "repeats the example",
         "script": "has a text in another script than the user's words",
         "unsaid": "has a text without a word of the messages",
+        "asked": "rests on a question",
     },
     "zh": {
         "object": "不是对象",
@@ -81,6 +83,7 @@ _FAULTS: dict[Language, dict[Fault, str]] = {
         "example": "重复了示例",
         "script": "的 text 与用户的话不是同一种文字",
         "unsaid": "的 text 里没有消息中的任何词",
+        "asked": "依据的是提问",
     },
 }
 EXAMPLES: dict[Language, str] = {"en": "has a dog called Bruno", "zh": "养了一只狗叫布鲁诺"}

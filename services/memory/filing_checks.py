@@ -31,6 +31,7 @@ _EXACT = re.compile(
 )
 """Figures of three digits or more, account numbers and addresses."""
 _FEWEST_DIGITS = 3
+_QUESTION_MARKS = ("?", "？")
 _HAN = re.compile(r"[\u3400-\u9fff]")
 _NAME = re.compile(r"\b[A-Z][\w'’-]{1,40}")
 _NEGATION = re.compile(
@@ -62,6 +63,8 @@ class Evidence:
     """The memories that the model was shown, by their short ids."""
     is_strict: bool = True
     """Whether a statement must share a word with what was said: the model is not known to file well."""
+    least_share: float = 0.0
+    """Share of a statement's words, 0 to 1, that must have been said, where it is checked strictly."""
 
     def prepare(self) -> None:
         """Read the texts, so that operations are checked against them at once."""
@@ -172,7 +175,7 @@ def check(operation: FilingOperation, evidence: Evidence) -> Checked:
     if found is None:
         return _unfounded(operation, evidence)
     operation = replace(operation, quote=found.text)
-    if fault := _fault_of_text(operation, memory, evidence):
+    if fault := _fault_of_text(operation, memory, evidence.messages[source], evidence):
         return Checked(operation, "drop", source, fault)
     return Checked(operation, _verdict(operation, memory, found, source, evidence), source)
 
@@ -195,7 +198,15 @@ def _unfounded(operation: FilingOperation, evidence: Evidence) -> Checked:
     return Checked(operation, "drop", fault="quote")
 
 
-def _fault_of_text(operation: FilingOperation, memory: Memory | None, evidence: Evidence) -> Fault | None:
+def _is_asked(quote: str, message: str) -> bool:
+    """Whether a quote ends with the mark of a question: what a user asks is not what they tell."""
+    _, _, after = message.partition(quote)
+    return (quote.rstrip() + after.lstrip()[:1])[-1:] in _QUESTION_MARKS or quote.rstrip()[-1:] in _QUESTION_MARKS
+
+
+def _fault_of_text(
+    operation: FilingOperation, memory: Memory | None, message: str, evidence: Evidence
+) -> Fault | None:
     """Return what shows that a model has not understood the words on which its statement rests."""
     text, words = operation.text, informative_terms(operation.text)
     if any(folded(text) == folded(each) for each in EXAMPLES.values()) and (
@@ -206,7 +217,10 @@ def _fault_of_text(operation: FilingOperation, memory: Memory | None, evidence: 
     if text and scripts_of(text).isdisjoint(written) and scripts_of(text) and written:
         return "script"
     told = (evidence.told, Words.of(operation.quote))
-    if evidence.is_strict and words and not any(Words.of(text).share_in(each) for each in told):
+    share = max(Words.of(text).share_in(each) for each in told)
+    if evidence.least_share and text and _is_asked(operation.quote, message):
+        return "asked"
+    if evidence.is_strict and words and (not share or share < evidence.least_share):
         return "unsaid"
     return None
 

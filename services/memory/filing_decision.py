@@ -22,6 +22,8 @@ from services.text.tokenizer import informative_terms
 from services.time_reference.local_days import time_zone
 
 _BLEMISHES: frozenset[Fault | None] = frozenset(["field", "date"])
+_LEAST_SHARE = 0.5
+"""Share of a statement's words that a model which files some must have read: it invents the others."""
 _LONG = 2_000
 """Characters of a batch that are read in one step of the event loop."""
 
@@ -57,7 +59,8 @@ async def decide(
         BadModelOutput: it has answered nothing usable, twice.
     """
     said = sum(map(len, shown.said.values()))
-    evidence = replace(evidence, is_strict=grade != "well")
+    least = _LEAST_SHARE if grade == "some" else 0.0
+    evidence = replace(evidence, is_strict=grade != "well", least_share=least)
     await beside_the_loop(evidence.prepare, characters=said, most=_LONG)
     if grade == "some":
         found = await decide_plainly(models, shown, evidence)

@@ -22,7 +22,8 @@ SELECT o.id, o.field AS kind, o.results->>'state' AS state, coalesce(o.new_value
        coalesce(o.new_value->>'replaces', '') AS replaces, coalesce(o.new_value->>'memory', '') AS memory,
        (o.trigger->>'expert_id')::uuid AS expert_id, o.space_id, (o.results->>'asked')::uuid AS asked_in,
        (o.results->>'kept')::uuid AS kept, (o.results->>'dropped')::uuid AS dropped,
-       o.results->>'kept_value' AS kept_value, o.results->>'dropped_value' AS dropped_value
+       o.results->>'kept_value' AS kept_value, o.results->>'dropped_value' AS dropped_value,
+       coalesce(o.results->>'by', '') AS by, o.turn_id
 FROM memory_operations o
 WHERE o.tenant_id = %(tenant_id)s AND o.user_id = %(user_id)s AND o.type = 'memory_proposal'
   AND o.new_value IS NOT NULL
@@ -89,6 +90,10 @@ class OpenQuestion:
     dropped: UUID | None = None
     kept_value: str | None = None
     dropped_value: str | None = None
+    by: str = ""
+    """`feedback` = it is a wish for answers, from a thumb down; empty = anything else."""
+    turn_id: UUID | None = None
+    """The turn that it arose from."""
 
 
 class OpenQuestions:

@@ -22,6 +22,7 @@ from services.memory.model import ChangeRequest
 from services.memory.open_questions import OPEN, SETTLE, OpenQuestion, OpenQuestions, State
 from services.memory.operations import PROPOSAL, Operation, OperationLog, Trigger
 from services.memory.pairs import Pairs, Side
+from services.memory.planning.planner import Kept
 from services.memory.proposal_list import ProposalList
 from services.platform.connections import Connection, again_if_contended
 from services.platform.postgres import Database
@@ -74,11 +75,12 @@ class Proposals(ProposalList):
         memory: str = "",
         *,
         is_asked: bool = False,
+        by: str = "",
     ) -> UUID:
         """Let a change wait, in a transaction of the caller's; return its id, or that of the same one that waits.
 
         If as many wait as may, the oldest is closed. `memory` = ids of what would go, separated by commas;
-        `is_asked` = the turn itself asks the user.
+        `is_asked` = the turn itself asks the user; `by` as in `OpenQuestion`.
         """
         text, replaces = text.replace("\x00", ""), replaces.replace("\x00", "")
         for each in await self.questions.make_room(connection, request.owner):
@@ -86,7 +88,9 @@ class Proposals(ProposalList):
                 return each.id
         asked = {"asked": str(request.trigger.turn_id)} if is_asked and request.trigger.turn_id else {}
         value = {"text": text, "replaces": replaces or None, "memory": memory or None}
-        operation = Operation(PROPOSAL, kind, new_value=value, results={"state": "waiting", **asked})
+        operation = Operation(
+            PROPOSAL, kind, new_value=value, results={"state": "waiting", **({"by": by} if by else {}), **asked}
+        )
         owner = request.owner
         whose = replace(request.trigger, expert_id=owner.expert_id, space_id=owner.space_id, details={})
         return await self._log.append(connection, owner.tenant_id, owner.user_id, operation, whose)
@@ -159,7 +163,9 @@ class Proposals(ProposalList):
         ids = [each for each in proposed.memory.split(",") if each]
         if proposed.kind == "forget":
             return await self._changes.forget(request, "" if ids else proposed.text, ids=ids)
-        return await self._changes.remember(request, proposed.text, replaces=proposed.memory or proposed.replaces)
+        kind: Kept | None = "standing" if proposed.by == "feedback" else None
+        replaces = proposed.memory or proposed.replaces
+        return await self._changes.remember(request, proposed.text, replaces=replaces, kind=kind)
 
     async def _settle(self, values: dict[str, Any], state: State) -> None:
         """Change the state of a proposal that waits.

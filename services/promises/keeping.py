@@ -34,8 +34,9 @@ _EVERY = "* * * * *"
 """A cron expression: at the beginning of each minute, to which promises are made."""
 _OVER = timedelta(days=1)
 """After its moment, a promise that nobody could keep is missed."""
+_AT_ONCE = 50
 _AGAIN_S = 3.0
-"""Seconds after which a conversation in which a turn runs is looked at again."""
+"""Seconds after which the rest is looked at: more than that, and conversations in which a turn runs."""
 _SESSION = "reminders"
 """Name of the conversation of a user who has none."""
 
@@ -66,10 +67,11 @@ class Keeping:
         return len(due)
 
     async def keep(self, tenant_id: UUID, user_id: UUID, now: datetime) -> bool:
-        """Say all that is due of a user's; return whether something waits for the end of a turn."""
+        """Say what is due of a user's; return whether more is, or something waits for the end of a turn."""
         whose = {"tenant_id": tenant_id, "user_id": user_id}
-        rows = await self._database.fetch(tenant_id, sql.DUE, {**whose, "now": now}, dict_row)
-        waits = False
+        values = {**whose, "now": now, "limit": _AT_ONCE}
+        rows = await self._database.fetch(tenant_id, sql.DUE, values, dict_row)
+        waits = len(rows) == _AT_ONCE
         for row in rows:
             said: str | None = ""
             if stands(row) and now - row["due_at"] <= _OVER:

@@ -24,7 +24,7 @@ ORDER BY p.due_at, p.id LIMIT %(limit)s
 
 DUE: LiteralString = f"""{_ROWS}
 WHERE p.tenant_id = %(tenant_id)s AND p.user_id = %(user_id)s AND p.state = 'open' AND p.due_at <= %(now)s
-ORDER BY p.due_at, p.id LIMIT 50
+ORDER BY p.due_at, p.id LIMIT %(limit)s
 """
 
 LOCK: LiteralString = f"""{_ROWS}

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from services.search.queries import Heads, Query, of_length_1
+from services.search.queries import Head, Heads, Query, of_length_1
 from services.search.units import Mask, Places, Searched, Values, Vectors
 from services.text.tokenizer import terms
 
@@ -88,7 +88,8 @@ class ByMeaning:
         spread: Of the cosines.
         to_message: The cosine of each with the message.
         usual: Average and spread of these.
-        prefers: The probability that each states what its author likes, wants or avoids; 0 where nothing tells.
+        to_likings: The cosine of each with what tells likings; None where nothing tells.
+        likings: The head that makes probabilities of these.
     """
 
     cosines: Values
@@ -97,7 +98,15 @@ class ByMeaning:
     spread: float
     to_message: Values
     usual: tuple[float, float]
-    prefers: Values
+    to_likings: Values | None = None
+    likings: Head | None = None
+
+    @property
+    def prefers(self) -> Values:
+        """The probability that each states what its author likes, wants or avoids; 0 where nothing tells."""
+        if self.to_likings is None or self.likings is None:
+            return np.zeros(len(self.cosines))
+        return np.fmax(self.likings.probabilities(self.to_likings), 0.0)
 
     def likeness(self, places: Places) -> Values:
         """Return how far the cosines of some units with the message are above the average."""
@@ -123,13 +132,11 @@ def by_meaning(query: Query, vectors: Vectors, units: Searched, mask: Mask, head
     """Compare all units in one pass over their embeddings."""
     if not len(vectors):
         nothing, none = np.full(len(mask), np.nan), np.zeros(len(mask))
-        return ByMeaning(nothing, none.astype(np.bool_), 0.0, 1.0, nothing, (0.0, 1.0), none)
+        return ByMeaning(nothing, none.astype(np.bool_), 0.0, 1.0, nothing, (0.0, 1.0))
     every = sought(query, vectors)
     rows = [heads.prefers.direction[np.newaxis], heads.turned(every)] if heads else [every]
     found = units.by_meaning(np.concatenate([*rows, every[:1]]))
-    prefers = np.zeros(len(mask))
-    if heads:
-        prefers, found = np.fmax(heads.prefers.probabilities(found[0]), 0.0), found[1:]
+    to_likings, found = (found[0], found[1:]) if heads else (None, found)
     known = mask & ~np.isnan(found[0])
     # A user with few units is supposed to have more that are about other things.
     both = found[[0, -1]] if known.all() else found[[0, -1]].compress(known, axis=1)
@@ -142,7 +149,8 @@ def by_meaning(query: Query, vectors: Vectors, units: Searched, mask: Mask, head
         told = 1 + np.flatnonzero(~np.array(query.asking))
         found[told] = average + _TOLD * (found[told] - average)
     cosines = (found[0] + found[:-1].max(axis=0)) / 2
-    return ByMeaning(cosines, known, average, spread, found[-1], (usual, deviation), prefers)
+    likings = heads.prefers if heads else None
+    return ByMeaning(cosines, known, average, spread, found[-1], (usual, deviation), to_likings, likings)
 
 
 def sought(query: Query, vectors: Sequence[Sequence[float]] | Vectors) -> Vectors:
@@ -174,8 +182,8 @@ def fused(words: ByWords, near: ByMeaning, mask: Mask) -> Values:
     """Return the mean of both legs for the whole message, as shares of the best; -1 outside the mask."""
     found = relative(words.whole)
     if near.known.any():
-        known = near.to_message[near.known]
+        known = near.to_message if (every := near.known.all()) else near.to_message[near.known]
         least, most = float(known.min()), float(known.max())
         share = (near.to_message - least) / max(most - least, 1e-9)
-        found = (found + np.where(near.known, share, 0.0)) / 2
-    return np.where(mask, found, -1.0)
+        found = (found + (share if every else np.where(near.known, share, 0.0))) / 2
+    return found if mask.all() else np.where(mask, found, -1.0)

@@ -23,14 +23,19 @@ CANDIDATES = 100
 """Units that the model looks at."""
 _OF_THE_LEGS = 10
 """The first units by the legs alone, looked at in any case."""
-_TURNS = {True: (2, 0, 0.6), False: (3, 2, 0.8)}
-"""For messages of several sentences and for others: one in how many places belongs to the legs, the first of these
-places (from 0), and the share of the legs' best score that a unit needs for one."""
+_CLEARLY = {True: 0.6, False: 0.8}
+"""For messages of several sentences and for others: the share of the legs' best score that a unit needs for a turn
+of the legs."""
+_APART = 15
+"""Places between what leads a long exchange and its other message: not among the first ten, but near enough for a
+prompt."""
 _SEEDS = 3
 _AROUND = 0.25
 """How much a neighbour's match, or that it is a preference, counts when candidates are chosen."""
 _SURE = 3
 """Preferences take the place of visits as far as a message leaves a choice: its probability to this power."""
+_LEAST_CHOICE = 0.001
+"""What is left of that from which it is looked for preferences."""
 _BEST_BY_WORDS = 3.0
 """How much the order counts a match by words as a share of the best one, beside what was learned."""
 _HELD = {"words_over_meaning": 0.3}
@@ -125,7 +130,7 @@ def score(
         scores = np.einsum("ij,j->i", features, _held(several=bool(query.parts)))
         scores += _BEST_BY_WORDS * (1 - query.context_share) * matches.relative[places]
     order = _order(scores, matches.fused[places], several=bool(query.parts))
-    order = order[_once(matches.exchanges[places[order]])]
+    order = order[_apart(matches.exchanges[places[order]], matches.leads[places[order]])]
     scores = np.sort(scores)[::-1]
     places = places[order]
     by_word, cosines = matches.relative[places], matches.near.cosines[places]
@@ -135,31 +140,32 @@ def score(
 def _order(scores: Values, plain: Values, *, several: bool) -> Places:
     """Return the places of scores, best first: in turns with what the legs say by themselves.
 
-    A unit has the better of its two turns. So the first ten hold the first five by the legs for a message of
-    several sentences, and the first three for another, if they match nearly as well as the best.
+    A unit has the better of its two turns. So the first ten hold the first five by the legs, if these match nearly
+    as well as the best, whatever was learned. The legs begin where the message has several sentences.
 
     Args:
         scores: of what was found.
         plain: the sums of both legs.
         several: the message has several sentences.
     """
-    period, first, clearly = _TURNS[several]
-    turns = np.arange(period * len(scores))
-    is_of_legs = turns % period == first
+    turns = 2 * np.arange(len(scores))
     turn = np.empty(len(scores), dtype=np.intp)
-    turn[np.argsort(-scores, kind="stable")] = turns[~is_of_legs][: len(scores)]
+    turn[np.argsort(-scores, kind="stable")] = turns + several
     by_legs = np.argsort(-plain, kind="stable")
-    by_legs = by_legs[plain[by_legs] >= clearly * plain.max(initial=0.0)]
-    turn[by_legs] = np.minimum(turn[by_legs], turns[is_of_legs][: len(by_legs)])
+    by_legs = by_legs[plain[by_legs] >= _CLEARLY[several] * plain.max(initial=0.0)]
+    turn[by_legs] = np.minimum(turn[by_legs], turns[: len(by_legs)] + (not several))
     return np.argsort(turn, kind="stable")
 
 
-def _once(exchanges: Places) -> Places:
-    """Return the order in which the second message of each exchange comes behind everything else."""
-    _, first = np.unique(exchanges, return_index=True)
-    again = np.ones(len(exchanges), dtype=np.bool_)
-    again[first] = False
-    return np.argsort(again, kind="stable")
+def _apart(exchanges: Places, leads: Mask) -> Places:
+    """Return an order in which what leads an exchange has the better place of both, and the other is far behind.
+
+    Args:
+        exchanges: of units, best first.
+        leads: which of them lead their exchange.
+    """
+    _, first, which, counts = np.unique(exchanges, return_index=True, return_inverse=True, return_counts=True)
+    return np.argsort(first[which] + _APART * ((counts[which] > 1) & ~leads), kind="stable")
 
 
 @cache
@@ -177,6 +183,8 @@ class _Matches:
         self._query, self._kind, self._known, self._mask = query, kind, known, mask
         self._answers = _answers(known, words, near)
         self.fused, self.exchanges = fused(words, near, mask), known.exchange
+        by_answer = known.states_nothing[known.exchange] | query.of_assistant
+        self.leads = known.by_assistant == by_answer
         if query.asks:
             words, near = words.without_echo(known.states_nothing), near.without_echo(known.states_nothing)
         self._words, self.near = words, near
@@ -186,16 +194,16 @@ class _Matches:
         with_none = np.concatenate([self.relative, [0.0]])
         self._before, self._after = with_none[known.previous], with_none[known.following]
         self._chooses = kind.choice**_SURE
-        self._prefers = self._chooses * near.prefers
+        self._prefers = self._chooses * near.prefers if self._chooses > _LEAST_CHOICE else np.zeros(len(mask))
 
     def candidates(self, then: Mask | None) -> Places:
         """Return the best units, by their own match and what stands beside them."""
         beside = self._known.coherence * (self._before + self._after)
         chosen = self._total + _AROUND * (beside + self._prefers) + self._answers
+        best = chosen.max(initial=0.0)
+        chosen[_best(self.fused, _OF_THE_LEGS)] += best
         chosen[~self._mask] = -1.0
         places = _best(chosen, CANDIDATES)
-        of_legs = _best(self.fused, _OF_THE_LEGS)
-        places = np.concatenate([places, np.setdiff1d(of_legs, places)])
         if then is not None:  # what was said then is looked at, wherever it stands
             more = _best(np.where(then, chosen, -1.0), CANDIDATES)
             places = np.concatenate([places, np.setdiff1d(more[then[more]], places)])

@@ -21,6 +21,7 @@ from services.platform.postgres import Database
 from services.summaries.daily_summaries import DailySummaries, Day
 from services.summaries.day_store import DayVisit
 from services.summaries.prompts import SaidMessage
+from services.text.marks import one_line
 from services.time_reference.local_days import bounds, hours_of, local_day
 from state.prompt import TimeReference
 
@@ -222,10 +223,5 @@ def _told(same: Sequence[Day], samples: dict[UUID, list[SaidMessage]]) -> ToldDa
             else:
                 said += samples.get(visit.id, [])
     said.sort(key=attrgetter("created_at"))
-    text = _one_line(" ".join(texts))
+    text = one_line(" ".join(texts))
     return ToldDay(same[0].date, text, list(dict.fromkeys(topics)), said) if texts or said else None
-
-
-def _one_line(text: str) -> str:
-    """A text of several lines could look like a line of ours."""
-    return " ".join(text.split())

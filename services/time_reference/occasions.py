@@ -60,7 +60,7 @@ def read_occasion(said: str, now: datetime, timezone: str) -> Occasion:
         BadTimeZone: there is no such zone.
     """
     zone = time_zone(timezone)
-    text = _SHORT_PARTS.sub(r"\1天\2上", lowered(folded(said.strip())))
+    text = _written_out(said)
     if not text or len(text) > LONGEST:
         raise BadOccasion(f"is empty, or longer than {LONGEST} characters")
     if (minutes := minutes_from_now(text)) is not None:
@@ -83,10 +83,16 @@ def next_moment(rule: str, after: datetime, timezone: str) -> datetime | None:
 
     Its time of day is that of the zone's clock, before and after daylight saving begins.
     """
+    text = _written_out(rule)
     try:
-        return next((each for each in _moments(rule, after, time_zone(timezone)) if each > after), None)
+        return next((each for each in _moments(text, after, time_zone(timezone)) if each > after), None)
     except (ValueError, OverflowError):
         return None
+
+
+def _written_out(said: str) -> str:
+    """Return a text in one way of writing, its short forms written out; one that is stays so."""
+    return _SHORT_PARTS.sub(r"\1天\2上", lowered(folded(said.strip())))
 
 
 def _moments(text: str, now: datetime, zone: tzinfo) -> list[datetime]:

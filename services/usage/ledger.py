@@ -143,6 +143,22 @@ ORDER BY sum(s.input_tokens + s.output_tokens) DESC, 1, 2, 3, 4, 5
 LIMIT %(limit)s
 """
 
+_NO_MEMORY = ("turn", "conversation_name", "replay", "index_passages")
+"""Purposes that are none of memory's own work; all others are."""
+
+# Each user's entries are found in the index by user and time.
+_MEMORY: LiteralString = """
+SELECT coalesce(sum(s.calls), 0)::bigint AS calls, coalesce(sum(s.input_tokens), 0)::bigint AS input_tokens,
+       coalesce(sum(s.output_tokens), 0)::bigint AS output_tokens,
+       (SELECT coalesce(sum((o.results ->> 'operations')::integer), 0)::bigint
+        FROM users u JOIN memory_operations o ON o.user_id = u.id AND o.tenant_id = u.tenant_id
+        WHERE u.tenant_id = %(tenant_id)s AND (%(user)s::text IS NULL OR u.external_id = %(user)s)
+          AND o.type = 'memory_filing' AND o.at >= %(first)s AND o.at < %(last)s::date + 1) AS statements
+FROM usage s LEFT JOIN users u ON u.id = s.user_id
+WHERE s.tenant_id = %(tenant_id)s AND s.day BETWEEN %(first)s AND %(last)s AND s.purpose <> ALL(%(besides)s)
+  AND (%(user)s::text IS NULL OR u.external_id = %(user)s)
+"""
+
 _SPENT: LiteralString = """
 SELECT coalesce(sum(s.input_tokens + s.output_tokens), 0)::bigint,
        coalesce(sum(s.input_tokens + s.output_tokens) FILTER (WHERE u.external_id = %(user)s), 0)::bigint
@@ -166,6 +182,22 @@ class UsageSum:
     purpose: str | None = None
     """`turn`, `conversation_name`, or the name of a background task."""
     model: str | None = None
+
+
+@dataclass(frozen=True)
+class MemoryCost:
+    """What memory's own work cost: filing, summaries, reflection and upkeep, not the turns themselves."""
+
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    statements: int
+    """Changes of memory that filing made."""
+
+    @property
+    def tokens_per_statement(self) -> float | None:
+        """Return the tokens, in and out, for each of them; None = there are none."""
+        return round((self.input_tokens + self.output_tokens) / self.statements, 1) if self.statements else None
 
 
 def today() -> date:
@@ -242,6 +274,11 @@ class UsageLedger:
             "by": list(by),
         }
         return await self._database.fetch(tenant_id, _READ, values, class_row(UsageSum))
+
+    async def memory(self, tenant_id: UUID, first: date, last: date, *, user: str | None = None) -> MemoryCost:
+        """Return what memory cost from one day of UTC to another, both included; `user` as in `sums`."""
+        values = {"tenant_id": tenant_id, "first": first, "last": last, "user": user, "besides": list(_NO_MEMORY)}
+        return (await self._database.fetch(tenant_id, _MEMORY, values, class_row(MemoryCost)))[0]
 
     async def spent_on(self, day: date, tenant_id: UUID, user: str) -> tuple[int, int]:
         """Tokens, in and out, of a day: the tenant's and the user's."""

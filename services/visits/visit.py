@@ -102,6 +102,8 @@ class Visit:
     """Unset while it continues, is too short, or waits for its summary."""
     key_topics: list[str]
     summary_generated_at: datetime | None
+    feelings: list[str]
+    """What the user felt in it, as their own words say."""
 
 
 SUMMARISE_DAYS = "summarise_days"

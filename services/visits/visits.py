@@ -26,7 +26,11 @@ log = structlog.get_logger(__name__)
 
 _COLUMNS: LiteralString = """
 SELECT v.id, v.conversation_id, c.session_key AS session_id, e.name AS expert, v.started_at, v.last_active_at,
-       v.ended_at, v.end_reason, v.message_count, v.summary, v.key_topics, v.summary_generated_at
+       v.ended_at, v.end_reason, v.message_count, v.summary, v.key_topics, v.summary_generated_at,
+       ARRAY(SELECT DISTINCT m.feeling FROM messages m
+             WHERE m.conversation_id = v.conversation_id AND m.tenant_id = v.tenant_id AND m.feeling IS NOT NULL
+               AND m.created_at BETWEEN v.started_at AND v.last_active_at AND m.retracted_at IS NULL
+               AND m.branch_id IS NULL ORDER BY 1) AS feelings
 FROM visits v JOIN conversations c ON c.id = v.conversation_id JOIN experts e ON e.id = v.expert_id
 """
 

@@ -19,8 +19,6 @@ from tests.support.model_server import ModelServer
 from tests.support.ports import free_port
 from tests.support.talking import say
 
-pytestmark = pytest.mark.anyio
-
 
 class Receiver:
     """A server that is told of events, and answers with the statuses that it is given."""

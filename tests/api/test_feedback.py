@@ -7,6 +7,8 @@ import httpx
 
 from services.bootstrap import Services
 from services.platform.metrics import FEEDBACK
+from state.turn import OpenTurn
+from tests.support.filing import human, waiting
 from tests.support.transfer import export, ndjson, send
 from tests.support.turns import exchange, new_turn
 
@@ -67,3 +69,29 @@ async def test_feedback_is_exported_and_imported_elsewhere(client: httpx.AsyncCl
     wrong = {**moved[-1], "kind": "message", "feedback": {"rating": "meh"}, "content": "x"}
     [error] = (await send(client, ndjson(wrong)))["errors"]
     assert "feedback.rating" in error["reason"]
+
+
+async def test_a_reason_waits_as_a_wish_and_is_kept_when_it_is_given_again(
+    client: httpx.AsyncClient, services: Services
+) -> None:
+    async def rate(comment: str, rating: str = "down") -> OpenTurn:
+        turn = await exchange(services.turns, "Hello", "Hi. " * 20)
+        body = {"rating": rating, "comment": comment}
+        assert (await client.post(f"/api/v1/turns/{turn.turn_id}/feedback", json=body)).status_code == 200
+        return turn
+
+    turn = await rate("Too long")
+    again = {"rating": "down", "comment": "Too long"}
+    assert (await client.post(f"/api/v1/turns/{turn.turn_id}/feedback", json=again)).status_code == 200
+    await rate("别说教")
+    await rate("Too short", "up")
+    await rate("x" * 301)
+    said = [each.text for each in await waiting(services)]
+    assert said == ["对回答的要求：“别说教”", "about answers: “Too long”"]
+    assert await human(services, turn) == {}
+    await rate("too  long")
+    assert await human(services, turn) == {"wishes": ["about answers: “Too long”"]}
+    [chinese] = await waiting(services)
+    await client.post(f"/api/v1/users/u-1/memory/proposals/{chinese.id}/reject")
+    await rate("别说教")
+    assert not await waiting(services), "what was rejected is not asked about again"

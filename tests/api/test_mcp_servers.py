@@ -195,7 +195,7 @@ async def test_results_are_bounded_and_failures_are_told(
     assert "50000 characters" in _result(long)["result"]
     shown = await _say(ready, model_server, "desk_picture", {})
     assert _result(shown)["result"] == "A cat.\n[image: image/png, 3 bytes]"
-    image = {"type": "input_image", "image_url": "data:image/png;base64,cG5n", "detail": "auto"}
+    image = {"type": "input_image", "image_url": "data:image/png;base64,cG5n"}
     assert image in model_server.requests[-1].body["input"][-1]["content"]
     failed = await _say(ready, model_server, "desk_fail", {})
     assert "The shelf is empty." in _result(failed)["error"]

@@ -51,6 +51,10 @@ async def test_turns_and_what_they_cause_are_counted_for_their_user_and_expert(
     assert (turn["calls"], turn["expert"], turn["model"], turn["day"]) == (1, "default", "scripted", None)
     assert (turn["input_tokens"], turn["output_tokens"]) == (usage["input_tokens"], usage["output_tokens"])
     assert rows["u-1", "file_memory"]["calls"] >= 1
+    memory = (await client.get("/api/v1/usage", params={"user_id": "u-1"})).json()["memory"]
+    own = [each for (user, purpose), each in rows.items() if user == "u-1" and purpose != "turn"]
+    assert memory["calls"] == sum(each["calls"] for each in own)
+    assert (memory["statements"], memory["tokens_per_statement"]) == (0, None)
     assert rows["u-2", "turn"]["calls"] == 1
     (total,) = await _usage(client, services)
     assert total["calls"] == sum(each["calls"] for each in found)

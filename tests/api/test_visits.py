@@ -50,6 +50,7 @@ async def test_a_visit_is_closed_and_listed(client: httpx.AsyncClient, services:
         "summary": None,
         "key_topics": [],
         "summary_generated_at": None,
+        "feelings": [],
     }
 
 

@@ -9,7 +9,7 @@ import pytest
 from playwright.async_api import Browser, Page, Request, async_playwright, expect
 
 SCREENS = (
-    *("chat", "known", "memory", "core", "timeline", "recall", "proposals", "operations", "settings"),
+    *("chat", "known", "memory", "core", "timeline", "recall", "proposals", "promises", "operations", "settings"),
     *("knowledge", "experts", "experiments", "users", "jobs", "model", "health", "keys"),
 )
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")

@@ -136,4 +136,11 @@ async def test_pages_of_other_sites_may_not_read_its_answers(studio: str) -> Non
             )
             for origin in ("https://smith.langchain.com", "http://evil.example")
         }
+        asked = {
+            "Access-Control-Request-Method": "POST",
+            "Access-Control-Request-Headers": "content-type, x-api-key",
+        }
+        chat = {"Origin": "http://localhost:3000", **asked}
+        preflight = await client.options("/threads", headers=chat)
     assert allowed == {"https://smith.langchain.com": "https://smith.langchain.com", "http://evil.example": None}
+    assert (preflight.status_code, preflight.headers["access-control-allow-origin"]) == (200, chat["Origin"])

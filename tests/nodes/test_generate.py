@@ -74,6 +74,6 @@ async def test_what_the_endpoint_reports_corrects_the_estimate(
     services: Services, model_server: ModelServer
 ) -> None:
     before = services.estimators.of("").count("word " * 200)
-    model_server.input_tokens = lambda _: 300
+    model_server.input_tokens = lambda _: 360
     await _generate(services, state(), [], "word " * 30)
     assert services.estimators.of("").count("word " * 200) < before

@@ -14,6 +14,7 @@ const SCREENS = {
   recall: { load: () => import('./screens/recall.js'), icon: 'search', scope: 'memory:read' },
   settings: { load: () => import('./screens/settings.js'), icon: 'sliders' },
   proposals: { load: () => import('./screens/proposals.js'), icon: 'check', scope: 'memory:read' },
+  promises: { load: () => import('./screens/promises.js'), icon: 'clock', scope: 'memory:read' },
   operations: { load: () => import('./screens/operations.js'), icon: 'log', scope: 'memory:read' },
   knowledge: { load: () => import('./screens/knowledge.js'), icon: 'file', scope: 'chat' },
   experts: { load: () => import('./screens/experts.js'), icon: 'experts', scope: 'chat' },
@@ -25,8 +26,8 @@ const SCREENS = {
   keys: { load: () => import('./screens/keys.js'), icon: 'key' },
 }
 const FIRST = ['chat', 'known', 'timeline']
-const DETAILS = ['memory', 'core', 'recall', 'proposals', 'operations', 'knowledge', 'experts', 'experiments', 'users', 'jobs', 'model', 'health', 'keys']
-const OF_MEMORY = new Set(['known', 'timeline', 'memory', 'core', 'recall', 'proposals', 'operations'])
+const DETAILS = ['memory', 'core', 'recall', 'proposals', 'promises', 'operations', 'knowledge', 'experts', 'experiments', 'users', 'jobs', 'model', 'health', 'keys']
+const OF_MEMORY = new Set(['known', 'timeline', 'memory', 'core', 'recall', 'proposals', 'promises', 'operations'])
 
 /** The screen and what follows it in the address: `#/chat/<id>`. */
 function place() {

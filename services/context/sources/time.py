@@ -12,6 +12,7 @@ from services.memory.blocks import Owner
 from services.memory.mood import Feeling
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
+from services.promises.coming_up import COMING_UP, coming_up_line, coming_up_within
 from services.text.language import Language
 from services.time_reference.local_days import time_zone
 from state.section import Item, Section
@@ -21,7 +22,7 @@ _NEWEST_VISITS = 10
 """Number of visits in which the last topic is searched for."""
 
 # Nothing here grows with a user's history: visits are counted up to a limit, in an index.
-KNOWN: LiteralString = """
+KNOWN: LiteralString = f"""
 SELECT (SELECT count(*) FROM (
             SELECT FROM visits WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s
             AND expert_id = %(expert_id)s AND (space_id IS NULL OR space_id = %(space_id)s)
@@ -34,7 +35,7 @@ SELECT (SELECT count(*) FROM (
             AND user_id = %(user_id)s AND expert_id = %(expert_id)s
             AND (space_id IS NULL OR space_id = %(space_id)s)
             ORDER BY last_active_at DESC LIMIT %(newest_visits)s
-        ) AS newest WHERE key_topics <> '[]' ORDER BY last_active_at DESC LIMIT 1), '{}') AS last_topics,
+        ) AS newest WHERE key_topics <> '[]' ORDER BY last_active_at DESC LIMIT 1), '{{}}') AS last_topics,
        (SELECT jsonb_build_object('message_id', m.id, 'conversation_id', m.conversation_id, 'at', m.created_at,
                    'feeling', m.feeling, 'span', m.feeling_span, 'text', coalesce(m.memory_text, m.content))
             FROM visits v JOIN messages m ON m.conversation_id = v.conversation_id AND m.tenant_id = v.tenant_id
@@ -46,8 +47,9 @@ SELECT (SELECT count(*) FROM (
               AND %(most_visits_after)s > (SELECT count(*) FROM visits later WHERE later.tenant_id = %(tenant_id)s
                   AND later.user_id = %(user_id)s AND later.expert_id = %(expert_id)s
                   AND later.started_at > m.created_at)
-            ORDER BY m.created_at DESC LIMIT 1) AS mood
-"""
+            ORDER BY m.created_at DESC LIMIT 1) AS mood,
+       ({COMING_UP}) AS coming_up
+"""  # noqa: S608 — our own text only
 
 _PRIORITY = 50
 _FELT_FOR = timedelta(days=3)
@@ -109,6 +111,8 @@ class UserActivity:
     """Topics of the newest summarised visit."""
     mood: Mapping[str, Any] | None = None
     """The user's feeling of late: `feeling`, when (`at`), and the message that says it, `text` within `span`."""
+    coming_up: Sequence[Mapping[str, Any]] = ()
+    """Promises that are due within a week, or were settled since the last visit; empty within a visit."""
 
 
 NO_ACTIVITY = UserActivity()
@@ -122,6 +126,7 @@ async def user_activity(database: Database, owner: Owner, now: datetime) -> User
         "newest_visits": _NEWEST_VISITS,
         "felt_since": now - _FELT_FOR,
         "most_visits_after": _FELT_FOR_VISITS,
+        **coming_up_within(now),
     }
     return (await database.read(owner.tenant_id, Query(KNOWN, values, class_row(UserActivity))))[0]
 
@@ -156,6 +161,10 @@ class TimeSource(Source[None]):
         turn, items = draft.turn, []
         if "time" in draft.features:
             items.append(Item(time_note(turn.now, turn.timezone, activity.last_visit, draft.language)))
+        if "time" in draft.features and (
+            line := coming_up_line(activity.coming_up, turn.timezone, draft.language, draft.tokens.count)
+        ):
+            items.append(Item(line))
         mood = activity.mood if "mood" in draft.features else None
         known = draft.shown_messages | draft.excluded | draft.without
         if mood and mood["message_id"] not in known:

@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from services.platform.outgoing import OutgoingFailed, OutgoingHttp
 from services.text.language import Language, language_of
+from services.text.marks import one_line
 from services.tools.places import zone_of, zones
 from services.tools.tool import QuickMatch, RegisteredTool, ToolServices, service_tool
 
@@ -187,8 +188,8 @@ _WORDS = {
 def weather_text(place: Place, forecast: Forecast, language: Language) -> str:
     """Place, time, present weather and coming days; missing values are left out or a dash."""
     words, now, daily = _WORDS[language], forecast.current, forecast.daily
-    names = dict.fromkeys(_plain(name) for name in (place.name, place.admin1, place.country) if name)
-    time = _plain(now.time).replace("T", " ")
+    names = dict.fromkeys(one_line(name) for name in (place.name, place.admin1, place.country) if name)
+    time = one_line(now.time).replace("T", " ")
     measured = {
         "feels": now.apparent_temperature,
         "humidity": now.relative_humidity_2m,
@@ -197,13 +198,13 @@ def weather_text(place: Place, forecast: Forecast, language: Language) -> str:
     more = [words[name].format(f"{value:g}") for name, value in measured.items() if value is not None]
     present = words["now"].format(sky=_sky(now.weather_code, language), temperature=f"{now.temperature_2m:g}")
     lines = [
-        words["head"].format(place=", ".join(names), time=time, zone=_plain(forecast.timezone)),
+        words["head"].format(place=", ".join(names), time=time, zone=one_line(forecast.timezone)),
         "".join([present, *more, words["end"]]),
     ]
     highs_and_lows = zip(daily.temperature_2m_min, daily.temperature_2m_max, strict=True)
     for day, (low, high) in enumerate(highs_and_lows):
         sky, rain = _sky(daily.weather_code[day], language), daily.precipitation_probability_max[day]
-        told = words["day"].format(date=_plain(daily.time[day]), sky=sky, low=_shown(low), high=_shown(high))
+        told = words["day"].format(date=one_line(daily.time[day]), sky=sky, low=_shown(low), high=_shown(high))
         lines.append(told + (words["rain"].format(f"{rain:g}") if rain is not None else "") + words["end"])
     return "\n".join(lines)
 
@@ -217,11 +218,6 @@ def _sky(code: int | None, language: Language) -> str:
         return "–"
     chinese, english = _CODES.get(code, ("", ""))
     return (chinese if language == "zh" else english) or _WORDS[language]["unknown"].format(code)
-
-
-def _plain(text: str) -> str:
-    """Keep text from another server on one line."""
-    return " ".join(text.split())
 
 
 _CHINESE = "[\u3400-\u9fff]"

@@ -16,11 +16,9 @@ from services.promises.promises import NewPromise, Promises
 from services.tools.tool import RegisteredTool, ToolServices, service_tool
 from state.turn import OpenTurn
 
-What = Annotated[str, Field(description="What to remind the user of or ask about, in their language")]
-When = Annotated[
-    str, Field(description="Their words for the time: tomorrow at nine, every Monday, 2026-12-24 09:00")
-]
-Which = Annotated[str, Field(description="Id of one, to move it by when or settle it by state")]
+What = Annotated[str, Field(description="What about")]
+When = Annotated[str, Field(description="Their words: tomorrow at nine, every Monday, 2026-12-24 09:00")]
+Which = Annotated[str, Field(description="Id of one, to move or settle")]
 State = Literal["", "done", "cancelled"]
 _STATES = {"done": "kept", "cancelled": "cancelled"}
 _SHOWN = 30
@@ -36,7 +34,7 @@ def make_tool(services: ToolServices) -> RegisteredTool | None:
     async def promise(
         runtime: ToolRuntime[OpenTurn], text: What = "", when: When = "", id: Which = "", state: State = ""
     ) -> str:
-        """Come back by yourself at a time that the user asks for, or agrees to; without arguments: list these."""
+        """Remind or ask the user by yourself later, if they want it; without arguments, list your promises."""
         turn = runtime.context
         owner = Owner.of_turn(turn)
         try:

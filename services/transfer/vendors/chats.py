@@ -133,6 +133,7 @@ def sillytavern(found: Iterable[tuple[Place, Any]]) -> Iterator[Read]:
         talk, begun = Talk(other_branches=0), None
         place: Place | None = None
         about: Mapping[str, Any] = {}
+        character = ""
         try:
             for at_place, raw in lines:
                 place = at_place
@@ -142,6 +143,8 @@ def sillytavern(found: Iterable[tuple[Place, Any]]) -> Iterator[Read]:
                     begun = _tavern_time(line.get("create_date"))
                     continue
                 at = _tavern_time(line.get("send_date"))
+                if not (character or line.get("is_user") or line.get("is_system")):
+                    character = optional(line, "name") or ""
                 role = SYSTEM if line.get("is_system") else "user" if line.get("is_user") else "assistant"
                 said = {**line, "at": at.isoformat() if at else None}
                 talk.left_out["other answers"] += max(0, len(line.get("swipes") or ()) - 1)
@@ -149,7 +152,9 @@ def sillytavern(found: Iterable[tuple[Place, Any]]) -> Iterator[Read]:
                 talk.add(said, role, (text, Counter()), id=f"{len(talk.messages)}", time="at", files=())
             if place is None:
                 continue
-            title = optional(about, "character_name") or PurePosixPath(name).stem
+            title = optional(about, "character_name") or ""
+            if title in {"", _UNUSED}:
+                title = character or PurePosixPath(name).stem
             yield (
                 place,
                 talk.conversation(PurePosixPath(name).stem, title, begun or talk.began or place.written_at),
@@ -159,6 +164,8 @@ def sillytavern(found: Iterable[tuple[Place, Any]]) -> Iterator[Read]:
                 yield place, error
 
 
+_UNUSED = "unused"
+"""What newer versions write in place of the names."""
 _TAVERN = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2}) ?@ ?(\d{1,2})h ?(\d{1,2})m(?: ?(\d{1,2})s)?")
 _ENGLISH = "%B %d, %Y %I:%M%p"
 

@@ -173,6 +173,8 @@ class VendorExport:
     def _read(self, raw: Any, place: Place) -> _Found:
         if self._vendor == "whatsapp":
             return messengers.whatsapp(raw, place)
+        if self._vendor == "letta" and isinstance(raw, str):
+            raw = memories.within(raw)
         return _READERS[self._vendor](records.mapping(raw, "it"), place.written_at)
 
     def _hint(self, raw: Any) -> str:

@@ -1,13 +1,14 @@
 """Single memories of Mem0, Zep, Letta, LangMem and Hindsight, with their times and what is noted about them."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from services.json_levels import shallow_json
 from services.transfer.vendors.records import (
     SYSTEM,
+    THOUGHTS,
     TOOL,
     BadRecord,
     Record,
@@ -39,7 +40,7 @@ def zep(record: _Fields, exported_at: datetime) -> VendorMemory:
     """Read a fact of a graph (an edge), which may hold until a day."""
     created_at = _first(record, "valid_at", "created_at") or exported_at
     until = moment(record.get("invalid_at"), "invalid_at")
-    return VendorMemory(named(record, "uuid"), _marked(named(record, "fact"), {}, until), created_at)
+    return VendorMemory(named(record, "uuid", "uuid_"), _marked(named(record, "fact"), {}, until), created_at)
 
 
 def hindsight(record: _Fields, exported_at: datetime) -> VendorMemory:
@@ -65,51 +66,81 @@ def langmem(record: _Fields, exported_at: datetime) -> VendorMemory:
 
 
 def letta(record: _Fields, exported_at: datetime) -> list[Record]:
-    """Read an agent file: what its blocks say about a person, and what was said."""
+    """Read an agent file: what its blocks say about a person, and what was said in the foreground."""
     agents = rows(record.get("agents") or [record], "agents")
     blocks = rows(record.get("blocks") or agents[0].get("core_memory") or [], "blocks")
     made: list[Record] = []
     for agent in agents:
-        name = optional(agent, "name", "id") or "agent"
+        name, kind = optional(agent, "name", "id") or "agent", str(agent.get("agent_type"))
         talk = Talk(other_branches=0)
         for number, each in enumerate(rows(agent.get("messages") or [], "messages")):
-            role, text, others = _letta_message(each)
+            role, text, others = _letta_message(each, thinks=kind.startswith("memgpt"))
             key = optional(each, "id") or str(number)
+            role = "messages of a background agent" if kind in _BACKGROUND else role
             talk.add(each, role, (text, others), id=key, time="created_at", files=())
-        talk.left_out["memory blocks about the agent"] += sum(each.get("label") != "human" for each in blocks)
+        talk.left_out["memory blocks about the agent"] += len(blocks) - sum(map(_is_of_human, blocks))
         created_at = moment(agent.get("created_at"), "created_at") or talk.began or exported_at
         made.append(talk.conversation(name, name, created_at))
     for each in blocks:
-        if each.get("label") == "human" and (value := optional(each, "value")):
+        if _is_of_human(each) and (value := optional(each, "value")):
             at = _first(each, "updated_at", "created_at") or exported_at
             made += [
-                VendorMemory(f"{optional(each, 'id') or 'human'}:{line}", line, at)
-                for line in filter(None, map(str.strip, value.splitlines()))
+                VendorMemory(f"{optional(each, 'id') or 'human'}:{line}", line, at) for line in _statements(value)
             ]
     return made
 
 
-def _letta_message(said: _Fields) -> tuple[str, str, Counter[str]]:
-    """Role, text and other parts: a user's text may be wrapped in JSON, an agent's is the argument of a tool."""
-    text, others = text_in(said.get("content"))
+_BACKGROUND = frozenset({"sleeptime_agent", "voice_sleeptime_agent"})
+_REMINDER = "<system-reminder>"
+_OPEN = (":", "：", ": ?")
+
+
+def _is_of_human(block: _Fields) -> bool:
+    return "human" in str(block.get("label")).split("/")
+
+
+def _statements(value: str) -> Iterator[str]:
+    """Yield the lines of a block below their headings, but for those that leave open what they name."""
+    heading = ""
+    for line in map(str.strip, value.splitlines()):
+        if line.startswith("#"):
+            heading = f"{line.lstrip('#').strip()}: "
+        elif line and not line.rstrip("*").endswith(_OPEN):
+            yield f"{heading}{line.removeprefix('- ').removeprefix('* ')}"
+
+
+def _letta_message(said: _Fields, *, thinks: bool) -> tuple[str, str, Counter[str]]:
+    """Role, text and other parts: a user's text may be wrapped in JSON, an agent's is the argument of a tool.
+
+    An agent that `thinks` in its text says nothing there.
+    """
+    content = said.get("content")
+    if isinstance(content, list):
+        content = [each for each in content if not str(mapping(each, "content").get("text")).startswith(_REMINDER)]
+    text, others = text_in(content)
     role = str(said.get("role"))
+    if role == "user" and not text:
+        return SYSTEM, text, others
     if role == "user" and text.startswith("{"):
-        inside = _json(text)
+        inside = within(text)
         if inside.get("type") not in {None, "user_message"}:
             return SYSTEM, text, others
         text = optional(inside, "message") or text
     if role == "assistant":
         calls = said.get("tool_calls")
+        others[THOUGHTS] += bool(thinks and text)
+        text = "" if thinks else text
         for call in calls if isinstance(calls, list) else ():
             function = call.get("function") if isinstance(call, Mapping) else None
             if isinstance(function, Mapping) and function.get("name") == "send_message":
-                text = optional(_json(str(function.get("arguments"))), "message") or ""
+                text = optional(within(str(function.get("arguments"))), "message") or ""
             else:
                 others[TOOL] += 1
     return role if role in {"user", "assistant", TOOL} else SYSTEM, text, others
 
 
-def _json(text: str) -> _Fields:
+def within(text: str) -> _Fields:
+    """Return the object that a text is in JSON; an empty one where it is none."""
     try:
         found = shallow_json(text)
     except ValueError:

@@ -66,12 +66,20 @@ def _telegram_text(text: Any) -> str:
 
 
 _LINE = re.compile(
-    r"[\u200e\u200f]?\[?(\d{1,4})[./-](\d{1,2})[./-](\d{1,4}),?\s+(上午|下午)?(\d{1,2})[:.](\d{2})(?:[:.](\d{2}))?"
+    r"[\u200e\u200f]?\[?(\d{1,4})[./-](\d{1,2})[./-](\d{1,4}),?\s+(?:à\s+)?"
+    r"(凌晨|清晨|早上|上午|中午|下午|晚上)?(\d{1,2})[:.](\d{2})(?:[:.](\d{2}))?"
     r"\s*([AaPp])?\.?\s?(?(8)[Mm]\.?)\]?\s*(?:[-–]\s)?[\u200e\u200f]?(?:([^:]{1,80}): )?(.*)"
 )
 _OMITTED = re.compile(
-    r"<Media omitted>|<attached: |\b(?:image|video|audio|sticker|document|GIF) omitted|<媒体文件已忽略>|图像已忽略"
+    r"(?:\A|\s)\u200e?(?:<(?:attached: [^>\n]{1,200}|Media omitted|媒体文件已忽略)>|图像已忽略"
+    r"|[^\n]{0,200}\.\w{2,5} \(file attached\)"
+    r"|(?:image|video|audio|sticker|document|GIF|Contact card) omitted)\s*\Z"
 )
+"""A file at the end of a message, behind its caption."""
+_REMOVED = re.compile(
+    r"\u200e?(?:You deleted this message|This message was deleted|此消息已删除|您已删除此消息)[.。]?"
+)
+_EDITED = re.compile(r"\s?\u200e?<(?:This message was edited|此消息已编辑)>\Z")
 _CHAT_WITH = re.compile(
     r"(?:WhatsApp (?:Chat|聊天记录)(?: with| -)?|与) ?(.+?)(?: ?的 ?WhatsApp ?聊天记录?)?(?:\.txt|\.zip)?"
     r"(?:/_chat\.txt)?$"
@@ -106,14 +114,16 @@ def whatsapp(text: str, place: Place) -> VendorConversation:
     owners = speakers - {title} if title in speakers and len(speakers) == 2 else set()  # noqa: PLR2004
     messages = []
     for number, line in enumerate(lines):
-        if _OMITTED.search(line[9]):
+        text = _EDITED.sub("", line[9])
+        if line[8] and (found := _OMITTED.search(text)):
             left_out[FILES] += 1
-        elif not line[8] or line[9].startswith(_OF_THE_APP):
+            text = text[: found.start()]
+        if not line[8] or text.startswith(_OF_THE_APP) or _REMOVED.fullmatch(text):
             left_out["service messages"] += 1
-        elif line[9].strip():
+        elif text.strip():
             speaker = None if line[8] in owners else line[8]
             at = _whatsapp_time(line, month_first)
-            messages.append(VendorMessage("user", line[9].strip(), f"{at:%Y%m%d%H%M%S}:{number}", at, speaker))
+            messages.append(VendorMessage("user", text.strip(), f"{at:%Y%m%d%H%M%S}:{number}", at, speaker))
     begun = messages[0].at if messages and messages[0].at else place.written_at
     return VendorConversation(title, title, begun, messages, +left_out)
 
@@ -125,7 +135,7 @@ def _whatsapp_time(line: Sequence[str], month_first: bool) -> datetime:
         month, day = first, second
     hour = int(line[4])
     if line[7] or line[3]:
-        hour = hour % 12 + 12 * (line[7].lower() == "p" or line[3] == "下午")
+        hour = hour % 12 + 12 * (line[7].lower() == "p" or line[3] in {"中午", "下午", "晚上"})
     try:
         return datetime(year + 2000 * (year < 100), month, day, hour, int(line[5]), int(line[6] or 0), tzinfo=UTC)  # noqa: PLR2004
     except ValueError:

@@ -8,14 +8,14 @@ from uuid import UUID
 
 import httpx
 import pytest
-from openai import AsyncOpenAI, BadRequestError, omit
+from openai import APIError, AsyncOpenAI, BadRequestError, omit
 
 from graph.turns.other_processes import recover
 from services.bootstrap import Services
 from services.errors import NotFound
 from services.identity.tenants import DEFAULT_TENANT
 from tests.api.openai.test_attachments import FACT, contract
-from tests.support.model_server import ModelServer, Received, Reply, ToolCall
+from tests.support.model_server import ModelServer, Received, Reply, ToolCall, sse
 from tests.support.openai_clients import contents
 
 WEATHER: dict[str, Any] = {
@@ -85,6 +85,21 @@ async def test_a_call_goes_to_the_client_and_its_result_back_into_the_same_turn(
     assert [text for _, text in (await contents(services))[-4:-1]] == [QUESTION, stored[1][1], "Thanks"]
     source = '<source name="earlier result of get_weather { city : Leeds }">\nRain, 9 degrees\n</source>'
     assert source in _prompts(model_server)[-1].prompt[-2][1]
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+async def test_a_history_without_its_calls_is_of_the_same_conversation(
+    sdk: AsyncOpenAI, services: Services, model_server: ModelServer, *, keeps: bool
+) -> None:
+    messages: list[dict[str, Any]] = [{"role": "user", "content": QUESTION}]
+    model_server.script(_calls("Leeds"), Reply(["It rains.\n\nTake a coat."]))
+    asked = await _ask(sdk, messages)
+    whole = _with_results(messages, asked, "Rain")
+    answer = await _ask(sdk, whole)
+    said = [answer.choices[0].message.model_dump(exclude_none=True), {"role": "user", "content": "Thanks"}]
+    await _ask(sdk, [*(whole if keeps else messages), *said])
+    stored = [text for _, text in await contents(services)]
+    assert stored[:3] == [QUESTION, "Let me look.\n\nIt rains.\n\nTake a coat.", "Thanks"]
 
 
 @pytest.mark.parametrize("user", ["u-1", None])
@@ -464,3 +479,29 @@ async def test_arguments_come_as_the_model_writes_them(
                 pieces.append(piece)
                 held.set()  # the model goes on when this much has come
     assert "".join(pieces) == json.dumps(WRITES) + ("{}" if protocol != "ai-sdk" else "")
+
+
+async def test_a_call_that_breaks_off_is_told_as_a_failure_and_the_model_is_asked_once(
+    sdk: AsyncOpenAI, services: Services, model_server: ModelServer
+) -> None:
+    item = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "get_weather", "arguments": ""}
+    begun = '{"city": "Le'
+    output = [{**item, "arguments": begun, "status": "completed"}]
+    events: list[dict[str, Any]] = [
+        {"type": "response.output_item.added", "output_index": 0, "item": item},
+        {"type": "response.function_call_arguments.delta", "output_index": 0, "item_id": "fc_1", "delta": begun},
+        {"type": "response.completed", "response": {"status": "completed", "output": output}},
+    ]
+    model_server.script(Reply(raw=b"".join(map(sse, events))))
+    stream = await _ask(sdk, [{"role": "user", "content": QUESTION}], stream=True)
+    told: list[str] = []
+
+    async def read() -> None:
+        async for chunk in stream:
+            told.extend(each.function.arguments for each in chunk.choices[0].delta.tool_calls or [])
+
+    with pytest.raises(APIError, match="answer"):
+        await read()
+    assert "".join(told) == begun
+    assert len(_prompts(model_server)) == 1
+    assert [role for role, _ in await contents(services)] == ["user"]

@@ -1,5 +1,7 @@
 """Background work: which model is asked, how often, and what its failures cost."""
 
+import asyncio
+
 import pytest
 from langchain_core.messages import HumanMessage, SystemMessage
 
@@ -51,3 +53,21 @@ async def test_turns_failures_cost_it_nothing(make: Make, model_server: ModelSer
         await models.answer(ASK, on_text=lambda _: None)
     assert len(model_server.requests) == asked
     assert await models.complete(ASK)
+
+
+async def test_a_connection_that_the_endpoint_closes_after_each_stream_costs_no_answer(make: Make) -> None:
+    event = b'data: {"choices":[{"index":0,"delta":{"content":"Hi."},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n"
+    reply = head + b"Keep-Alive: timeout=5\r\n\r\n%x\r\n%b\r\n0\r\n\r\n" % (len(event), event)
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        sent = await reader.readuntil(b"\r\n\r\n")
+        size = next(line for line in sent.lower().splitlines() if line.startswith(b"content-length:"))
+        await reader.readexactly(int(size.split(b":")[1]))
+        writer.write(reply)
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        models = make(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", "chat")
+        assert [await models.complete(ASK) for _ in range(4)] == ["Hi."] * 4

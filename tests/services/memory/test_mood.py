@@ -47,6 +47,7 @@ async def test_it_is_told_in_another_conversation_and_not_beside_its_message(
 ) -> None:
     await _felt(services.turns, services, model_server, language)
     assert "mood" in asked(model_server)[-1].prompt[0][1]
+    assert (await client.get("/api/v1/users/u-1/visits")).json()["items"][0]["feelings"] == ["anxious"]
     talk, hello = Talk(client, model_server), {"en": "Hello again.", "zh": "你好，我又来了。"}[language]
     await talk.say(hello, "another")
     assert line in talk.prompt

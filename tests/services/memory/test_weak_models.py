@@ -87,12 +87,14 @@ def _plainly(facts: Sequence[tuple[str, str]], sure: Sequence[str] = (), relatio
     ("said", "facts", "sure", "relation", "known"),
     [
         (
-            "I live in Ghent now. If I were rich I'd buy a boat. My wife Ann is vegetarian.",
+            "I live in Ghent now. If I were rich I'd buy a boat. My wife Ann is vegetarian. Is Ghent rainy ?",
             [
                 ("I live in Ghent now", "The user lives in Ghent."),
                 ("I'd buy a boat", "The user owns a boat."),
                 ("My wife Ann is vegetarian", "The user is vegetarian."),
                 ("I adore jazz", "The user adores jazz."),
+                ("Is Ghent rainy", "Ghent is rainy."),
+                ("My wife Ann is vegetarian", "You could cook vegetarian dishes for her guests."),
             ],
             ["yes", "no", "no"],
             "instead",

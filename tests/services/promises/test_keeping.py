@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Sequence
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -11,22 +12,44 @@ import httpx
 import pytest
 from psycopg.rows import tuple_row
 
-from services.bootstrap import Services, open_services
+from services.bootstrap import Services
 from services.engines import Engines
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.operations import Trigger
 from services.platform.postgres import Database
-from services.platform.settings import Settings
 from services.promises.promises import NewPromise
+from tests.support.jobs import running_worker
 from tests.support.model_server import ModelServer, Reply, ToolCall
 from tests.support.retracting import forget
 from tests.support.talking import say
 
-pytestmark = [pytest.mark.anyio, pytest.mark.settings(llm_model="large", small_llm_model="small")]
+pytestmark = pytest.mark.settings(llm_model="large", small_llm_model="small")
 
 PATH = "/api/v1/users/u-1/promises"
 _DONE = Reply(['{"done": true, "message": ""}'])
 _NO_MODEL = Reply(status=500)
+_WORKER = """
+import asyncio, sys
+from datetime import datetime
+from uuid import UUID
+from services.identity.tenants import DEFAULT_TENANT
+from services.jobs.queue import JobQueue
+from services.llm.chat_models import ChatModels
+from services.platform.postgres import Database
+from services.platform.settings import load_settings
+from services.promises.keeping import Keeping
+
+async def main(url, model, user_id, now):
+    database = Database(url)
+    await database.open()
+    settings = load_settings(llm_model="large", small_llm_model="small", llm_base_url=model, llm_api_key="k")
+    keeping = Keeping(database, ChatModels(settings), JobQueue(database))
+    print("ready", flush=True)
+    while True:
+        await keeping.keep(DEFAULT_TENANT, UUID(user_id), datetime.fromisoformat(now))
+
+asyncio.run(main(*sys.argv[1:]))
+"""
 
 
 async def make(client: httpx.AsyncClient, **values: Any) -> dict[str, Any]:
@@ -180,8 +203,10 @@ async def test_it_goes_with_the_words_that_asked_for_it_and_comes_back_with_them
     assert [each["state"] for each in await listed(client)] == ["cancelled"]
 
 
-async def test_two_workers_of_which_one_is_killed_and_clocks_that_jump_double_and_lose_nothing(
-    services: Services, settings: Settings, engines: Engines, client: httpx.AsyncClient, model_server: ModelServer
+@pytest.mark.process
+@pytest.mark.in_clear
+async def test_workers_that_are_killed_and_clocks_that_jump_double_and_lose_nothing(
+    services: Services, engines: Engines, client: httpx.AsyncClient, model_server: ModelServer
 ) -> None:
     first = await say(client, "Hello", "s-1")
     minutes = range(1, 41)
@@ -189,18 +214,19 @@ async def test_two_workers_of_which_one_is_killed_and_clocks_that_jump_double_an
     model_server.default = Reply(['{"done": false, "message": "Now."}'])
     dues = [datetime.fromisoformat(each["when"]) for each in made]
     user_id = (await services.memory.core.owner(DEFAULT_TENANT, "u-1", "default")).user_id
-    async with open_services(settings, engines) as other:
+    asked = (engines.database_url, model_server.base_url, str(user_id))
+    with ExitStack() as workers:
+        killed = [workers.enter_context(running_worker(_WORKER, *asked, dues[at].isoformat())) for at in (-1, 20)]
+        there = len(model_server.requests)
         clocks = [dues[25], dues[5] - timedelta(hours=3), dues[-1] + timedelta(hours=1), dues[10]]
-        workers = [
-            asyncio.create_task(each.keeping.keep(DEFAULT_TENANT, user_id, now))
-            for now in clocks
-            for each in (services, other)
-        ]
-        while len(model_server.requests) < 10:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
-        workers[0].cancel()
-        workers[5].cancel()
-        await asyncio.gather(*workers, return_exceptions=True)
+        here = [asyncio.create_task(services.keeping.keep(DEFAULT_TENANT, user_id, now)) for now in clocks]
+        for process in killed:
+            there += 8
+            while len(model_server.requests) < there:  # noqa: ASYNC110
+                await asyncio.sleep(0.005)
+            process.kill()
+        here[2].cancel()
+        await asyncio.gather(*here, return_exceptions=True)
     for now in (dues[-1], dues[-1] + timedelta(hours=1)):
         await services.keeping.keep(DEFAULT_TENANT, user_id, now)
     said = await said_in(client, first["conversation_id"])
@@ -213,3 +239,78 @@ async def test_it_is_found_by_an_index_among_many(database: Database) -> None:
         due = "SELECT user_id FROM promises WHERE state = 'open' AND due_at <= now() ORDER BY due_at LIMIT 1000"
         plan = await connection.execute(f"EXPLAIN {due}")
         assert "promises_due" in "".join(row[0] for row in await plan.fetchall())
+
+
+async def test_the_first_prompt_of_a_visit_tells_what_is_coming_up_and_no_other(
+    services: Services, client: httpx.AsyncClient, model_server: ModelServer
+) -> None:
+    await make(client, when="in 2 days", timezone="UTC")
+    far = await make(client, text="renew the passport", when="in 3 weeks")
+    await say(client, "Hello", timezone="UTC")
+    shown = "\n".join(text for _, text in model_server.requests[-1].prompt)
+    assert "You promised the user: " in shown
+    assert "09:00 call the dentist." in shown
+    assert far["text"] not in shown
+    await say(client, "And now?")
+    assert "You promised the user" not in "\n".join(text for _, text in model_server.requests[-1].prompt)
+
+
+async def test_other_programs_read_them_as_a_calendar(client: httpx.AsyncClient) -> None:
+    made = await make(client, text="买牛奶，带上袋子；" + "谢谢" * 20, when="每周一早上九点", timezone="UTC")
+    answer = await client.get(f"{PATH}/calendar.ics")
+    lines = answer.text.replace("\r\n ", "").split("\r\n")
+    assert all(len(each.encode()) <= 75 for each in answer.text.split("\r\n"))
+    first = datetime.fromisoformat(made["when"])
+    assert f"DTSTART:{first:%Y%m%dT090000Z}" in lines
+    [further] = [each for each in lines if each.startswith("RDATE:")]
+    assert further[6:].split(",")[0] == f"{first + timedelta(days=7):%Y%m%dT090000Z}"
+    assert f"SUMMARY:{made['text']}" in lines
+
+
+async def test_it_is_exported_and_imported_and_erased_with_its_message(
+    services: Services, client: httpx.AsyncClient, model_server: ModelServer
+) -> None:
+    arguments = {"text": "call Tom", "when": "every Monday at 9"}
+    model_server.script(Reply(tool_calls=[ToolCall("promise", arguments)]), Reply(["I will."]))
+    await say(client, "I like tea. Remind me every Monday at 9 to call Tom.", "s-1")
+    await make(client)
+    before = await listed(client)
+    lines = (await client.get("/api/v1/users/u-1/export")).content
+    (await client.delete("/api/v1/users/u-1")).raise_for_status()
+    for _ in range(2):
+        answer = await client.post(
+            "/api/v1/import", content=lines, headers={"content-type": "application/x-ndjson"}
+        )
+        assert answer.is_success, answer.text
+    after = await listed(client)
+    told = ("text", "when", "said", "repeats", "quote", "state", "timezone", "created_at")
+    assert [[each[name] for name in told] for each in after] == [[each[name] for name in told] for each in before]
+    [asked] = [each for each in after if each["quote"]]
+    gone = await client.post("/api/v1/users/u-1/erasures", json={"message_id": asked["message_id"]})
+    assert gone.is_success, gone.text
+    assert [each["text"] for each in await listed(client)] == ["call the dentist"]
+    rows = await services.database.fetch(
+        DEFAULT_TENANT,
+        "SELECT count(*) FROM promises WHERE tenant_id = %(tenant_id)s",
+        {"tenant_id": DEFAULT_TENANT},
+        tuple_row,
+    )
+    assert rows == [(1,)]
+
+
+async def test_a_client_that_resends_its_history_need_not_know_what_was_said_unasked(
+    services: Services, client: httpx.AsyncClient, model_server: ModelServer
+) -> None:
+    model_server.default = Reply(["Hi."])
+    asked = {"model": "default", "user": "u-1", "metadata": {"session_id": "s-1"}}
+    said = [{"role": "user", "content": "Hello"}]
+    (await client.post("/v1/chat/completions", json={**asked, "messages": said})).raise_for_status()
+    made = await make(client, when="in 10 minutes")
+    model_server.default = Reply(['{"done": false, "message": "Now."}'])
+    await keep(services, datetime.fromisoformat(made["when"]))
+    model_server.default = Reply(["Fine."])
+    said += [{"role": "assistant", "content": "Hi."}, {"role": "user", "content": "Thanks"}]
+    (await client.post("/v1/chat/completions", json={**asked, "messages": said})).raise_for_status()
+    [conversation] = (await client.get("/api/v1/conversations", params={"user_id": "u-1"})).json()["items"]
+    page = (await client.get(f"/api/v1/conversations/{conversation['id']}/messages")).json()["items"]
+    assert [each["content"] for each in page] == ["Hello", "Hi.", "Now.", "Thanks", "Fine."]

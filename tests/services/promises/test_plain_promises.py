@@ -8,7 +8,7 @@ import pytest
 
 from services.promises.plain_forms import plain_promise
 from services.time_reference.occasions import BadOccasion, next_moment, read_occasion
-from tests.support.model_server import ModelServer, Reply
+from tests.support.model_server import ModelServer, Reply, ToolCall
 from tests.support.talking import say
 
 _ZONE = "Europe/Berlin"
@@ -113,10 +113,10 @@ def test_nothing_else_is(message: str) -> None:
 
 
 @pytest.mark.anyio
-async def test_a_model_that_calls_no_tool_does_not_lose_it(
+async def test_a_model_that_does_not_promise_it_itself_does_not_lose_it(
     client: httpx.AsyncClient, model_server: ModelServer
 ) -> None:
-    model_server.default = Reply(["Sure."])
+    model_server.script(Reply(tool_calls=[ToolCall("promise", {})]), Reply(["Sure."]))
     answer = await say(client, "Remind me tomorrow at nine to call the dentist.", timezone=_ZONE)
     [change] = answer["memory_changes"]
     [made] = (await client.get("/api/v1/users/u-1/promises")).json()["items"]

@@ -42,10 +42,8 @@ def test_the_first_ten_hold_what_the_legs_find_first() -> None:
         words = by_words(query, terms(query.text), units, mask)
         plain = fused(words, by_meaning(query, vectors, units, mask, heads), mask)
         ordered = score(query, vectors, units, mask, heads).places[:10]
-        most, share = (5, 0.6) if query.parts else (3, 0.8)
-        first = [
-            place for place in np.argsort(-plain, kind="stable")[:most] if plain[place] >= share * plain.max()
-        ]
+        share = 0.6 if query.parts else 0.8
+        first = [at for at in np.argsort(-plain, kind="stable")[:5] if plain[at] >= share * plain.max()]
         assert {*exchange[first].tolist()} <= {*exchange[ordered].tolist()}
 
 

@@ -59,7 +59,7 @@ GEMINI = [
     },
 ]
 TAVERN = [
-    {"user_name": "Me", "character_name": "Seraphina", "create_date": "2025-11-1@12h26m40s", "chat_metadata": {}},
+    {"user_name": "unused", "character_name": "unused", "create_date": 1762000000991, "chat_metadata": {}},
     {
         "name": "Seraphina",
         "is_user": False,
@@ -109,9 +109,13 @@ TELEGRAM = {
 WHATSAPP = (
     "[13/11/2025, 10:15:22] Anna: \u200eMessages are end-to-end encrypted.\n[13/11/2025, 10:15:22] Anna: Hello\n"
     "two lines\n\u200e[13/11/2025, 10:16:00] Me: \u200eimage omitted\n[13/11/2025, 22:16:00] Me: Hi: there\n"
+    "[13/11/2025, 22:17:00] Me: Our cat \u200e<attached: 00000043-PHOTO-2025-11-13-22-17-00.jpg>\n"
+    "[13/11/2025, 22:18:00] Anna: Sweet! \u200e<This message was edited>\n"
 )
 ANDROID = (
-    "11/1/25, 1:05 PM - You created the group\n11/13/25, 1:05 PM - Ben: Lunch?\n11/13/25, 1:06 PM - Cleo: Yes\n"
+    "11/1/25, 1:05 PM - You created the group\n11/13/25, 1:05 PM - Ben: Lunch?\n"
+    "11/13/25, 1:06\u202fPM - Cleo: Yes\n"
+    "11/13/25, 1:07 PM - Cleo: My menu.pdf (file attached)\n11/13/25, 1:08 PM - Ben: This message was deleted\n"
 )
 
 CHATS: dict[str, tuple[Vendor, str, Any, _Said, dict[str, int]]] = {
@@ -150,13 +154,15 @@ CHATS: dict[str, tuple[Vendor, str, Any, _Said, dict[str, int]]] = {
         [
             ("user", "Hello\ntwo lines", "Anna"),
             ("user", "Hi: there", None),
+            ("user", "Our cat", None),
+            ("user", "Sweet!", "Anna"),
         ],
-        {"images and files": 1, "service messages": 1},
+        {"images and files": 2, "service messages": 1},
     ),
     "whatsapp group": (
         *("whatsapp", "WhatsApp Chat with Lunch.txt", ANDROID),
         [("user", "Lunch?", "Ben"), ("user", "Yes", "Cleo")],
-        {"service messages": 1},
+        {"service messages": 2, "images and files": 1},
     ),
     "letta": (
         *("letta", "agent.af"),
@@ -197,6 +203,30 @@ def test_a_chat_is_read_with_its_speakers_and_what_is_left_out_is_counted(case: 
     assert len({(line["session_id"], line["external_id"]) for line in messages}) == len(messages)
     if case not in {"characterai", "gemini"}:
         assert {line["created_at"][:7] for line in messages} == {"2025-11"}
+
+
+def test_an_agent_file_says_what_was_said_and_what_its_agent_knows_of_a_person(tmp_path: Path) -> None:
+    def said(role: str, *texts: str, **more: Any) -> dict[str, Any]:
+        content = [{"type": "text", "text": text} for text in texts]
+        return {"role": role, "content": content, "created_at": AT, **more}
+
+    human = "# Profile\n\nFirst name: Chad\nLast name: ?\n- Sails\n## Work\n**Role:**"
+    note = [{"function": {"name": "memory_insert", "arguments": "{}"}}]
+    agents = [
+        {"name": "sam", "agent_type": "letta_v1_agent",
+         "messages": [said("user", "<system-reminder>x</system-reminder>", "Hi"), said("assistant", "Hello!")]},
+        {"name": "old", "agent_type": "memgpt_v2_agent",
+         "messages": [said("user", "Hm"), said("assistant", "Chad is new.", tool_calls=note)]},
+        {"name": "night", "agent_type": "sleeptime_agent", "messages": [said("user", "Look it through.")]},
+    ]  # fmt: skip
+    blocks = [{"label": "system/human/facts", "value": human}, {"label": "persona", "value": "x"}]
+    file = json.dumps(json.dumps({"agents": agents, "blocks": blocks}))  # as older versions wrote it
+    lines, counted = read(_written(tmp_path, "agent.af", file), "letta", "u-1")
+    assert [line["content"] for line in lines if "role" in line] == ["Hi", "Hello!", "Hm"]
+    known = [line["content"] for line in lines if line.get("kind") == "episode"]
+    assert known == ["Profile: First name: Chad", "Profile: Sails"]
+    assert counted.left_out["messages of a background agent"] == 1
+    assert (counted.left_out["thoughts"], counted.errors) == (1, [])
 
 
 def test_days_and_months_are_told_apart_or_told_to_be_a_guess(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ export class Conversation extends EventTarget {
       status: row?.status ?? 'completed',
       answer: '',
       tools: [],
-      imported: !row,
+      imported: !row || Boolean(message.promise_id),
       sources: row?.sources ?? [],
       changes: row?.memory_changes ?? [],
       degraded: row?.degraded ?? [],

@@ -185,7 +185,7 @@ export const brief = (value) =>
 /** What an operation added, in words. */
 export function noted({ type, old_value: old, new_value: value, query, field }) {
   if (type === 'memory_command') return query ?? ''
-  if (type === 'memory_proposal') return value?.text ?? ''
+  if (type === 'memory_proposal' || type === 'promise') return value?.text ?? ''
   if (type === 'episode_insert') return brief(value?.content ?? value)
   const before = old && typeof old === 'object' ? old : {}
   const news = Object.entries(value && typeof value === 'object' ? value : {}).filter(([key, each]) => JSON.stringify(before[key]) !== JSON.stringify(each))

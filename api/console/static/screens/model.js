@@ -1,7 +1,7 @@
-// The model: which one answers now, how well it files, another in its place, or none.
+// The model: which one answers now, how well it files, what it costs, another in its place, or none.
 
 import { get, post, put, remove } from '../api.js'
-import { t } from '../i18n.js'
+import { known as textOf, number, t, word } from '../i18n.js'
 import { Button, Chip, Confirm, html, Loaded, messageOf, Page, Select, useLoad, useState } from '../ui.js'
 import { ModelForm, used } from './model-form.js'
 
@@ -10,7 +10,7 @@ export const screen = 'model'
 export function Screen() {
   const known = useLoad(() => get('/api/v1/model'))
   return html`<${Page} title=${t('nav.model')} lead=${t('model.lead')}>
-    <${Loaded} of=${known}>${known.data && html`<div class="cards settings"><${Now} known=${known.data} />${known.data.source !== 'none' && html`<${Filing} known=${known.data} />`}
+    <${Loaded} of=${known}>${known.data && html`<div class="cards settings"><${Now} known=${known.data} />${known.data.source !== 'none' && html`<${Filing} known=${known.data} /><${Usage} />`}
       ${known.data.source !== 'environment' && html`<section class="card"><h2>${t(known.data.source === 'none' ? 'connect.title' : 'model.another')}</h2><${ModelForm} known=${known.data} /></section>`}</div>`}<//>
   <//>`
 }
@@ -72,4 +72,16 @@ export function Found({ found }) {
   return html`<p role="status">${t(`grade.${found.grade}`)}</p>
     <ul class="tried">${found.tried.map((each) => html`<li><span class=${`state ${each.result === 'right' ? 'ok' : 'down'}`}>${t(`tried.${each.result}`)}</span> ${each.asked}${each.kept.length > 0 && html` <small class="muted" dir="auto">${each.kept.join('; ')}</small>`}</li>`)}</ul>
     ${found.cuts_prompts && html`<p class="failure" role="alert">${t('grade.cuts')}</p>`}`
+}
+
+/** What the last 30 days cost, by purpose, and what of it memory is. */
+function Usage() {
+  const used = useLoad(() => get('/api/v1/usage?by=purpose'))
+  return html`<section class="card"><div class="card-head"><h2>${t('usage.title')}</h2></div>
+    <${Loaded} of=${used} empty=${t('usage.none')}>${used.data && html`
+      <div class="scroll-x" tabindex="0"><table><thead><tr><th>${t('usage.purpose')}</th><th class="num">${t('usage.calls')}</th><th class="num">${t('usage.input')}</th><th class="num">${t('usage.cached')}</th><th class="num">${t('usage.output')}</th></tr></thead><tbody>
+        ${used.data.items.map((each) => html`<tr key=${each.purpose}><td>${textOf(`purpose.${each.purpose}`) ?? word('task', each.purpose)}</td><td class="num">${number(each.calls)}</td><td class="num">${number(each.input_tokens)}</td><td class="num">${number(each.cached_tokens)}</td><td class="num">${number(each.output_tokens)}</td></tr>`)}
+      </tbody></table></div>
+      <p>${t('usage.memory', { calls: number(used.data.memory.calls), tokens: number(used.data.memory.input_tokens + used.data.memory.output_tokens), n: number(used.data.memory.statements) })}${used.data.memory.tokens_per_statement !== null && ` ${t('usage.each', { n: number(Math.round(used.data.memory.tokens_per_statement)) })}`}</p>`}<//>
+  </section>`
 }

@@ -1,7 +1,7 @@
 // The timeline: days with a record, what was talked about, and the visits of a day.
 
 import { all, get, userPath } from '../api.js'
-import { date, t, time } from '../i18n.js'
+import { date, t, time, word } from '../i18n.js'
 import { Chip, Empty, html, IconButton, Loaded, Page, useLoad, useState } from '../ui.js'
 import { ChooseExpert } from './parts.js'
 
@@ -68,6 +68,9 @@ function Bands({ visits, month, last }) {
   return html`<h3>${t('timeline.topics')}</h3><div class="bands">${topics.map(([topic, on]) => html`<div><span class="clip" title=${topic}>${topic}</span><span class="track">${on.map((each) => html`<i title=${date(new Date(month.getFullYear(), month.getMonth(), each))} style=${{ left: `${((each - 1) / length) * 100}%`, width: `${100 / length}%` }}></i>`)}</span></div>`)}</div>`
 }
 
+/** What the user felt on a day, by the visits of it. */
+const feelingsOf = (visits) => [...new Set(visits.flatMap((visit) => visit.feelings))]
+
 function Days({ days, visits, day }) {
   const dates = [...new Set([...days.map((each) => each.date), ...visits.map((visit) => dayOf(visit.started_at))])].filter((each) => !day || each === day).sort().reverse()
   if (!dates.length) return html`<${Empty} title=${day ? t('timeline.nothing') : t('timeline.none')} />`
@@ -78,6 +81,7 @@ function Days({ days, visits, day }) {
       <div class="card-head"><h2>${date(`${each}T12:00`, { weekday: 'long', day: 'numeric', month: 'long' })}</h2>${summary?.stale && html`<${Chip} kind="note">${t('timeline.stale')}<//>`}</div>
       ${summary ? html`<p>${summary.summary}</p>` : html`<p class="muted">${t('timeline.no_summary')}</p>`}
       ${summary?.key_topics.length > 0 && html`<p>${summary.key_topics.map((topic) => html`<${Chip}>${topic}<//> `)}</p>`}
+      ${feelingsOf(on).length > 0 && html`<p>${feelingsOf(on).map((each) => html`<${Chip} kind="note">${word('feeling', each)}<//> `)}</p>`}
       <div class="facts">${on.map((visit) => html`<a href=${`#/chat/${visit.conversation_id}`} title=${visit.summary ?? ''}>${span(visit)} · ${t('timeline.messages', { n: visit.message_count })}</a>`)}</div>
     </li>`
   })}</ul>`

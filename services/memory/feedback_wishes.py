@@ -1,0 +1,62 @@
+"""Reasons of thumbs down become wishes for answers: asked about once, and kept when they are given again."""
+
+from typing import Any, LiteralString
+from uuid import UUID
+
+from psycopg.rows import class_row, tuple_row
+
+from services.memory.blocks import Owner
+from services.memory.filing_answer import LONGEST_TEXT
+from services.memory.model import ChangeRequest
+from services.memory.open_questions import OPEN, OpenQuestion
+from services.memory.operations import Trigger
+from services.memory.proposals import Proposals
+from services.platform.postgres import Database
+from services.text.language import Language, folded, language_of
+
+_TURN: LiteralString = """
+SELECT c.user_id, c.expert_id, c.space_id, c.id, t.user_message_id, u.external_id
+FROM turns t JOIN conversations c ON c.id = t.conversation_id JOIN experts x ON x.id = c.expert_id
+JOIN users u ON u.id = c.user_id
+WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s AND NOT 'core_memory' = ANY(x.parts_off)
+  AND EXISTS (SELECT FROM remembered_messages m WHERE m.id = t.user_message_id)
+"""
+_EARLIER: LiteralString = f"{OPEN} AND o.results->>'by' = 'feedback' ORDER BY o.at DESC LIMIT 50"
+_WISH: dict[Language, str] = {"en": "about answers: “{text}”", "zh": "对回答的要求：“{text}”"}
+
+
+class FeedbackWishes:
+    """Lets reasons of thumbs down wait as wishes for all answers."""
+
+    def __init__(self, database: Database, proposals: Proposals) -> None:
+        self._database = database
+        self._proposals = proposals
+
+    async def hear(self, tenant_id: UUID, turn_id: UUID, reason: str) -> None:
+        """Let the reason wait for the user's yes, or keep it if it waits since another turn.
+
+        One that the user rejected is not asked about again; one of more than 300 characters is no wish.
+        """
+        text = " ".join(reason.split())
+        if not text or len(text) > LONGEST_TEXT:
+            return
+        values: dict[str, Any] = {"tenant_id": tenant_id, "turn_id": turn_id}
+        rows = await self._database.fetch(tenant_id, _TURN, values, tuple_row)
+        if not rows:
+            return
+        user_id, expert_id, space_id, conversation_id, message_id, user = rows[0]
+        wish = _WISH[language_of([text])].format(text=text)
+        asked = await self._database.fetch(
+            tenant_id, _EARLIER, values | {"user_id": user_id}, class_row(OpenQuestion)
+        )
+        same = [
+            each for each in asked if folded(each.text) == folded(wish) and each.state not in {"expired", "undone"}
+        ]
+        if same and same[0].state == "waiting" and same[0].turn_id != turn_id:
+            await self._proposals.settle(tenant_id, user, same[0].id, accept=True)
+        elif not same:
+            owner = Owner(tenant_id, user_id, expert_id, space_id)
+            trigger = Trigger("user", message_id, conversation_id, turn_id)
+            request = ChangeRequest(owner, conversation_id, message_id, trigger)
+            async with self._database.tenant(tenant_id) as connection:
+                await self._proposals.add_in(connection, request, "remember", wish, by="feedback")
