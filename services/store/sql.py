@@ -39,6 +39,9 @@ SELECT asked.place::integer, i.id, i.namespace, i.key, i.value, i.created_at, i.
 # `matching.fits`: what its JSON does not hold is taken.
 _FITS: LiteralString = r"""
     CASE WHEN %(equal)s::jsonb IS NULL AND %(path)s::text IS NULL THEN true
+         WHEN i.document IS NOT NULL THEN (%(equal)s::jsonb IS NULL OR i.document @> %(equal)s::jsonb)
+              AND (%(path)s::text IS NULL
+                   OR jsonb_path_exists(i.document, %(path)s::text::jsonpath, %(bounds)s::jsonb, true))
          WHEN strpos(i.value, coalesce(%(fragment)s, '')) = 0 THEN false
          WHEN strpos(i.value, '\u0000') > 0 OR strpos(i.value, 'NaN') > 0 OR strpos(i.value, 'Infinity') > 0
               THEN true
