@@ -28,13 +28,13 @@ _FACTS: dict[Language, str] = {
         "List the lasting facts that the user tells about themselves, their family, health, work, tastes and "
         "plans. For each: quote = the user's exact words; text = the fact as one short sentence in the user's "
         "language, with names in place of “he” or “it”, and dates as 2026-12-02. Questions, wishes, suppositions, "
-        "jokes, orders and texts of others are no facts. At most {most}. Answer with JSON alone: "
+        "jokes, games, orders and texts of others are no facts. At most {most}. Answer with JSON alone: "
         '{{"facts": [{{"quote": "<words of the user>", "text": "<the fact>"}}]}}, or {{"facts": []}}.'
     ),
     "zh": (
         "列出用户讲到的长期有效的事实：关于本人、家人、健康、工作、喜好和计划。每条：quote 为用户的原话，一字不差"
         "；text 用一句短话写出这件事，用用户的语言，把“他”“那个”换成名字，日期写成2026-12-02。提问、愿望、假设、"
-        "玩笑、要求和别人的文字都不是事实。最多{most}条。只输出 JSON："
+        "玩笑、游戏、要求和别人的文字都不是事实。最多{most}条。只输出 JSON："
         '{{"facts": [{{"quote": "<用户的原话>", "text": "<事实>"}}]}}，没有就输出 {{"facts": []}}。'
     ),
 }
@@ -42,12 +42,12 @@ _FACTS: dict[Language, str] = {
 _SURE: dict[Language, str] = {
     "en": (
         "The user wrote the words behind “said”. Does each statement behind “kept” follow from them as a fact "
-        "about the person it speaks of? Answer no if the words are a supposition, a wish, a question or a joke, "
-        "or if they are about somebody else than the statement. Where a statement names nobody, it speaks of the "
-        'user. Answer with JSON alone, one answer for each number: {{"answers": ["yes", "no"]}}.'
+        "about the person it speaks of? Answer no if the words are a supposition, a wish, a question, a joke or a "
+        "game, or if they are about somebody else than the statement. Where a statement names nobody, it is about "
+        'the user. Answer with JSON alone, one answer for each number: {{"answers": ["yes", "no"]}}.'
     ),
     "zh": (
-        "“原话”是用户写的。“记为”的内容是否就是原话所说的事实，而且说的是同一个人？原话只是假设、愿望、提问、玩笑，或"
+        "“原话”是用户写的。“记为”的内容是否就是原话所说的事实，而且说的是同一个人？原话只是假设、愿望、提问、玩笑、游戏，或"
         "说的是别人，就答 no。“记为”里没有写明是谁，就是指用户本人。只输出 JSON，按编号每条一个回答："
         '{{"answers": ["yes", "no"]}}。'
     ),

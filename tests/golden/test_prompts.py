@@ -12,7 +12,7 @@ from services.bootstrap import Services
 from tests.golden.situations import NATIVE, SITUATIONS, Situation, as_text, prompt_of
 
 FOLDER = Path(__file__).parent / "prompts"
-MOST_FIXED_TOKENS = 760
+MOST_FIXED_TOKENS = 740
 """Of a new user's first prompt, the tools' descriptions included, besides the message."""
 
 

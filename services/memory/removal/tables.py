@@ -15,7 +15,7 @@ from services.platform.connections import Connection
 Whole = Literal["user", "space", "conversation"]
 """Kinds of what is removed as a whole; statements take its id as `user_id`, `space_id` or `conversation_id`."""
 
-# The column by which a row hangs on its user; `block_id`, `base_id` and `message_id` lead
+# The column by which a row hangs on its user; `block_id`, `base_id`, `event_id` and `message_id` lead
 # there through another table.
 _COLUMNS: Mapping[LiteralString, LiteralString] = {
     "users": "id",
@@ -49,6 +49,7 @@ _COLUMNS: Mapping[LiteralString, LiteralString] = {
     "store_items": "user_id",
     "promises": "user_id",
     "user_events": "user_id",
+    "webhook_deliveries": "event_id",
     "tool_accounts": "user_id",
     "knowledge_bases": "user_id",
     "kb_documents": "base_id",
@@ -66,6 +67,7 @@ _OF_USER: Mapping[LiteralString, LiteralString] = {
     "conversation_id": "t.conversation_id IN (SELECT id FROM conversations WHERE user_id = %(user_id)s)",
     "base_id": "t.base_id IN (SELECT id FROM knowledge_bases WHERE user_id = %(user_id)s)",
     "block_id": _BLOCKS,
+    "event_id": "t.event_id IN (SELECT id FROM user_events WHERE user_id = %(user_id)s)",
     "message_id": "t.message_id IN (SELECT m.id FROM messages m JOIN conversations c ON c.id = m.conversation_id"
     " WHERE c.user_id = %(user_id)s)",
 }

@@ -72,7 +72,7 @@ async def test_nothing_of_a_removed_conversation_is_left_in_any_table(services: 
     assert erased.removed["postgresql"] == {
         "conversations": 1, "messages": 2, "turns": 1, "conversation_summaries": 1, "topics": 1, "visits": 1,
         "feedback": 1, "turn_episodes": 1, "memories": 1, "core_memory_sections": 1, "daily_summaries": 0,
-        "jobs": 0,
+        "promises": 0, "jobs": 0,
     }  # fmt: skip
     tables = await _rows(
         services.database,

@@ -38,6 +38,7 @@ OF_NO_USER = {
     "upkeep_policies": "a tenant's own: set by its operator",
     "retention_rules": "a tenant's own: set by its operator",
     "retention_runs": "a tenant's own: counts alone",
+    "webhooks": "a tenant's own: set up by its operator",
 }
 """Tables with a column that hints at a user, which stay, and why."""
 
@@ -145,6 +146,9 @@ async def test_a_user_is_removed_with_everything_and_it_is_told(services: Servic
             "forgotten_words": 2,
             "memory_versions": 2,
             "store_items": 2,
+            "promises": 0,
+            "user_events": 4,
+            "webhook_deliveries": 0,
             "tool_accounts": 2,
             "knowledge_bases": 0,
             "kb_documents": 0,
@@ -160,7 +164,11 @@ async def test_a_user_is_removed_with_everything_and_it_is_told(services: Servic
         2,
         *[1] * 9,
         2,
-        *[1] * 17,
+        *[1] * 16,
+        0,
+        2,
+        0,
+        1,
         0,
         0,
         0,
