@@ -28,7 +28,7 @@ from state.turn import OpenTurn
 _RENEW_EVERY_S = 1.0
 _OUTAGE_S = 3.0
 """Seconds without a renewal that mean that the database was away, for the other processes as well."""
-_SETTLES_S = 10.0
+_SETTLES_S = 5.0
 """Seconds after an outage within which every process that lives renews its leases."""
 _SHOWS_NOTHING: frozenset[Status] = frozenset({"turn", "route_decision", "execution_log", "reasoning"})
 """Events of a turn that may come again: no text, and no tool that has run."""

@@ -36,7 +36,7 @@ WHERE id = ANY(%(turn_ids)s) AND tenant_id = %(tenant_id)s
 """  # noqa: S608 — our own text only
 
 _RELEASE = """
-UPDATE turns SET lease_expires_at = now() - interval '1 second'
+UPDATE turns SET lease_expires_at = now() - interval '1 hour'
 WHERE id = %(turn_id)s AND tenant_id = %(tenant_id)s AND status = 'waiting'
 RETURNING id
 """

@@ -62,7 +62,9 @@ def test_killed_in_mid_stream_it_keeps_the_message_and_goes_on(
         ("user", "In the middle.", True),
     ]
     with psycopg.connect(EmbeddedPostgres(data_dir).url("postgres")) as superuser:  # as if its time had passed
-        superuser.execute("UPDATE turns SET lease_expires_at = now() WHERE id = %s", [opened["turn_id"]])
+        superuser.execute(
+            "UPDATE turns SET lease_expires_at = now() - interval '1 hour' WHERE id = %s", [opened["turn_id"]]
+        )
     answer_of(chat(service.url, "After."))
     assert child_process.wait_until(
         lambda: (

@@ -242,7 +242,7 @@ async def test_what_waits_for_no_results_ends_as_partial(
     again = await _ask(sdk, messages, extra_headers={"X-Session-Id": "s-2"})
     async with services.database.tenant(DEFAULT_TENANT) as connection:
         await connection.execute(
-            "UPDATE turns SET lease_expires_at = now() - interval '1 second' WHERE status = 'paused'"
+            "UPDATE turns SET lease_expires_at = now() - interval '1 hour' WHERE status = 'paused'"
         )
     await recover(services, (), lambda turn, earlier=(): None)
     assert (await _turn(services, again)).status == "partial"

@@ -184,7 +184,7 @@ async def test_a_dead_processs_turn_is_partial_with_its_tokens_and_its_reader_is
     waiting = await here[0].turns.open(new_turn("and then?"))
     seen_more = asyncio.create_task(events_of(there[1], turn.turn_id, 7))
     async with here[0].database.tenant(DEFAULT_TENANT) as connection:
-        await connection.execute("UPDATE turns SET lease_expires_at = now() - interval '1 second'")
+        await connection.execute("UPDATE turns SET lease_expires_at = now() - interval '1 hour'")
     (last,) = await seen_more
     assert (last.sequence, last.status) == (8, "error")
     assert (last.content["code"], last.content["answer"]) == ("interrupted", "It is ")

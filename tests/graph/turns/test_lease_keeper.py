@@ -17,7 +17,7 @@ async def test_a_process_that_was_paused_does_not_end_its_own_turns(services: Se
     runs = await services.turns.open(new_turn("one"))
     waits = await services.turns.open(new_turn("two"))
     async with services.database.tenant(DEFAULT_TENANT) as connection:
-        await connection.execute("UPDATE turns SET lease_expires_at = now() - interval '1 second'")
+        await connection.execute("UPDATE turns SET lease_expires_at = now() - interval '1 hour'")
 
     await recover(services, {runs.turn_id, waits.turn_id}, adopt)
     assert (await services.turns.get(DEFAULT_TENANT, runs.turn_id)).status == "running"

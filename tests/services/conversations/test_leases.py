@@ -15,7 +15,7 @@ pytestmark = pytest.mark.untraced
 
 async def _expire(services: Services) -> None:
     async with services.database.tenant(DEFAULT_TENANT) as connection:
-        await connection.execute("UPDATE turns SET lease_expires_at = now() - interval '1 second'")
+        await connection.execute("UPDATE turns SET lease_expires_at = now() - interval '1 hour'")
 
 
 async def _set_clock_back(services: Services) -> None:

@@ -22,9 +22,10 @@ def upgrade() -> None:
         CREATE FUNCTION is_abandoned(lease_expires_at timestamptz, process bigint) RETURNS boolean
         LANGUAGE sql STABLE SET search_path = pg_catalog, public AS $$
             SELECT CASE
+                WHEN lease_expires_at > now() + interval '15 minutes' THEN true
                 WHEN now() - pg_postmaster_start_time() BETWEEN interval '0 seconds' AND interval '10 seconds'
-                    AND lease_expires_at > now() - interval '2 minutes' THEN false
-                WHEN NOT lease_expires_at BETWEEN now() AND now() + interval '15 minutes' THEN true
+                    AND lease_expires_at > now() - interval '2 minutes' AND process IS DISTINCT FROM 0 THEN false
+                WHEN lease_expires_at < now() THEN true
                 WHEN process IS NULL OR lease_expires_at > now() + interval '12 seconds' THEN false
                 ELSE NOT EXISTS (
                     SELECT FROM pg_locks l WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND l.granted
