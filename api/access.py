@@ -20,7 +20,7 @@ from services.conversations.values import Id, SpaceName
 from services.errors import Forbidden, Unauthenticated
 from services.identity.caller import Caller, Scope
 from services.identity.tenants import DEFAULT_TENANT
-from services.memory.blocks import Owner
+from services.memory.core.blocks import Owner
 from services.memory.operations import Trigger
 
 ExpertQuery = Annotated[Id, Query(description="Name of the expert whose memory it is.")]

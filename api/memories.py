@@ -16,7 +16,7 @@ from services.context.sources.core_memory import CONCERNS, NAMES, STYLES, first_
 from services.context.sources.time import user_activity
 from services.conversations.values import SpaceName
 from services.errors import InvalidInput, NotFound
-from services.memory.known import Statement
+from services.memory.finding.known import Statement
 from services.memory.lineage.tracing import Direction, Trace
 from services.memory.model import ChangeRequest, Memory
 from services.memory.planning.planner import LONGEST_ITEM, LONGEST_WRITTEN

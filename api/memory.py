@@ -15,13 +15,13 @@ from api.paging import NO_CONTENT, Limit, Paged, json_router
 from api.problems import CONFLICT
 from api.schemas import Answer, AsOf, Page, StrictModel, Validity, answered, validity_fields
 from services.bootstrap import Services
-from services.memory.blocks import Block, Change, Owner
-from services.memory.content import MAX_SECTION_BYTES, SECTION_PATTERN
-from services.memory.items import values_of
-from services.memory.open_questions import State
+from services.memory.core.blocks import Block, Change, Owner
+from services.memory.core.content import MAX_SECTION_BYTES, SECTION_PATTERN
+from services.memory.core.items import values_of
+from services.memory.core.pins import PinnedValue
 from services.memory.operations import LoggedOperation
-from services.memory.pins import PinnedValue
-from services.memory.proposal_list import Proposal
+from services.memory.proposals.listing import Proposal
+from services.memory.proposals.questions import State
 from services.memory.removal.undo import UndoneOperation
 from state.memory import MemoryChange
 

@@ -15,7 +15,7 @@ from services.errors import Conflict, InvalidInput
 from services.llm.chat_models import ChatModels
 from services.llm.model_trials import Tried, settings_with, try_model
 from services.llm.offered_models import PROVIDERS, Offered, Provider, models_of
-from services.memory.filing_grade import WITHIN_S, GradeFound, grade_filing
+from services.memory.filing.grade import WITHIN_S, GradeFound, grade_filing
 from services.platform.chosen_model import ChosenModel, choose_model, chosen_model, key_of_endpoint
 from services.platform.outgoing import OutgoingHttp
 from services.platform.setting_values import FilingGrade

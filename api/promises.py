@@ -13,7 +13,7 @@ from api.paging import Paged, json_router
 from api.problems import CONFLICT
 from api.schemas import MAX_PAGE, Page, StrictModel, answered
 from services.conversations.values import Id, SpaceName, Text, TimeZone
-from services.memory.blocks import Owner
+from services.memory.core.blocks import Owner
 from services.promises.calendar import calendar_of
 from services.promises.promise import LONGEST_TEXT, Promise
 from services.promises.promises import NewPromise

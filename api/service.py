@@ -20,7 +20,7 @@ from services.health import Dependency, check_dependencies, for_strangers, measu
 from services.identity.caller import SCOPES
 from services.identity.caller import Scope as AccessScope
 from services.llm.model_checks import ModelCheck, check_models
-from services.memory.filing_grade import GradeFound, grade_filing
+from services.memory.filing.grade import GradeFound, grade_filing
 from services.platform.metrics import exposition
 
 router = APIRouter(route_class=JsonRoute, prefix="/api/v1/service", tags=["service"])

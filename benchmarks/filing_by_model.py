@@ -26,12 +26,12 @@ import structlog
 
 from services.errors import BadModelOutput, ModelFailed
 from services.llm.chat_models import ChatModels
-from services.memory.blocks import Owner
-from services.memory.filing_checks import Evidence
-from services.memory.filing_decision import Decided, decide
-from services.memory.filing_prompt import Batch, Said
-from services.memory.foreign_words import foreign_text, own_text
+from services.memory.core.blocks import Owner
+from services.memory.filing.checks import Evidence
+from services.memory.filing.decision import Decided, decide
+from services.memory.filing.prompt import Batch, Said
 from services.memory.model import Memory
+from services.memory.reading.foreign_words import foreign_text, own_text
 from services.platform.settings import load_settings
 
 _TALKS = Path(__file__).parent / "data" / "talks"

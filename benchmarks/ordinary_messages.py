@@ -22,11 +22,11 @@ from pathlib import Path
 import structlog
 
 from services.errors import BadModelOutput
-from services.memory.filing_answer import FilingOperation, filing_of_answer
-from services.memory.filing_checks import Evidence, Verdict, checked
-from services.memory.foreign_words import foreign_text, own_text
+from services.memory.filing.answer import FilingOperation, filing_of_answer
+from services.memory.filing.checks import Evidence, Verdict, checked
 from services.memory.model import Memory
-from services.memory.plain_forms import plain_forms
+from services.memory.reading.foreign_words import foreign_text, own_text
+from services.memory.reading.plain_forms import plain_forms
 from services.promises.plain_forms import plain_promise
 
 _NOW = datetime(2026, 11, 25, 20, 10, tzinfo=UTC)

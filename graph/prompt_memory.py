@@ -11,7 +11,7 @@ from services.context.source import MEMORY, PromptDraft, Source, tagged
 from services.context.sources.recall import RecallSource
 from services.context.wiring import features_on
 from services.conversations.turn import TurnRequest
-from services.memory.plain_forms import plain_forms
+from services.memory.reading.plain_forms import plain_forms
 from services.platform.patience import beside_the_loop
 from services.time_reference.detect import detect
 from state.prompt import Feature

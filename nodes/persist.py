@@ -13,8 +13,8 @@ from langgraph.runtime import Runtime
 from nodes.history import change_request, planned_forms
 from services.conversations.turn import TurnOutcome, TurnStatus
 from services.conversations.turns import Turns
-from services.memory.blocks import Owner
 from services.memory.changes import Changes
+from services.memory.core.blocks import Owner
 from services.memory.episodes.episode import Scope
 from services.memory.planning.own_turn import of_own_turn
 from services.memory.recall.working_sets import WorkingSets

@@ -5,7 +5,7 @@ from functools import partial
 
 from langgraph.runtime import Runtime
 
-from services.memory.plain_forms import plain_forms
+from services.memory.reading.plain_forms import plain_forms
 from services.platform.patience import beside_the_loop
 from services.promises.plain_forms import plain_promise
 from services.text.questions import is_small_talk

@@ -6,9 +6,9 @@ from typing import Any
 from langgraph.runtime import Runtime
 
 from services.context.request_budget import allowance
-from services.memory.foreign_words import own_text
-from services.memory.plain_forms import says_yes
-from services.memory.trust import ForeignOrigins
+from services.memory.reading.foreign_words import own_text
+from services.memory.reading.plain_forms import says_yes
+from services.memory.reading.trust import ForeignOrigins
 from services.platform.patience import beside_the_loop
 from services.text.language import sentences
 from services.tools.actor import foreign_items, is_users, texts_read

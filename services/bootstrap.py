@@ -37,9 +37,9 @@ from services.llm.chat_models import ChatModels
 from services.llm.embeddings import Embedder
 from services.llm.token_estimates import TokenEstimators
 from services.memory.feedback_wishes import FeedbackWishes
-from services.memory.filing import Filing, longest_wait_s
-from services.memory.filing_evidence import FilingEvidence
-from services.memory.filing_store import FilingStore
+from services.memory.filing.evidence import FilingEvidence
+from services.memory.filing.filing import Filing, longest_wait_s
+from services.memory.filing.store import FilingStore
 from services.memory.lineage.audit import LineageAudit
 from services.memory.lineage.prompt import PromptLineage
 from services.memory.lineage.tracing import Lineage

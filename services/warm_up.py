@@ -5,7 +5,7 @@ import asyncio
 import structlog
 
 from services.llm.embeddings import Embedder
-from services.memory.plain_forms import all_forms
+from services.memory.reading.plain_forms import all_forms
 from services.platform.settings import Settings
 from services.text import tokenizer as terms
 from services.time_reference import detect

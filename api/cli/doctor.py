@@ -111,7 +111,7 @@ def _json_of(response: httpx.Response, address: str) -> Findings:
 async def _of_shell(settings: Settings, *, ask: bool) -> Findings:
     from services.health import check_dependencies, overall  # noqa: PLC0415 — a tenth of a second
     from services.llm.model_checks import check_models  # noqa: PLC0415 — half a second
-    from services.memory.filing_grade import grade_filing  # noqa: PLC0415 — half a second
+    from services.memory.filing.grade import grade_filing  # noqa: PLC0415 — half a second
 
     async with open_engines(settings) as engines:
         await migrate_if_owner(engines)

@@ -97,7 +97,7 @@ def _keep_in(settings: Settings, grade: Any) -> bool:
 
 async def _of_shell(settings: Settings, seconds: float) -> dict[str, Any]:
     from services.llm.chat_models import ChatModels  # noqa: PLC0415 — half a second
-    from services.memory.filing_grade import grade_filing  # noqa: PLC0415 — half a second
+    from services.memory.filing.grade import grade_filing  # noqa: PLC0415 — half a second
 
     models = ChatModels(settings)
     try:

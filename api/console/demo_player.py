@@ -17,7 +17,7 @@ from services.conversations.turns import Turns
 from services.errors import Conflict, Unavailable
 from services.llm.chat_models import ChatModels
 from services.llm.request_form import OnText
-from services.memory.blocks import Owner
+from services.memory.core.blocks import Owner
 from services.memory.operations import Trigger
 from services.summaries.writer import WrittenSummary
 from services.text.secrets import Secrets

@@ -10,8 +10,8 @@ from api.problems import problem_of
 from services.bootstrap import Services
 from services.errors import AnamnesisError, NotFound
 from services.identity.caller import Caller, Scope
-from services.memory.blocks import Owner
 from services.memory.changes import Changes
+from services.memory.core.blocks import Owner
 from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
 

@@ -32,7 +32,7 @@ from services.conversations.turn import StopReason, StoredTurn, TurnOutcome, Tur
 from services.conversations.turns import Turns
 from services.errors import AnamnesisError, Conflict, DatabaseUnavailable, ModelFailed, NotFound
 from services.memory.changes import Changes
-from services.memory.trust import ForeignOrigins
+from services.memory.reading.trust import ForeignOrigins
 from services.platform import span_names as names
 from services.platform.metrics import (
     DEGRADED,

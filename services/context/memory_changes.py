@@ -14,13 +14,13 @@ from services.context.source import PromptDraft, Source, inert
 from services.context.sources.core_memory import CoreMemorySource
 from services.context.sources.days import DaysSource
 from services.context.sources.recall import RecallSource
+from services.memory.core.items import apply_changes
 from services.memory.episodes.episode import StoredUnit
-from services.memory.items import apply_changes
-from services.memory.open_questions import OpenQuestion, OpenQuestions
 from services.memory.planning.wording import note_for_model
+from services.memory.proposals.questions import OpenQuestion, OpenQuestions
+from services.memory.reading.what_stays import what_stays
+from services.memory.reading.words import says
 from services.memory.recall.recall import RecallResult
-from services.memory.what_stays import what_stays
-from services.memory.words import says
 from services.summaries.past_days import DaysResult
 from services.summaries.prompts import SaidMessage
 from services.text.language import Language

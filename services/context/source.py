@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from services.context.epochs import NO_CHANGES, CoreMemoryChanges, StoredConversation
 from services.llm.request_form import TAGS
 from services.llm.token_estimates import TokenEstimator
-from services.memory.blocks import Owner
+from services.memory.core.blocks import Owner
 from services.text.language import Language
 from services.text.marks import without_marks
 from state.memory import MemoryChange, PlannedChange

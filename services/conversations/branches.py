@@ -14,7 +14,7 @@ from uuid_utils.compat import uuid7
 
 from services.conversations.resent_history import BranchReason
 from services.errors import Conflict, NotFound
-from services.memory.blocks import Owner
+from services.memory.core.blocks import Owner
 from services.memory.removal.undo import Undo
 from services.platform.connections import Connection, again_if_contended
 from services.platform.postgres import UNHURRIED_S, Database

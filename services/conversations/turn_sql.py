@@ -8,7 +8,7 @@ from services.conversations.turn import WITHOUT_MEMORY
 from services.experiments.assignment import NAMES_OF_TURN, RUNNING
 from services.jobs.queue import IF_NONE_WAITS
 from services.memory.episodes.statements import TURN_EPISODE
-from services.memory.filing_store import FILE_ONCE
+from services.memory.waiting import FILE_ONCE
 from services.visits.visit import VISIT_OF_TURN
 
 

@@ -39,12 +39,12 @@ from services.errors import BrokenReference, Conflict, ConversationExists, Datab
 from services.experiments.assignment import RunningExperiment, assign, running_experiments
 from services.jobs.queue import JobQueue
 from services.jobs.tasks import ARCHIVE, SUMMARISE
-from services.memory.blocks import Owner
-from services.memory.filing_store import defer_filing
-from services.memory.open_questions import OpenQuestions
+from services.memory.core.blocks import Owner
 from services.memory.operations import Trigger
 from services.memory.planning.wording import told_changes
+from services.memory.proposals.questions import OpenQuestions
 from services.memory.removal.hiding import Hiding
+from services.memory.waiting import defer_filing
 from services.platform.connections import Connection
 from services.platform.patience import beside_the_loop
 from services.platform.postgres import Database

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from services.errors import NotFound
-from services.memory.blocks import Owner
+from services.memory.core.blocks import Owner
 from services.memory.episodes.episode import (
     EpisodeStore,
     EpisodeType,

@@ -15,13 +15,13 @@ from uuid import UUID
 from psycopg.rows import tuple_row
 
 from services.errors import Conflict
-from services.memory.finding import Found, MemoryFinder, is_id
+from services.memory.finding.finder import Found, MemoryFinder, is_id
 from services.memory.model import ChangeRequest
 from services.memory.operations import LAST_CHANGE
-from services.memory.plain_forms import plain_forms
 from services.memory.planning.planner import ChangePlanner, Kept, language_for
 from services.memory.planning.wording import not_clear, told
-from services.memory.quotes import folded
+from services.memory.reading.plain_forms import plain_forms
+from services.memory.reading.quotes import folded
 from services.memory.removal.hiding import COMMAND, Hiding
 from services.platform.connections import again_if_contended
 from services.platform.postgres import Database

@@ -5,12 +5,12 @@ from uuid import UUID
 
 from psycopg.rows import class_row, tuple_row
 
-from services.memory.blocks import Owner
-from services.memory.filing_answer import LONGEST_TEXT
+from services.memory.core.blocks import Owner
+from services.memory.filing.answer import LONGEST_TEXT
 from services.memory.model import ChangeRequest
-from services.memory.open_questions import OPEN, OpenQuestion
 from services.memory.operations import Trigger
-from services.memory.proposals import Proposals
+from services.memory.proposals.questions import OPEN, OpenQuestion
+from services.memory.proposals.settling import Proposals
 from services.platform.postgres import Database
 from services.text.language import Language, folded, language_of
 

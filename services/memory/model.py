@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Literal, Self
 from uuid import UUID, uuid4
 
-from services.memory.blocks import Owner
+from services.memory.core.blocks import Owner
 from services.memory.operations import Actor, Trigger
 from services.text.language import Language
 from state.turn import OpenTurn

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from datetime import datetime
 
-from services.memory.foreign_words import foreign_text
+from services.memory.reading.foreign_words import foreign_text
 from services.text.language import Sentence, sentences
 from services.text.tokenizer import simplified
 from services.time_reference.local_days import BadTimeZone

@@ -11,7 +11,7 @@ from uuid_utils.compat import uuid7
 
 from services.encryption.marks import Words
 from services.errors import CallerError, Conflict, InvalidInput, NotFound
-from services.memory.blocks import Owner
+from services.memory.core.blocks import Owner
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.memory.planning.wording import told
 from services.platform.connections import Connection

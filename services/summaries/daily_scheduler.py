@@ -18,7 +18,7 @@ from psycopg.rows import class_row
 
 from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
-from services.memory.blocks import Owner
+from services.memory.core.blocks import Owner
 from services.platform.connections import Connection
 from services.platform.postgres import Database
 from services.summaries.daily_summaries import DailySummaries, Day

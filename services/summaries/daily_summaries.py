@@ -16,7 +16,7 @@ import structlog
 from services.errors import AnamnesisError, BadModelOutput, Conflict, DatabaseUnavailable
 from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
-from services.memory.blocks import Owner
+from services.memory.core.blocks import Owner
 from services.platform.authorship import authoring
 from services.platform.metrics import VISIT_SUMMARIES
 from services.summaries.day_store import DayStore, DayVisit, StoredDay

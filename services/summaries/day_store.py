@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 
 from services.encryption.marks import Words, WordsInJson
 from services.memory.as_of import as_of
-from services.memory.blocks import Owner
+from services.memory.core.blocks import Owner
 from services.platform.authorship import made_by
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from psycopg.rows import class_row
 
-from services.memory.blocks import Owner
+from services.memory.core.blocks import Owner
 from services.platform.postgres import Database
 from services.summaries.daily_summaries import DailySummaries, Day
 from services.summaries.day_store import DayVisit

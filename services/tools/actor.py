@@ -10,13 +10,13 @@ from langgraph.prebuilt import ToolRuntime
 from services.errors import DatabaseUnavailable
 from services.llm.shorter_prompts import images_of
 from services.memory.archive import Archive, FoundEpisode
-from services.memory.blocks import Owner
-from services.memory.foreign_words import foreign_text, own_text
+from services.memory.core.blocks import Owner
 from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
-from services.memory.proposals import EditKind, Proposals
-from services.memory.repeated import repeated_spans
-from services.memory.trust import AN_IMAGE, ForeignItems, ForeignOrigins, asks_to_remove, rests_on_user
+from services.memory.proposals.settling import EditKind, Proposals
+from services.memory.reading.foreign_words import foreign_text, own_text
+from services.memory.reading.repeated import repeated_spans
+from services.memory.reading.trust import AN_IMAGE, ForeignItems, ForeignOrigins, asks_to_remove, rests_on_user
 from services.platform.patience import beside_the_loop
 from services.text.language import Language, language_of
 from services.tools.aliases import named

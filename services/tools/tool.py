@@ -13,8 +13,8 @@ from langchain_core.tools import ArgsSchema, BaseTool, ToolException, tool
 
 from services.memory.archive import Archive
 from services.memory.changes import Changes
-from services.memory.core import CoreMemory
-from services.memory.proposals import Proposals
+from services.memory.core.store import CoreMemory
+from services.memory.proposals.settling import Proposals
 from services.memory.removal.undo import Undo
 from services.platform.outgoing import OutgoingHttp
 from services.promises.promises import Promises

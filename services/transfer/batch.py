@@ -11,7 +11,7 @@ from uuid_utils.compat import uuid7
 
 from services.conversations.values import title_of
 from services.encryption.marks import Words, WordsJson
-from services.memory.items import values_of
+from services.memory.core.items import values_of
 from services.memory.removal.purge import word_digest
 from services.platform.connections import Connection
 from services.platform.patience import beside_the_loop

@@ -13,7 +13,7 @@ from uuid import UUID
 from psycopg.rows import dict_row
 
 from services.errors import NotFound
-from services.memory.core_values import pinned_among
+from services.memory.core.values import pinned_among
 from services.platform.postgres import Database
 from services.promises.promise import stands
 from services.store import sql as store_sql

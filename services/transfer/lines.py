@@ -27,7 +27,7 @@ from pydantic_core import PydanticCustomError, from_json
 from services.conversations.values import MAX_IMAGES, Id, Image, Locale, Name, SpaceName, Text, TimeZone
 from services.errors import InvalidInput
 from services.json_levels import TooDeep
-from services.memory.items import values_of
+from services.memory.core.items import values_of
 from services.store.matching import checked_paths
 from services.store.model import LONGEST_TTL, checked_key, content_of, joined
 from services.text.secrets import Secrets

@@ -9,7 +9,7 @@ from psycopg.types.json import Jsonb
 from uuid_utils.compat import uuid7
 
 from services.encryption.marks import Words, WordsDigest, WordsJson
-from services.memory.core_values import digest_of_value
+from services.memory.core.values import digest_of_value
 from services.store import sql as store_sql
 from services.store.model import content_of, joined
 from services.transfer.lines import (

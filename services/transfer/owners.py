@@ -17,7 +17,7 @@ from uuid_utils.compat import uuid7
 
 from services.conversations.values import message_digest
 from services.errors import DatabaseContended
-from services.memory.items import values_of
+from services.memory.core.items import values_of
 from services.memory.removal.purge import word_digest
 from services.platform.connections import Connection
 from services.transfer.lines import CoreMemoryLine, EpisodeLine, MessageLine, SessionLine

@@ -8,7 +8,7 @@ import pytest
 
 from anamnesis_client import AsyncAnamnesis
 from services.bootstrap import Services
-from services.memory.blocks import Owner
+from services.memory.core.blocks import Owner
 from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
 from tests.support.model_server import ModelServer

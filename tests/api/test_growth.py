@@ -22,12 +22,12 @@ from services.knowledge.encodings import decoded
 from services.llm.json_text import json_values
 from services.llm.offline import read_prompt, reply_to
 from services.llm.token_estimates import count_tokens
-from services.memory.filing_answer import filing_of_answer
-from services.memory.foreign_words import foreign_text
-from services.memory.plain_forms import plain_forms
-from services.memory.quotes import is_quoted
-from services.memory.what_stays import what_stays
-from services.memory.words import Words, patterns_of
+from services.memory.filing.answer import filing_of_answer
+from services.memory.reading.foreign_words import foreign_text
+from services.memory.reading.plain_forms import plain_forms
+from services.memory.reading.quotes import is_quoted
+from services.memory.reading.what_stays import what_stays
+from services.memory.reading.words import Words, patterns_of
 from services.search.queries import make_query
 from services.store.matching import shared_terms
 from services.text.language import language_of, sentences

@@ -5,7 +5,7 @@ from uuid import UUID
 import httpx
 
 from services.bootstrap import Services
-from services.memory.blocks import Owner
+from services.memory.core.blocks import Owner
 from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
 from tests.support.turns import exchange

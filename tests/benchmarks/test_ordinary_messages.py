@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from benchmarks.ordinary_messages import Nonsense, changes_of, texts_in
-from services.memory.plain_forms import plain_forms
+from services.memory.reading.plain_forms import plain_forms
 
 _FOLDER = Path(__file__).parents[2] / "benchmarks/data/everyday"
 _MOST = 60

@@ -3,7 +3,7 @@
 from playwright.async_api import Browser, expect
 
 from services.bootstrap import Services
-from services.memory.blocks import Owner
+from services.memory.core.blocks import Owner
 from services.memory.operations import Trigger
 from tests.console.browser import watched
 from tests.support.core_memory import know

@@ -13,8 +13,8 @@ from services.conversations.turn import TurnOutcome
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
 from services.llm.token_estimates import count_tokens
-from services.memory.blocks import Owner
-from services.memory.core import CoreMemory
+from services.memory.core.blocks import Owner
+from services.memory.core.store import CoreMemory
 from services.memory.operations import Trigger
 from services.platform.postgres import Database
 from services.summaries.daily_summaries import DailySummaries

@@ -15,7 +15,7 @@ from mcp.client.streamable_http import streamable_http_client
 from api.access import CONSOLE_HEADER
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT, Tenants
-from services.memory.blocks import Owner
+from services.memory.core.blocks import Owner
 from tests.redteam.case import Case
 from tests.redteam.obedient import PLACE, ObedientModel
 from tests.support.knowledge import a_base, put

@@ -11,8 +11,8 @@ from psycopg.rows import tuple_row
 from nodes.tools import tools
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
-from services.memory.foreign_words import own_text
-from services.memory.proposal_list import Proposal
+from services.memory.proposals.listing import Proposal
+from services.memory.reading.foreign_words import own_text
 from services.platform.settings import Settings
 from tests.redteam.case import LANGUAGES, load_cases, sample
 from tests.redteam.protection import without_proposals

@@ -10,7 +10,7 @@ from services.backlog import Backlog, backup_age_s
 from services.bootstrap import Services
 from services.engines import Engines
 from services.identity.tenants import DEFAULT_TENANT
-from services.memory.blocks import Owner
+from services.memory.core.blocks import Owner
 from services.memory.operations import Trigger
 from tests.support.command import run_command
 from tests.support.core_memory import know

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from services.bootstrap import Services
-from services.memory.blocks import Block, Owner
+from services.memory.core.blocks import Block, Owner
 from services.memory.operations import Trigger
 from state.memory import ItemChange
 

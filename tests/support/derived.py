@@ -8,10 +8,10 @@ import httpx
 
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
-from services.memory.blocks import Owner
+from services.memory.core.blocks import Owner
 from services.memory.episodes.episode import NewEpisode
 from services.memory.operations import Trigger
-from services.memory.pairs import Side
+from services.memory.proposals.pairs import Side
 from tests.support.archiving import answer, topic
 from tests.support.filing import add, file, filed
 from tests.support.model_server import ModelServer, Received, Reply

@@ -7,12 +7,12 @@ from typing import Any
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
-from services.memory.blocks import Owner
-from services.memory.filing import Filing
-from services.memory.filing_evidence import FilingEvidence
-from services.memory.filing_store import FilingStore
+from services.memory.core.blocks import Owner
+from services.memory.filing.evidence import FilingEvidence
+from services.memory.filing.filing import Filing
+from services.memory.filing.store import FilingStore
 from services.memory.operations import LoggedOperation
-from services.memory.proposal_list import Proposal
+from services.memory.proposals.listing import Proposal
 from state.turn import OpenTurn
 from tests.support.model_server import ModelServer, Received, Reply
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from services.bootstrap import Services
-from services.memory.blocks import Owner
+from services.memory.core.blocks import Owner
 from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
 from state.memory import MemoryChange

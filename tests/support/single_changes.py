@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from services.bootstrap import Services
-from services.memory.blocks import Owner
+from services.memory.core.blocks import Owner
 from services.memory.operations import Trigger
 from state.memory import ItemChange
 

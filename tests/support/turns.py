@@ -15,7 +15,7 @@ from services.conversations.transcript import Message
 from services.conversations.turn import TurnOutcome, TurnRequest
 from services.conversations.turns import Turns
 from services.identity.tenants import DEFAULT_TENANT
-from services.memory.blocks import Owner
+from services.memory.core.blocks import Owner
 from services.platform.postgres import Database
 from state.conversation import ConversationState
 from state.events import TurnEvent

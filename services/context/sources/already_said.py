@@ -7,8 +7,8 @@ from datetime import datetime
 
 from services.context.source import PromptDraft
 from services.memory.episodes.episode import StoredUnit
-from services.memory.filing_checks import denies
-from services.memory.words import Words
+from services.memory.filing.checks import denies
+from services.memory.reading.words import Words
 from services.search.hits import Ranked, Unit
 from services.search.selection import STATES_NOTHING
 from services.text.questions import is_small_talk, states_something

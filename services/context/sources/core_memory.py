@@ -9,9 +9,9 @@ from services.context.epochs import NO_CHANGES, CoreMemoryChanges
 from services.context.source import MEMORY, WEEKDAYS, PromptDraft, Source, readable, tagged
 from services.context.sources.time import UserActivity
 from services.llm.token_estimates import MESSAGE_OVERHEAD, count_tokens
-from services.memory.content import FIELD_LABELS
-from services.memory.core import CoreMemory
-from services.memory.items import canonical
+from services.memory.core.content import FIELD_LABELS
+from services.memory.core.items import canonical
+from services.memory.core.store import CoreMemory
 from services.text.language import Language
 from services.time_reference.local_days import time_zone
 from state.prompt import CoreMemorySections, Epoch

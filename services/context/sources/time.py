@@ -8,8 +8,8 @@ from typing import Any, LiteralString
 from psycopg.rows import class_row
 
 from services.context.source import WEEKDAYS, PromptDraft, Source, readable
-from services.memory.blocks import Owner
-from services.memory.mood import Feeling
+from services.memory.core.blocks import Owner
+from services.memory.reading.mood import Feeling
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
 from services.promises.coming_up import COMING_UP, coming_up_line, coming_up_within

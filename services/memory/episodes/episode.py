@@ -18,7 +18,7 @@ from services.encryption.marks import Words
 from services.errors import InvalidInput
 from services.jobs.queue import JobQueue
 from services.memory.as_of import as_of
-from services.memory.blocks import Owner
+from services.memory.core.blocks import Owner
 from services.memory.episodes import statements as sql
 from services.memory.operations import Trigger
 from services.platform.authorship import made_by

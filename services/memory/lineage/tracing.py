@@ -12,7 +12,7 @@ from psycopg.rows import dict_row, tuple_row
 
 from services.errors import InvalidInput, NotFound
 from services.identity.tenants import user_id_of
-from services.memory.core_values import CoreValues
+from services.memory.core.values import CoreValues
 from services.platform.postgres import Database
 
 _PARENTS: LiteralString = """

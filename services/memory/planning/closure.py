@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from services.memory.core_values import CoreValues
-from services.memory.finding import MemoryFinder
-from services.memory.items import removed_value
+from services.memory.core.items import removed_value
+from services.memory.core.values import CoreValues
+from services.memory.finding.finder import MemoryFinder
 from services.memory.model import ChangeRequest, Memory
-from services.memory.what_stays import Rest, names_a_part, says_more_than, what_stays
-from services.memory.words import Words, repeats, says
+from services.memory.reading.what_stays import Rest, names_a_part, says_more_than, what_stays
+from services.memory.reading.words import Words, repeats, says
 from state.memory import ItemChange
 
 _MOST_REPEATED = 50

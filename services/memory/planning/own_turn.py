@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from services.memory.planning.closure import without_repetition
 from services.memory.planning.wording import this_message
-from services.memory.what_stays import clauses_of, what_stays
-from services.memory.words import Words, says, shares_name
+from services.memory.reading.what_stays import clauses_of, what_stays
+from services.memory.reading.words import Words, says, shares_name
 from services.text.language import SEMICOLONS, Language, sentences
 from services.text.tokenizer import informative_terms
 from state.memory import MemoryChange, PlannedChange

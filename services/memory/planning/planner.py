@@ -6,16 +6,16 @@ from typing import Any, Literal
 from uuid import UUID
 
 from services.errors import InvalidInput
-from services.memory.content import MAX_SECTIONS, check_size
-from services.memory.core import CoreMemory
-from services.memory.core_values import CoreValues
-from services.memory.finding import Found, MemoryFinder, is_id
-from services.memory.items import SINGLE_FIELDS, apply_changes
+from services.memory.core.content import MAX_SECTIONS, check_size
+from services.memory.core.items import SINGLE_FIELDS, apply_changes
+from services.memory.core.store import CoreMemory
+from services.memory.core.values import CoreValues
+from services.memory.finding.finder import Found, MemoryFinder, is_id
 from services.memory.model import ChangeRequest, Memory
 from services.memory.planning.closure import Closure
 from services.memory.planning.wording import ended, known_already, not_clear, of_one_sentence, summary_of
-from services.memory.what_stays import what_stays
-from services.memory.words import Words, says
+from services.memory.reading.what_stays import what_stays
+from services.memory.reading.words import Words, says
 from services.text.language import Language, compare, language_of
 from services.text.secrets import Secrets
 from state.memory import ItemChange, PlannedChange

@@ -7,7 +7,7 @@ from uuid import UUID
 from uuid_utils.compat import uuid7
 
 from services.memory.model import Memory
-from services.memory.words import says
+from services.memory.reading.words import says
 from services.text.language import Language, language_of
 from state.memory import Candidate, MemoryChange, MemoryChangeKind
 

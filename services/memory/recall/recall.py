@@ -18,7 +18,7 @@ from opentelemetry.trace import Span
 
 from services.errors import Unavailable
 from services.llm.embeddings import Embedder
-from services.memory.blocks import Owner
+from services.memory.core.blocks import Owner
 from services.memory.episodes.episode import EpisodeStore, Scope, StoredUnit
 from services.memory.episodes.index import EpisodeIndex
 from services.memory.recall.index_search import IndexSearch

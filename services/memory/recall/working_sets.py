@@ -18,7 +18,7 @@ from psycopg.rows import class_row
 
 from services.errors import Unavailable
 from services.memory.as_of import as_of
-from services.memory.blocks import Owner
+from services.memory.core.blocks import Owner
 from services.memory.episodes import statements as sql
 from services.memory.episodes.episode import IndexedUnit, PassageId, Scope
 from services.memory.episodes.index import EpisodeIndex

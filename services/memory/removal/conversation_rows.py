@@ -11,8 +11,8 @@ from psycopg.rows import dict_row
 
 from services.encryption.marks import WordsJson, words_json
 from services.errors import Conflict, NotFound
-from services.memory.core_sql import SCRUB_SECTION
-from services.memory.provenance import Version, without
+from services.memory.core.provenance import Version, without
+from services.memory.core.sql import SCRUB_SECTION
 from services.memory.removal.purge_sql import (
     REWRITE_VERSION,
     SCRUB_COMMANDS_ABOUT,

@@ -16,8 +16,8 @@ from services.encryption.marks import all_words
 from services.errors import InvalidInput
 from services.jobs.queue import JobQueue
 from services.jobs.tasks import ARCHIVE, SUMMARISE
-from services.memory.blocks import AddedItem, Owner
-from services.memory.core import CoreMemory
+from services.memory.core.blocks import AddedItem, Owner
+from services.memory.core.store import CoreMemory
 from services.memory.episodes.episode import IMPORTANCE, EpisodeStore, NewEpisode
 from services.memory.operations import Entry, Operation, OperationLog, Trigger
 from services.memory.removal import hiding_sql as sql

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 from services.encryption.marks import WordsDigest, WordsJson, all_words
-from services.memory.items import item_text, values_of
+from services.memory.core.items import item_text, values_of
 from services.memory.removal import purge_sql as sql
 from services.memory.removal.tables import Rows
 from services.memory.removal.targets import TargetPlan, ValueTarget, without_topic

@@ -10,17 +10,17 @@ from psycopg.rows import tuple_row
 from pydantic import ConfigDict, Field
 
 from services.errors import InvalidInput, NotFound
-from services.memory.blocks import Owner
-from services.memory.content import SECTION_PATTERN
-from services.memory.core_sql import OWNER
-from services.memory.core_values import CoreValue, CoreValues
-from services.memory.items import removed_value
+from services.memory.core.blocks import Owner
+from services.memory.core.content import SECTION_PATTERN
+from services.memory.core.items import removed_value
+from services.memory.core.sql import OWNER
+from services.memory.core.values import CoreValue, CoreValues
 from services.memory.model import ChangeRequest, Memory
 from services.memory.operations import Trigger
 from services.memory.planning.planner import ChangePlanner
 from services.memory.planning.wording import summary_of
-from services.memory.what_stays import what_stays
-from services.memory.words import Words, words_of
+from services.memory.reading.what_stays import what_stays
+from services.memory.reading.words import Words, words_of
 from services.platform.postgres import Database
 from services.time_reference.local_days import bounds
 from state.memory import ItemChange, PlannedChange

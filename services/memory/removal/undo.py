@@ -14,13 +14,13 @@ from services.encryption.marks import WordsInJson, words
 from services.errors import Conflict, InvalidInput, NotFound
 from services.identity.tenants import user_id_of
 from services.jobs.queue import JobQueue
-from services.memory.blocks import Owner
-from services.memory.core import CoreMemory
-from services.memory.filing_store import FILE_AGAIN, defer_filing
+from services.memory.core.blocks import Owner
+from services.memory.core.store import CoreMemory
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.memory.removal import hiding_sql as sql
 from services.memory.removal.hiding import COMMAND, Hiding
 from services.memory.removal.tables import Rows
+from services.memory.waiting import FILE_AGAIN, defer_filing
 from services.platform.connections import Connection, again_if_contended
 from services.platform.postgres import Database
 from services.store.undo import STORE_WRITES, take_back

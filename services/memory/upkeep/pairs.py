@@ -23,9 +23,9 @@ from services.errors import BadModelOutput, Unavailable
 from services.llm.chat_models import ChatModels
 from services.llm.embeddings import Embedder
 from services.llm.structured_output import ask_for, json_answer
-from services.memory.core_values import CoreValue, CoreValues
+from services.memory.core.values import CoreValue, CoreValues
 from services.memory.episodes.episode import Origin
-from services.memory.pairs import PairKind, Side
+from services.memory.proposals.pairs import PairKind, Side
 from services.platform.authorship import authoring
 from services.platform.postgres import Database
 from services.search.embedding_quality import measured, probe_texts

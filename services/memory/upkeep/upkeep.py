@@ -16,10 +16,10 @@ from uuid_utils.compat import uuid7
 
 from services.errors import Conflict, NotFound
 from services.identity.tenants import user_id_of
-from services.memory.blocks import Owner
-from services.memory.core_values import CoreValues
+from services.memory.core.blocks import Owner
+from services.memory.core.values import CoreValues
 from services.memory.operations import Actor, Operation, OperationLog, Trigger
-from services.memory.pairs import Pairs, Side
+from services.memory.proposals.pairs import Pairs, Side
 from services.memory.removal.tables import Rows
 from services.memory.upkeep import sql
 from services.memory.upkeep.pairs import Pair, PairFinder, compared_memories

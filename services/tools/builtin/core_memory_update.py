@@ -7,8 +7,8 @@ from langgraph.prebuilt import ToolRuntime
 from pydantic import Field
 
 from services.errors import AnamnesisError, InvalidInput
-from services.memory.blocks import Owner
-from services.memory.items import values_of
+from services.memory.core.blocks import Owner
+from services.memory.core.items import values_of
 from services.memory.operations import Trigger
 from services.tools.actor import proposed
 from services.tools.tool import RegisteredTool, ToolServices, service_tool

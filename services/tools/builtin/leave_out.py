@@ -10,7 +10,7 @@ from pydantic import Field
 
 from services.errors import AnamnesisError, Conflict
 from services.memory.changes import Changes
-from services.memory.quotes import folded, is_quoted
+from services.memory.reading.quotes import folded, is_quoted
 from services.memory.removal.undo import Undo
 from services.text.language import Language, language_of
 from services.tools.actor import request_of

@@ -8,9 +8,9 @@ from langgraph.prebuilt import ToolRuntime
 from pydantic import Field
 
 from services.errors import AnamnesisError, InvalidInput
-from services.memory.blocks import Owner
+from services.memory.core.blocks import Owner
 from services.memory.operations import Trigger
-from services.memory.trust import rests_on_user
+from services.memory.reading.trust import rests_on_user
 from services.promises.promise import Promise, quote_of
 from services.promises.promises import NewPromise, Promises
 from services.tools.tool import RegisteredTool, ToolServices, service_tool

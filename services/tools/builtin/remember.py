@@ -8,11 +8,11 @@ from langgraph.prebuilt import ToolRuntime
 from pydantic import Field
 
 from services.errors import AnamnesisError, InvalidInput
-from services.memory.blocks import Owner
-from services.memory.filing_answer import listed_field
-from services.memory.plain_forms import plain_forms
+from services.memory.core.blocks import Owner
+from services.memory.filing.answer import listed_field
 from services.memory.planning.planner import Kept
-from services.memory.proposals import Proposals
+from services.memory.proposals.settling import Proposals
+from services.memory.reading.plain_forms import plain_forms
 from services.tools.actor import proposed, request_of
 from services.tools.tool import RegisteredTool, ToolServices, service_tool
 from state.turn import OpenTurn, Read

@@ -9,10 +9,10 @@ from pydantic import Field
 
 from services.errors import AnamnesisError
 from services.memory.archive import FoundEpisode
-from services.memory.blocks import Owner
 from services.memory.changes import Changes
+from services.memory.core.blocks import Owner
 from services.memory.episodes.episode import Scope
-from services.memory.finding import is_id
+from services.memory.finding.finder import is_id
 from services.text.language import Language, language_of
 from services.time_reference.local_days import bounds, time_zone
 from services.tools.actor import note_search, request_of

@@ -12,7 +12,7 @@ from services.context import conversation
 from services.context.epochs import BEGINNING
 from services.context.sources import time
 from services.conversations import turn_sql
-from services.memory import core_sql
+from services.memory.core import sql as core_sql
 from services.memory.episodes import statements
 from services.memory.removal import hiding_sql
 from services.platform.embedded_postgres import SERVICE_ROLE, EmbeddedPostgres

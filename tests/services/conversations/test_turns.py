@@ -8,7 +8,7 @@ from services.conversations.turn import TurnOutcome
 from services.conversations.turns import Turns
 from services.errors import Conflict
 from services.identity.tenants import DEFAULT_TENANT
-from services.memory.filing_store import defer_filing
+from services.memory.waiting import defer_filing
 from tests.support.turns import messages_of, new_turn
 
 pytestmark = pytest.mark.untraced

@@ -16,8 +16,8 @@ from services.encryption.key_store import KeyStore
 from services.engines import Engines
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
-from services.memory.core_values import digest_of_value
-from services.memory.pins import PinnedValue
+from services.memory.core.pins import PinnedValue
+from services.memory.core.values import digest_of_value
 from services.memory.removal.canary import CanarySearch
 from services.memory.removal.key_renewal import KeyRenewal
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres

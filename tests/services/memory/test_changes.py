@@ -12,10 +12,10 @@ from services.encryption.marks import all_words
 from services.engines import Engines
 from services.errors import InvalidInput
 from services.identity.tenants import DEFAULT_TENANT
-from services.memory.blocks import Owner
-from services.memory.content import MAX_SECTION_BYTES
+from services.memory.core.blocks import Owner
+from services.memory.core.content import MAX_SECTION_BYTES
 from services.memory.episodes.episode import NewEpisode
-from services.memory.finding_sql import MENTIONS
+from services.memory.finding.sql import MENTIONS
 from services.memory.model import ChangeRequest, Memory
 from services.memory.operations import Trigger
 from services.platform.settings import Settings

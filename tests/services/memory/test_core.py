@@ -11,8 +11,8 @@ from uuid_utils.compat import uuid7
 from services.bootstrap import Services
 from services.errors import Conflict, InvalidInput, NotFound
 from services.identity.tenants import DEFAULT_TENANT, Tenants
-from services.memory.blocks import Owner
-from services.memory.content import MAX_SECTION_BYTES, check_values
+from services.memory.core.blocks import Owner
+from services.memory.core.content import MAX_SECTION_BYTES, check_values
 from services.memory.operations import Trigger
 from state.memory import ItemChange
 from tests.support.single_changes import change_items

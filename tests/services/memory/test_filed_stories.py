@@ -7,7 +7,7 @@ import pytest
 
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
-from services.memory.filing_story import StoryTold, story_of_answer
+from services.memory.filing.story import StoryTold, story_of_answer
 from services.memory.model import ChangeRequest
 from state.turn import OpenTurn
 from tests.support.filing import add, file, filed, human

@@ -12,9 +12,9 @@ from services.bootstrap import Services
 from services.errors import ModelFailed
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.episodes.episode import Scope
-from services.memory.filing_store import FILE_MEMORY
 from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
+from services.memory.waiting import FILE_MEMORY
 from tests.support.core_memory import know
 from tests.support.filing import (
     add,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from services.memory.filing_answer import FilingOperation, filing_of_answer
-from services.memory.filing_checks import Evidence, check, losing_nothing
+from services.memory.filing.answer import FilingOperation, filing_of_answer
+from services.memory.filing.checks import Evidence, check, losing_nothing
 from services.memory.model import Memory
 
 pytestmark = pytest.mark.untraced

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from services.errors import InvalidInput
-from services.memory.items import apply_changes, canonical, merge_items, merge_patch
+from services.memory.core.items import apply_changes, canonical, merge_items, merge_patch
 from state.memory import ItemChange
 
 

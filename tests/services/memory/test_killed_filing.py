@@ -5,7 +5,7 @@ import pytest
 
 from services.bootstrap import Services
 from services.engines import Engines
-from services.memory.filing_store import FILE_MEMORY, defer_filing
+from services.memory.waiting import FILE_MEMORY, defer_filing
 from tests.support.filing import add, asked, filed, filing_for, human, logged, written
 from tests.support.jobs import has_ended, hurried_queue, running_worker, until, waits_for_a_lock
 from tests.support.model_server import ModelServer

@@ -9,7 +9,7 @@ from psycopg.rows import tuple_row
 from services.bootstrap import Services
 from services.conversations.turns import Turns
 from services.identity.tenants import DEFAULT_TENANT
-from services.memory.mood import felt
+from services.memory.reading.mood import felt
 from tests.support.filing import asked, file, filed, human
 from tests.support.model_server import ModelServer
 from tests.support.talk import Talk

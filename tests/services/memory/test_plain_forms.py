@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from services.memory import plain_forms as module
-from services.memory.plain_forms import plain_forms, says_yes
+from services.memory.reading import plain_forms as module
+from services.memory.reading.plain_forms import plain_forms, says_yes
 from state.memory import PlainForm
 
 _HERE = Path(__file__).parent

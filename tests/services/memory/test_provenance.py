@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.memory.provenance import Version, without
+from services.memory.core.provenance import Version, without
 
 
 def _history(*contents: dict[str, Any]) -> list[Version]:

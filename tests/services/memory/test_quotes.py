@@ -2,8 +2,8 @@
 
 import pytest
 
-from services.memory.foreign_words import foreign_text, own_text, shown_text
-from services.memory.quotes import is_quoted, quoted
+from services.memory.reading.foreign_words import foreign_text, own_text, shown_text
+from services.memory.reading.quotes import is_quoted, quoted
 
 SHOWN = [
     "On Tue, 10 Nov 2026 at 09:12 Lee wrote:\n\nRemember that rent is due on Fridays.\n\nWhat do I answer?",

@@ -8,7 +8,7 @@ from psycopg.rows import tuple_row
 
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
-from services.memory.repeated import marked, repeated_spans, sentences_at
+from services.memory.reading.repeated import marked, repeated_spans, sentences_at
 from tests.support.filing import asked, filed
 from tests.support.jobs import until
 from tests.support.model_server import ModelServer, Received, Reply

@@ -5,8 +5,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.memory.items import apply_changes
-from services.memory.provenance import taken_back
+from services.memory.core.items import apply_changes
+from services.memory.core.provenance import taken_back
 from state.memory import ItemChange
 
 FIELDS = ("home", "facts", "other")

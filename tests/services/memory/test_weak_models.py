@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from services.bootstrap import Services
-from services.memory.filing_grade import grade_filing
+from services.memory.filing.grade import grade_filing
 from services.memory.operations import Trigger
 from tests.support.core_memory import know
 from tests.support.filing import add, asked, file, filed, human, owner, remove, replace, waiting

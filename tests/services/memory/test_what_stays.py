@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.memory.what_stays import clauses_of, says_more_than, what_stays
-from services.memory.words import repeats, says
+from services.memory.reading.what_stays import clauses_of, says_more_than, what_stays
+from services.memory.reading.words import repeats, says
 from services.text.language import SEMICOLONS, sentences
 
 _EDGES = " \n.,;!?。，；！？"

@@ -22,7 +22,7 @@ from services.knowledge.bases import KnowledgeBases, NewBase
 from services.knowledge.conversion import ConversionLimits, Converter
 from services.knowledge.document import Chunk
 from services.knowledge.documents import Documents
-from services.memory.blocks import Owner
+from services.memory.core.blocks import Owner
 from services.memory.operations import OperationLog, Trigger
 from services.memory.upkeep.policy import UpkeepPolicy, change_policy
 from services.platform.connections import Connection

@@ -10,7 +10,7 @@ from services.bootstrap import Services, open_services
 from services.engines import Engines
 from services.errors import BadModelOutput
 from services.identity.tenants import DEFAULT_TENANT
-from services.memory.blocks import Owner
+from services.memory.core.blocks import Owner
 from services.platform.settings import Settings, load_settings
 from tests.support.model_server import ModelServer, Reply
 from tests.support.visits import days_of, import_lines, said, talk_at, visits_of

@@ -8,7 +8,7 @@ import pytest
 
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
-from services.memory.blocks import Owner
+from services.memory.core.blocks import Owner
 from tests.support.filing import waiting
 from tests.support.model_server import ModelServer, Received, Reply, ToolCall
 from tests.support.talking import say

@@ -10,7 +10,7 @@ from psycopg.types.json import Jsonb
 from services.bootstrap import Services
 from services.conversations.turn import TurnOutcome
 from services.identity.tenants import DEFAULT_TENANT
-from services.memory.trust import asks_to_remove
+from services.memory.reading.trust import asks_to_remove
 from state.turn import Read
 from tests.support.derived import KINDS, derive_everything
 from tests.support.model_server import ModelServer, Reply

@@ -7,7 +7,7 @@ import pytest
 
 from services.bootstrap import Services, open_services
 from services.engines import Engines
-from services.memory.blocks import Owner
+from services.memory.core.blocks import Owner
 from services.memory.episodes.episode import Scope
 from services.platform.settings import Settings
 from tests.support.application import running_turns

@@ -8,7 +8,7 @@ from psycopg.rows import tuple_row
 
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
-from services.memory.blocks import Owner
+from services.memory.core.blocks import Owner
 from services.memory.episodes.episode import NewEpisode
 from services.memory.operations import Trigger
 from services.memory.removal.canary import CanarySearch

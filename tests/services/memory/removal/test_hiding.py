@@ -12,7 +12,7 @@ from psycopg.rows import tuple_row
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT, Tenants
 from services.jobs.tasks import SUMMARISE
-from services.memory.blocks import Owner
+from services.memory.core.blocks import Owner
 from services.memory.episodes.episode import Scope
 from services.memory.operations import Trigger
 from services.memory.removal.targets import Target, planned_removal

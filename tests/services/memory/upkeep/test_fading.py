@@ -8,8 +8,8 @@ import pytest
 from services.bootstrap import Services
 from services.errors import Conflict, NotFound
 from services.identity.tenants import DEFAULT_TENANT
-from services.memory.blocks import Owner
 from services.memory.catalog import EpisodeFilter
+from services.memory.core.blocks import Owner
 from services.memory.episodes.episode import Scope
 from tests.support.upkeep import ARCHIVE, change, someone, write, written_before
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
-from services.memory.blocks import Owner
+from services.memory.core.blocks import Owner
 from services.memory.upkeep.policy import UpkeepPolicy, change_policy
 from services.memory.upkeep.scheduler import UPKEEP
 from tests.support.jobs import statuses, until

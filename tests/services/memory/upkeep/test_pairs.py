@@ -10,7 +10,7 @@ import pytest
 from services.bootstrap import Services
 from services.errors import Conflict
 from services.identity.tenants import DEFAULT_TENANT
-from services.memory.blocks import Owner
+from services.memory.core.blocks import Owner
 from services.memory.episodes.episode import NewEpisode
 from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger

@@ -5,8 +5,8 @@ import pytest
 from services.bootstrap import Services
 from services.errors import NotFound
 from services.identity.tenants import DEFAULT_TENANT
+from services.memory.core.pins import PinnedValue
 from services.memory.operations import Trigger
-from services.memory.pins import PinnedValue
 from state.memory import ItemChange
 from tests.support.single_changes import change_items, supersede
 from tests.support.upkeep import ARCHIVE, living, someone, write, written_before

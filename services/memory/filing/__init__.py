@@ -1,0 +1,1 @@
+"""Files what users say: a model's answer, checked and carried out."""

@@ -1,0 +1,298 @@
+"""Decides what becomes of an operation that a model wants filed: done, asked about, or dropped.
+
+Only exact things count: whose words its quote is, whether it shares a word with the memory that it changes, and
+whether figures, addresses, names or negations stand in foreign text alone. The wording is the model's:
+translations, resolved names and dates pass.
+"""
+
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Literal
+
+from services.memory.filing.answer import EXAMPLES, Fault, FilingOperation
+from services.memory.model import Memory
+from services.memory.reading.foreign_words import own_text
+from services.memory.reading.quotes import Quoted, folded, is_quoted, quoted
+from services.memory.reading.words import Words, stated
+from services.text.tokenizer import informative_terms
+
+Verdict = Literal["do", "ask", "drop"]
+
+_MOST_FOREIGN = 1 / 3
+"""Share of a statement's words that stand in foreign text alone."""
+_EXACT = re.compile(
+    r"[\w.+-]{1,64}@[\w-]{1,64}\.[\w.-]{1,64}"  # e-mail addresses
+    r"|(?:https?://|www\.)[^\s<>\"']{1,200}|[\w-]{1,64}\.(?:com|org|net|io|example|cn|de|eu|uk)\b"
+    r"|\b[a-z]{2}\d{2}[ \d\w]{4,40}|\d[\d ,./-]{1,30}\d|\d{3,20}",
+    re.IGNORECASE,
+)
+"""Figures of three digits or more, account numbers and addresses."""
+_FEWEST_DIGITS = 3
+_QUESTION_MARKS = ("?", "？")
+_HAN = re.compile(r"[\u3400-\u9fff]")
+_NAME = re.compile(r"\b[A-Z][\w'’-]{1,40}")
+_NEGATION = re.compile(
+    r"\b(?:not|no|never|none|nobody|nothing|without|stopped|former\w*|cannot)\b|n['’]t\b|[不没無无未勿别]",
+    re.IGNORECASE,
+)
+
+
+def denies(text: str) -> bool:
+    """Return whether a text has a word that denies something."""
+    return _NEGATION.search(text) is not None
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Words of a batch, by who said them."""
+
+    messages: Mapping[str, str]
+    """The user's new messages by their short ids, as memory keeps them."""
+    said: Sequence[str]
+    """The user's own words, in these messages and before."""
+    answers: Sequence[str] = ()
+    """Words of the assistant."""
+    known: Sequence[str] = ()
+    """Texts of its memories."""
+    foreign: Sequence[str] = ()
+    """Words of others: in the messages, in answers made from it, in memories."""
+    memories: Mapping[str, Memory] = field(default_factory=dict)
+    """The memories that the model was shown, by their short ids."""
+    is_strict: bool = True
+    """Whether a statement must share a word with what was said: the model is not known to file well."""
+    least_share: float = 0.0
+    """Share of a statement's words, 0 to 1, that must have been said, where it is checked strictly."""
+
+    def prepare(self) -> None:
+        """Read the texts, so that operations are checked against them at once."""
+        self.own_text, self.foreign_terms, self.foreign_text, self.told  # noqa: B018
+        for text in self.messages.values():
+            quoted("…", text)
+
+    @cached_property
+    def own_text(self) -> str:
+        """Return what the user has said, and what is remembered of it, folded."""
+        return folded("\n".join([*self.said, *self.known]))
+
+    @cached_property
+    def said_terms(self) -> frozenset[str]:
+        """Return the informative words of what the user has said."""
+        return _terms(self.said)
+
+    @cached_property
+    def told(self) -> Words:
+        """Return the words of all that was said or is remembered, whoever wrote it; of Chinese the characters."""
+        return Words.of("\n".join([*self.said, *self.answers, *self.known, *self.foreign]))
+
+    @cached_property
+    def scripts(self) -> frozenset[str]:
+        """Return the scripts in which the user writes."""
+        return scripts_of("\n".join(self.said))
+
+    @cached_property
+    def foreign_terms(self) -> frozenset[str]:
+        """Return the informative words of what only others wrote."""
+        return _terms(self.foreign) - self.said_terms - _terms(self.known)
+
+    @cached_property
+    def foreign_text(self) -> str:
+        """Return what others wrote, folded."""
+        return folded("\n".join(self.foreign))
+
+
+@dataclass(frozen=True)
+class Checked:
+    """An operation, and what becomes of it."""
+
+    operation: FilingOperation
+    verdict: Verdict
+    source: str = ""
+    """Short id of the user's message that it rests on; empty = it rests on none."""
+    fault: Fault | None = None
+    """Its fault, if the model can mend it."""
+
+
+def checked(operations: Sequence[FilingOperation], evidence: Evidence) -> list[Checked]:
+    """Return what becomes of each operation; one for each memory is carried out."""
+    found: list[Checked] = []
+    changed: set[str] = set()
+    for each in (losing_nothing(one, evidence) for one in operations):
+        one = Checked(each, "drop") if each.memory and each.memory in changed else check(each, evidence)
+        if one.verdict == "do" and each.memory:
+            changed.add(each.memory)
+        found.append(one)
+    return found
+
+
+def _source(operation: FilingOperation, evidence: Evidence) -> tuple[str, Quoted | None]:
+    """Return the first message that has the quote of an operation, and what the quote is of it."""
+    memory = evidence.memories.get(operation.memory)
+    statement = operation.text or (memory.text if memory else "")
+    doubtful: tuple[str, Quoted | None] = ("", None)
+    for key, text in evidence.messages.items():
+        found = quoted(operation.quote, text, statement)
+        if found is not None and found.is_certain:
+            return key, found
+        if found is not None and not doubtful[0]:
+            doubtful = key, found
+    return doubtful
+
+
+def losing_nothing(operation: FilingOperation, evidence: Evidence) -> FilingOperation:
+    """Return an operation as it may be done: a statement about something else than a memory replaces nothing.
+
+    It is added if memory and statement are in the same script, and it has a word that the user said. Everything
+    else is left as it is, and so is what stands beside foreign text: it waits.
+    """
+    memory = evidence.memories.get(operation.memory)
+    if operation.kind != "replace" or memory is None:
+        return operation
+    if _is_about(memory, _terms([operation.text, operation.quote])):
+        return operation
+    said = informative_terms(operation.quote) | evidence.said_terms
+    rests = not informative_terms(operation.text).isdisjoint(said)
+    if _is_chinese(memory.text) != _is_chinese(operation.text) or any(evidence.foreign) or not rests:
+        return operation
+    return replace(operation, kind="add", memory="", field="facts")
+
+
+def check(operation: FilingOperation, evidence: Evidence) -> Checked:
+    """Return what becomes of an operation.
+
+    A change whose quote is foreign waits for the user if it says something; one whose quote stands nowhere is
+    dropped. Nothing is forgotten: where a word of the memory was said, the user is asked. What is pinned stays.
+    """
+    memory = evidence.memories.get(operation.memory)
+    if memory is not None and memory.pinned:
+        return Checked(operation, "drop")
+    if operation.kind == "leave_out":
+        rests = any(is_quoted(operation.quote, each) for each in (*evidence.messages.values(), *evidence.said))
+        return Checked(operation, "do", operation.message) if rests else Checked(operation, "drop", fault="quote")
+    source, found = _source(operation, evidence)
+    if found is None:
+        return _unfounded(operation, evidence)
+    operation = replace(operation, quote=found.text)
+    if fault := _fault_of_text(operation, memory, evidence.messages[source], evidence):
+        return Checked(operation, "drop", source, fault)
+    return Checked(operation, _verdict(operation, memory, found, source, evidence), source)
+
+
+def _verdict(
+    operation: FilingOperation, memory: Memory | None, found: Quoted, source: str, evidence: Evidence
+) -> Verdict:
+    """Return what becomes of an operation that rests on words of the user."""
+    if operation.kind == "forget":
+        return "ask" if memory is not None and _was_told_of(memory, evidence) else "drop"
+    if operation.kind == "end" and memory is not None and not _is_about(memory, evidence.said_terms):
+        return "drop"
+    return "ask" if _waits(operation, found, source, evidence) else "do"
+
+
+def _unfounded(operation: FilingOperation, evidence: Evidence) -> Checked:
+    """An operation whose quote stands in no words of the user: others may have said them."""
+    if operation.text and stands_in(operation.quote, [*evidence.answers, *evidence.foreign]):
+        return Checked(operation, "ask", fault="others")
+    return Checked(operation, "drop", fault="quote")
+
+
+def _is_asked(quote: str, message: str) -> bool:
+    """Whether a quote ends with the mark of a question: what a user asks is not what they tell."""
+    _, _, after = message.partition(quote)
+    return (quote.rstrip() + after.lstrip()[:1])[-1:] in _QUESTION_MARKS or quote.rstrip()[-1:] in _QUESTION_MARKS
+
+
+def _fault_of_text(
+    operation: FilingOperation, memory: Memory | None, message: str, evidence: Evidence
+) -> Fault | None:
+    """Return what shows that a model has not understood the words on which its statement rests."""
+    text, words = operation.text, informative_terms(operation.text)
+    if any(folded(text) == folded(each) for each in EXAMPLES.values()) and (
+        2 * len(words & evidence.said_terms) <= len(words)
+    ):
+        return "example"
+    written = evidence.scripts | (scripts_of(memory.text) if memory else frozenset())
+    if text and scripts_of(text).isdisjoint(written) and scripts_of(text) and written:
+        return "script"
+    told = (evidence.told, Words.of(operation.quote))
+    share = max(Words.of(text).share_in(each) for each in told)
+    if evidence.least_share and text and _is_asked(operation.quote, message):
+        return "asked"
+    if evidence.is_strict and words and (not share or share < evidence.least_share):
+        return "unsaid"
+    return None
+
+
+def _waits(operation: FilingOperation, found: Quoted, source: str, evidence: Evidence) -> bool:
+    """Whether the user is asked before an operation that rests on words of theirs is carried out."""
+    memory = evidence.memories.get(operation.memory)
+    waits = not found.is_certain
+    if operation.kind == "replace" and memory is not None:
+        waits = waits or not _is_about(memory, _terms([operation.text, operation.quote]))
+    if any(evidence.foreign):
+        # Foreign text may have named the memory, or said what is to be remembered.
+        waits = waits or (memory is not None and informative_terms(memory.text).isdisjoint(evidence.said_terms))
+        waits = waits or is_foreign(operation.text, own_text(evidence.messages[source]), evidence)
+    return waits
+
+
+def _was_told_of(memory: Memory, evidence: Evidence) -> bool:
+    """Whether a word of a memory was said; in another script it may have been, if the model files well."""
+    said = _terms([*evidence.said, *evidence.answers])
+    if _is_about(memory, said) or evidence.is_strict:
+        return _is_about(memory, said)
+    return all(_is_chinese(memory.text) != _is_chinese(each) for each in evidence.said)
+
+
+def _is_chinese(text: str) -> bool:
+    return _HAN.search(text) is not None
+
+
+def _is_about(memory: Memory, told: frozenset[str]) -> bool:
+    """Whether a memory shares a word with what is told, given by its words."""
+    return not informative_terms(stated(memory)).isdisjoint(told)
+
+
+def is_foreign(text: str, said: str, evidence: Evidence) -> bool:
+    """Whether a statement says what stands in foreign text alone.
+
+    Args:
+        said: the user's own words that it rests on.
+        evidence: what else was said.
+    """
+    own, foreign = evidence.own_text, evidence.foreign_text
+    figures = _EXACT.findall(text)
+    exact = [each for each in figures if sum(map(str.isdigit, each)) >= _FEWEST_DIGITS or not each[0].isdigit()]
+    if any(folded(each) in foreign and folded(each) not in own for each in exact):
+        return True
+    alien = informative_terms(text) & evidence.foreign_terms
+    if any(_is_foreign_name(each, own, evidence.foreign) for each in _NAME.finditer(text)):
+        return True
+    if _NEGATION.search(text) and not _NEGATION.search(said) and _NEGATION.search(" ".join(evidence.foreign)):
+        return True
+    return len(alien) >= _MOST_FOREIGN * max(len(informative_terms(text)), 1)
+
+
+def _is_foreign_name(name: re.Match[str], own: str, foreign: Sequence[str]) -> bool:
+    """Whether a capitalised word stands in foreign text alone; at the beginning it may be any word."""
+    if folded(name[0]) in own:
+        return False
+    before = r"(?<=[\w,;:] )" if name.start() == 0 else r"\b"
+    return any(re.search(rf"{before}{re.escape(name[0])}\b", text) for text in foreign)
+
+
+def stands_in(quote: str, texts: Sequence[str]) -> bool:
+    """Whether a quote stands anywhere in some texts, whosever words they are."""
+    sought = folded(quote)
+    return bool(informative_terms(sought)) and any(sought in folded(text) for text in texts)
+
+
+def scripts_of(text: str) -> frozenset[str]:
+    """Return the scripts of a text's letters, as Unicode names them: `LATIN`, `CJK`."""
+    return frozenset(unicodedata.name(each, "").partition(" ")[0] for each in set(text) if each.isalpha())
+
+
+def _terms(texts: Sequence[str]) -> frozenset[str]:
+    return frozenset(term for text in texts for term in informative_terms(text))

@@ -1,0 +1,182 @@
+"""Decides what to file of a batch: asks the model, checks its answer, and tells it once what is wrong with it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+from uuid import UUID
+
+from services.errors import BadModelOutput
+from services.llm.chat_models import ChatModels
+from services.llm.structured_output import ask_for
+from services.memory.filing.answer import Answer, Fault, FilingOperation, filing_of_answer, told_faults
+from services.memory.filing.checks import Checked, Evidence, checked
+from services.memory.filing.plain import decide_plainly
+from services.memory.filing.prompt import Batch, filing_prompt
+from services.memory.filing.story import NO_STORY, StoryTold
+from services.memory.model import Memory
+from services.memory.reading.mood import Felt, felt
+from services.platform.patience import beside_the_loop
+from services.platform.setting_values import FilingGrade
+from services.text.language import folded
+from services.text.tokenizer import informative_terms
+from services.time_reference.local_days import time_zone
+
+_BLEMISHES: frozenset[Fault | None] = frozenset(["field", "date"])
+_LEAST_SHARE = 0.5
+"""Share of a statement's words that a model which files some must have read: it invents the others."""
+_LONG = 2_000
+"""Characters of a batch that are read in one step of the event loop."""
+
+
+@dataclass(frozen=True)
+class Decided:
+    """Decision about a batch."""
+
+    by: str
+    done: Sequence[Checked] = ()
+    asked: Sequence[Checked] = ()
+    dropped: int = 0
+    memories: Mapping[str, Memory] = field(default_factory=dict)
+    story: Sequence[UUID] = ()
+    """The turns that belong to a game or story."""
+    story_in: UUID | None = None
+    """The conversation in which it goes on after the last message."""
+    is_full: bool = False
+    """Whether there may be more to file of it."""
+    mood: Felt | None = None
+
+
+async def decide(
+    models: ChatModels, shown: Batch, evidence: Evidence, grade: FilingGrade | None = None
+) -> Decided:
+    """Ask the model about a batch, and check what it answers.
+
+    Args:
+        grade: how well the model files; None = not known, so that its answers are checked more strictly.
+
+    Raises:
+        ModelFailed: the model did not answer.
+        BadModelOutput: it has answered nothing usable, twice.
+    """
+    said = sum(map(len, shown.said.values()))
+    least = _LEAST_SHARE if grade == "some" else 0.0
+    evidence = replace(evidence, is_strict=grade != "well", least_share=least)
+    await beside_the_loop(evidence.prepare, characters=said, most=_LONG)
+    if grade == "some":
+        found = await decide_plainly(models, shown, evidence)
+        done, asked = ([each for each in found if each.verdict == what] for what in ("do", "ask"))
+        return Decided("model", done, asked, len(found) - len(done) - len(asked), shown.memories)
+    answers = _Answers(shown, evidence)
+    try:
+        await ask_for(models, filing_prompt(shown), answers.take, schema=Answer, purpose="memory_filing")
+    except BadModelOutput:
+        if not answers.are_usable:
+            raise
+    return answers.decided()
+
+
+class _Answers:
+    """Takes the model's answers: what was good in the first stays; what is still wrong in the second goes."""
+
+    def __init__(self, shown: Batch, evidence: Evidence) -> None:
+        self._shown = shown
+        self._evidence = evidence
+        self._is_asked_again = False
+        self._good: list[Checked] = []
+        self._blemished: list[Checked] = []
+        """Good but for a field or a date that is not listed; carried out without it, unless they are mended."""
+        self._bad = 0
+        self._story = NO_STORY
+        self._mood: Any = None
+        self._is_full = False
+        self.are_usable = False
+
+    def take(self, text: str) -> None:
+        """Take an answer.
+
+        Raises:
+            BadModelOutput: it cannot be read, or the model can mend some of it.
+        """
+        may_mend, self._is_asked_again = not self._is_asked_again, True
+        answer = filing_of_answer(text, self._shown.memories, self._shown.said)
+        found = checked(answer.operations, self._evidence)
+        faults: dict[int, Fault] = dict(answer.faults)
+        faults |= {each.operation.number: each.fault for each in found if each.fault}
+        good = [each for each in found if not (may_mend and each.operation.number in faults)]
+        if may_mend:
+            self._blemished = [each for each in found if faults.get(each.operation.number) in _BLEMISHES]
+        self._good += [each for each in good if not any(_repeats(each, kept) for kept in self._good)]
+        self._bad = len(faults.keys() - {each.operation.number for each in found})
+        self._story = answer.story if answer.story.is_told else self._story
+        self._mood = answer.mood or self._mood
+        self._is_full = self._is_full or answer.is_full
+        self.are_usable = True
+        if faults and may_mend:
+            raise BadModelOutput(told_faults(faults.items(), self._shown.language))
+
+    def decided(self) -> Decided:
+        """Return what is to be done by the answers that were taken."""
+        left = (each for each in self._blemished if not any(_repeats(each, kept) for kept in self._good))
+        good = [*self._good, *left]
+        done, asked = ([each for each in good if each.verdict == what] for what in ("do", "ask"))
+        story, story_in = turns_of_story(self._shown, self._story)
+        fiction = [key for key, each in self._shown.messages.items() if each.turn_id in story]
+        return Decided(
+            "model",
+            done,
+            asked,
+            self._bad + len(good) - len(done) - len(asked),
+            self._shown.memories,
+            story,
+            story_in,
+            self._is_full and bool(done or asked),
+            felt(self._mood, self._shown.said, fiction),
+        )
+
+
+def _repeats(checked: Checked, kept: Checked) -> bool:
+    """Whether an operation of the second answer is one of the first again, perhaps in other words."""
+    one, other = checked.operation, kept.operation
+    if one.memory or other.memory:
+        return one.memory == other.memory
+    if one.kind != other.kind or one.message != other.message:
+        return False
+    if folded(one.text) == folded(other.text):
+        return True
+    words, known = informative_terms(one.text), informative_terms(other.text)
+    return folded(one.quote) == folded(other.quote) and 2 * len(words & known) >= max(len(words), len(known))
+
+
+def dated(checked: Checked, batch: Batch) -> FilingOperation:
+    """Return an operation whose end has a day: without another, that of the message."""
+    operation = checked.operation
+    if operation.kind != "end" or operation.date or not checked.source:
+        return operation
+    message = batch.messages[checked.source]
+    day = message.created_at.astimezone(time_zone(message.timezone)).date()
+    return replace(operation, date=day.isoformat())
+
+
+def turns_of_story(batch: Batch, told: StoryTold) -> tuple[list[UUID], UUID | None]:
+    """Return the turns of a batch that belong to a story, and the conversation in which it goes on.
+
+    A story of which nobody knows where it begins, or that ends at no message, has none.
+    """
+    keys = list(batch.messages)
+    first = told.first if told.first in batch.messages else ""
+    conversation = batch.messages[first].conversation_id if first else batch.story_in
+    chosen: Sequence[str] = told.only
+    if not told.only and told.is_told and (first or (batch.story_in and not told.first)):
+        keys = [each for each in keys if batch.messages[each].conversation_id == conversation]
+        begin = keys.index(first) if first else 0
+        end = len(keys) - 1 if told.goes_on else keys.index(told.last) if told.last in keys else -1
+        chosen = keys[begin : end + 1]
+    said = [each for each in chosen if each in batch.messages and batch.messages[each].role == "user"]
+    turns = dict.fromkeys(turn_id for each in said if (turn_id := batch.messages[each].turn_id))
+    users = [each for each in batch.messages if batch.messages[each].role == "user"]
+    goes_on = told.goes_on or told.only[-1:] == tuple(users[-1:])
+    if told.only and said:
+        conversation = batch.messages[said[-1]].conversation_id
+    if conversation is None and not told.first:  # only that it goes on is said
+        conversation = batch.conversations[-1]
+    return list(turns), conversation if goes_on and (said or not told.first) else None

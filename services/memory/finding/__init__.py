@@ -1,0 +1,1 @@
+"""Finds the memories that a text means, and lists what is known."""

@@ -1,0 +1,1 @@
+"""Changes of memory that wait for the user, and pairs of memories of which one is enough."""

@@ -1,0 +1,59 @@
+"""How a user feels, where their own words say it: no fact, but a line in the prompts of the next days.
+
+Nothing of it is written down but the feeling and where its words stand in their message: it goes with them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from pydantic import BaseModel, Field
+
+from services.memory.reading.quotes import is_quoted
+from services.text.storable import storable
+
+Feeling = Literal["anxious", "sad", "grieving", "angry", "lonely", "tired", "confused", "excited", "proud", "calm"]
+FEELINGS: tuple[Feeling, ...] = get_args(Feeling)
+_LONGEST = 160
+"""Characters of the words that say it."""
+
+
+class Mood(BaseModel):
+    """How the user feels, in the requested form; empty = their words do not say it."""
+
+    feeling: str = Field("", description=f"one of {', '.join(FEELINGS)}; empty if no words of the user say it")
+    about: str = Field("", description="what it is about")
+    quote: str = Field("", description="the user's words that say it, copied letter by letter")
+
+
+@dataclass(frozen=True)
+class Felt:
+    """A feeling, and the words of a message that say it."""
+
+    message: str
+    """The message's short id."""
+    feeling: Feeling
+    span: tuple[int, int]
+    """Where the words begin and end in it."""
+
+
+def felt(given: Any, messages: Mapping[str, str], fiction: Sequence[str] = ()) -> Felt | None:
+    """Return the feeling that an answer tells, if words of the user say it.
+
+    Args:
+        given: the answer's `mood`, of whatever form.
+        messages: the user's new messages by their short ids.
+        fiction: the short ids of those that belong to a game or story.
+    """
+    if not isinstance(given, Mapping):
+        return None
+    feeling, quote = (str(given.get(each) or "").strip() for each in ("feeling", "quote"))
+    known = next((each for each in FEELINGS if each == feeling.casefold()), None)
+    quote = storable(quote)
+    if known is None or not quote or len(quote) > _LONGEST:
+        return None
+    for key, text in reversed([*messages.items()]):
+        begin = text.casefold().find(quote.casefold())
+        if begin >= 0 and len(text.casefold()) == len(text) and key not in fiction and is_quoted(quote, text):
+            return Felt(key, known, (begin, begin + len(quote)))
+    return None
