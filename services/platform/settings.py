@@ -414,7 +414,7 @@ class Settings(BaseSettings):
     memory_filing_quiet_s: float = Field(30.0, ge=0, le=3600, description="seconds, 0 to 3600")
     """File at the earliest this long after a user's last message, four times as long after one that stands alone:
     the turns of a talk share a call."""
-    memory_filing_pause_s: float = Field(300.0, ge=0, le=3600, description="seconds, 0 to 3600")
+    memory_filing_pause_s: float = Field(60.0, ge=0, le=3600, description="seconds, 0 to 3600")
     """Wait at least this long between two calls about the same user."""
     memory_episodes: bool = Field(True, description="on or off")
     """Turn completed turns into episodes, for other conversations to recall."""

@@ -1,7 +1,7 @@
 """Filing: one model call for all that a user has newly said, whose operations are checked and then carried out.
 
-A quiet moment after a user's last message, and at most every five minutes, the small model reads what was said
-since the last filing. What it wants changed must rest on words of the user, which is checked exactly
+A quiet moment after a user's last message, and at most once a minute, the small model reads what was said since
+the last filing. What it wants changed must rest on words of the user, which is checked exactly
 (`filing/checks.py`). All changes of a call are made in one transaction with the record of what was filed: nothing
 is filed twice, or lost. Where the user has had memory changed meanwhile, or where there may be more to file, the
 turns are asked about again, and the model is told what is done already. Without a model nothing is filed.
