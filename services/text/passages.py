@@ -4,7 +4,9 @@ A passage is the unit of meaning of a long text: it is indexed, embedded and sho
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from itertools import pairwise
 
 from langchain_text_splitters import RecursiveCharacterTextSplitter
@@ -13,9 +15,10 @@ from services.text.caches import text_cache
 from services.text.language import Span
 
 _SEPARATORS = [
-    "\n\n", "\n", "。", "！", "？", ". ", "! ", "? ", "；", "; ", "，", "、", ", ", " ", "",
+    "\n\n", "\n", "。", "！", "？", ". ", "! ", "? ", "；", "; ", "，", "、", ", ", " ",
 ]  # fmt: skip
 _BLOCK_CHARACTERS = 50_000
+_KNOWN_PIECES = 1_024
 
 _LEAST, _USUAL, _LONGEST = 150, 600, 800
 """Sizes: the least and the usual one of a passage, and that up to which a text is one. In characters, of which a
@@ -44,10 +47,11 @@ def cut(text: str, *, most: int, overlap: int, length: Callable[[str], int]) -> 
         keep_separator="end",
         chunk_size=most,
         chunk_overlap=overlap,
-        length_function=length,
+        length_function=lru_cache(_KNOWN_PIECES)(length),  # it asks three times for each piece
     )
-    for block in _blocks(text):
-        yield from splitter.split_text(block)
+    for block in filter(str.strip, _blocks(text)):
+        for piece in splitter.split_text(block):
+            yield from _windows(piece, most, overlap, length)
 
 
 def is_long(text: str) -> bool:
@@ -105,12 +109,23 @@ def _size(text: str) -> int:
     return len(text) + (_OF_CHINESE - 1) * len(_CHINESE.findall(text))
 
 
+def _windows(piece: str, most: int, overlap: int, length: Callable[[str], int]) -> Iterator[str]:
+    """Cut what has no separator where it is too long; the splitter would do so character by character."""
+    while length(piece) > most:
+        longest = most if length(piece[:most]) > most else len(piece)
+        end = bisect_right(range(longest), most, lo=1, key=lambda stop: length(piece[:stop])) - 1
+        again = bisect_right(range(end), overlap, key=lambda back: length(piece[end - back : end])) - 1
+        yield piece[: max(end, 1)]
+        piece = piece[max(end - again, 1) :]
+    yield piece
+
+
 def _blocks(text: str) -> Iterator[str]:
     """Cut a very long text: the splitter holds its text many times over."""
     at = 0
     while len(text) - at > _BLOCK_CHARACTERS:
         half, whole = at + _BLOCK_CHARACTERS // 2, at + _BLOCK_CHARACTERS
-        ends = (text.rfind(mark, half, whole) + len(mark) for mark in _SEPARATORS[:-1] if mark in text[half:whole])
+        ends = (text.rfind(mark, half, whole) + len(mark) for mark in _SEPARATORS if mark in text[half:whole])
         end = next(ends, whole)
         yield text[at:end]
         at = end

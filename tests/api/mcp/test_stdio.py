@@ -21,7 +21,7 @@ def _program(*arguments: str, **variables: str) -> StdioServerParameters:
 
 async def test_in_front_of_a_running_service(url: str, connect: Connect, services: Services) -> None:
     async with Client(_program("--url", url, "--user", "u-1"), mode="legacy") as assistant:
-        assert len((await assistant.list_tools()).tools) == 6
+        assert len((await assistant.list_tools()).tools) == 8
         await told(assistant, "remember", text=DOG)
         core = (await assistant.read_resource("memory://core/human")).contents[0]
         assert "Bruno" in getattr(core, "text", "")
