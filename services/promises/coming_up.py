@@ -9,11 +9,14 @@ from services.text.language import Language
 from services.text.marks import one_line
 from services.time_reference.local_days import time_zone
 
-# Within the statement that reads the user's activity; nothing is looked up while a visit goes on.
+# Within the statement that reads the user's activity; nothing is looked up while a visit goes on. The source is
+# read for each promise: joined, a plan made while there were few messages would read all of them in every turn.
 COMING_UP: LiteralString = """SELECT coalesce(jsonb_agg(to_jsonb(p) ORDER BY p.due_at), '[]') FROM (
-    SELECT p.text, p.quote, p.state, p.due_at, p.settled_at, p.source_message_id, m.memory_text AS source_text,
-           m.retracted_at IS NOT NULL OR m.branch_id IS NOT NULL AS source_goes
-    FROM promises p LEFT JOIN messages m ON m.id = p.source_message_id
+    SELECT p.text, p.quote, p.state, p.due_at, p.settled_at, p.source_message_id,
+           (SELECT m.memory_text FROM messages m WHERE m.id = p.source_message_id) AS source_text,
+           (SELECT m.retracted_at IS NOT NULL OR m.branch_id IS NOT NULL FROM messages m
+            WHERE m.id = p.source_message_id) AS source_goes
+    FROM promises p
     WHERE p.tenant_id = %(tenant_id)s AND p.user_id = %(user_id)s AND p.expert_id = %(expert_id)s
       AND (p.space_id IS NULL OR p.space_id = %(space_id)s) AND p.due_at < %(coming_until)s
       AND (p.state = 'open' OR p.state IN ('kept', 'missed') AND p.settled_at > coalesce((
