@@ -115,4 +115,4 @@ async def test_a_budget_that_holds_no_answer_is_refused_with_the_least_that_does
     model_server.script(Reply(["Late"], delay_s=30))
     with pytest.raises(RequestBudgetExceeded, match=r"seconds=1\.5"):
         await _generate(services, {"seconds": 1.5})
-    assert len(model_server.requests) == 1
+    assert len(model_server.requests) <= 1  # none where a busy machine has used the time up before
