@@ -13,9 +13,8 @@ pytestmark = pytest.mark.untraced
 """Tracing counts each line of a loop over a text, so it would make the pauses longer."""
 
 Send = Callable[[httpx.AsyncClient, str], Awaitable[httpx.Response]]
-_HARMLESS_S = 0.08
-"""Time on the processor for which nobody else's request waits noticeably: where other tests share the caches, a
-step takes up to two and a half times as long as alone."""
+_HARMLESS_S = 0.05
+"""Time on the processor for which nobody else's request waits noticeably."""
 _FEW = ("a passage with an id", "blanks", "operations", "Han sentences", "a plain form", "parts of a mail address")
 
 
