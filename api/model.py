@@ -139,6 +139,7 @@ async def check(
 @router.put("/grade", status_code=HTTPStatus.NO_CONTENT, responses=CONFLICT)
 async def set_grade(grade: Grade, services: ServicesOf, request: Request) -> None:
     """Keep how well the model that was chosen files, and restart the service with it, if it can."""
+    _check_changeable(services.settings)
     kept = chosen_model(services.settings.data_dir)
     if kept is None or _source(services.settings, "memory_filing_grade") == "environment":
         raise Conflict("The environment decides (ANAMNESIS_MEMORY_FILING_GRADE); change it there.")

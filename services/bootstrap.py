@@ -36,13 +36,13 @@ from services.knowledge.wiring import Knowledge
 from services.llm.chat_models import ChatModels
 from services.llm.embeddings import Embedder
 from services.llm.token_estimates import TokenEstimators
-from services.memory.feedback_wishes import FeedbackWishes
 from services.memory.filing.evidence import FilingEvidence
 from services.memory.filing.filing import Filing, longest_wait_s
 from services.memory.filing.store import FilingStore
 from services.memory.lineage.audit import LineageAudit
 from services.memory.lineage.prompt import PromptLineage
 from services.memory.lineage.tracing import Lineage
+from services.memory.proposals.wishes import FeedbackWishes
 from services.memory.removal.erasures import Erasures
 from services.memory.removal.expiry import Retention
 from services.memory.removal.key_renewal import KeyRenewal

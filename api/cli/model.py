@@ -89,8 +89,9 @@ def _keep_by(service: Anamnesis, grade: str) -> bool:
 
 def _keep_in(settings: Settings, grade: Any) -> bool:
     model = chosen_model(settings.data_dir)
-    if model is None or not settings.from_console("llm_model"):
-        fail(f"The environment names the model: set {_VARIABLE}={grade} there.", FAILED)
+    by_environment = settings.memory_filing_grade and not settings.from_console("memory_filing_grade")
+    if model is None or by_environment or not settings.from_console("llm_model"):
+        fail(f"The environment names the model or its grade: set {_VARIABLE}={grade} there.", FAILED)
     choose_model(settings.data_dir, model.model_copy(update={"filing_grade": grade}))
     return True
 

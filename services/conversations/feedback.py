@@ -11,7 +11,7 @@ from psycopg.rows import dict_row, tuple_row
 from services.encryption.marks import all_words, words
 from services.errors import Conflict, NotFound
 from services.experiments.assignment import NAMES_OF_TURN
-from services.memory.feedback_wishes import FeedbackWishes
+from services.memory.proposals.wishes import FeedbackWishes
 from services.platform.metrics import EXPERIMENT_FEEDBACK, FEEDBACK
 from services.platform.postgres import Database
 

@@ -5,6 +5,7 @@ import json
 import pkgutil
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import replace
 from functools import cached_property
 from importlib.metadata import entry_points
 from uuid import UUID
@@ -37,7 +38,7 @@ class ToolRegistry:
         self._more = frozenset(more)
         ordered = sorted(tools, key=lambda registered: (registered.priority, registered.name))
         self._tools = {registered.name: registered for registered in ordered}
-        self._with: dict[frozenset[str], ToolRegistry] = {}
+        self._with: dict[tuple[frozenset[str], bool], ToolRegistry] = {}
         self._accounts: dict[str, ToolsOfUser] = {}
         self._sources: dict[str, list[str]] = {}
         self._quick = [(registered.name, registered.quick) for registered in ordered if registered.quick]
@@ -101,12 +102,15 @@ class ToolRegistry:
             and not (temporary and registered.alone)
             and (registered.experts is None or expert in registered.experts)
         ]
-        if len(kept) == len(self._tools):
+        differ = "memory_filing" not in on and any(registered.without_filing for registered in kept)
+        if len(kept) == len(self._tools) and not differ:
             return self
-        names = frozenset(registered.name for registered in kept)
-        if names not in self._with:
-            self._with[names] = ToolRegistry(kept, self._more)
-        return self._with[names]
+        key = frozenset(registered.name for registered in kept), differ
+        if key not in self._with:
+            if differ:
+                kept = [replace(each, tool=each.without_filing or each.tool) for each in kept]
+            self._with[key] = ToolRegistry(kept, self._more)
+        return self._with[key]
 
     @property
     def for_model(self) -> list[BaseTool]:

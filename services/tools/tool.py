@@ -200,6 +200,9 @@ class RegisteredTool:
         function = getattr(self.tool, "coroutine", None) or getattr(self.tool, "func", None)
         return function is not None and "runtime" in inspect.signature(function).parameters
 
+    without_filing: BaseTool | None = None
+    """The tool of an expert for whom nothing is filed; None = the same."""
+
     @property
     def name(self) -> str:
         """The name by which the model calls it."""

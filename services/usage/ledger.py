@@ -145,7 +145,6 @@ LIMIT %(limit)s
 
 _NO_MEMORY = ("turn", "conversation_name", "replay", "index_passages")
 """Purposes that are none of memory's own work; all others are."""
-
 # Each user's entries are found in the index by user and time.
 _MEMORY: LiteralString = """
 SELECT coalesce(sum(s.calls), 0)::bigint AS calls, coalesce(sum(s.input_tokens), 0)::bigint AS input_tokens,
@@ -153,7 +152,8 @@ SELECT coalesce(sum(s.calls), 0)::bigint AS calls, coalesce(sum(s.input_tokens),
        (SELECT coalesce(sum((o.results ->> 'operations')::integer), 0)::bigint
         FROM users u JOIN memory_operations o ON o.user_id = u.id AND o.tenant_id = u.tenant_id
         WHERE u.tenant_id = %(tenant_id)s AND (%(user)s::text IS NULL OR u.external_id = %(user)s)
-          AND o.type = 'memory_filing' AND o.at >= %(first)s AND o.at < %(last)s::date + 1) AS statements
+          AND o.type = 'memory_filing' AND o.at >= timezone('UTC', %(first)s::timestamp)
+          AND o.at < timezone('UTC', %(last)s::timestamp + interval '1 day')) AS statements
 FROM usage s LEFT JOIN users u ON u.id = s.user_id
 WHERE s.tenant_id = %(tenant_id)s AND s.day BETWEEN %(first)s AND %(last)s AND s.purpose <> ALL(%(besides)s)
   AND (%(user)s::text IS NULL OR u.external_id = %(user)s)

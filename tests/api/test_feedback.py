@@ -6,9 +6,11 @@ from uuid import uuid4
 import httpx
 
 from services.bootstrap import Services
+from services.identity.tenants import DEFAULT_TENANT
 from services.platform.metrics import FEEDBACK
 from state.turn import OpenTurn
 from tests.support.filing import human, waiting
+from tests.support.talks import new_expert
 from tests.support.transfer import export, ndjson, send
 from tests.support.turns import exchange, new_turn
 
@@ -95,3 +97,20 @@ async def test_a_reason_waits_as_a_wish_and_is_kept_when_it_is_given_again(
     await client.post(f"/api/v1/users/u-1/memory/proposals/{chinese.id}/reject")
     await rate("别说教")
     assert not await waiting(services), "what was rejected is not asked about again"
+
+
+async def test_a_reason_is_no_wish_of_another_expert_nor_without_memory(
+    client: httpx.AsyncClient, services: Services
+) -> None:
+    await services.experts.create(DEFAULT_TENANT, new_expert("other"))
+    turns = [await exchange(services.turns, "Hello", "Hi", session_id=f"s-{at}") for at in range(2)]
+    other = await exchange(services.turns, "Hello", "Hi", session_id="s-o", expert="other")
+    reason = {"rating": "down", "comment": "Too long"}
+    for turn in (turns[0], other):
+        assert (await client.post(f"/api/v1/turns/{turn.turn_id}/feedback", json=reason)).status_code == 200
+    assert (len(await waiting(services)), await human(services, turns[0])) == (1, {}), (
+        "nobody said it twice to one"
+    )
+    await client.patch("/api/v1/users/u-1", json={"memory": False})
+    assert (await client.post(f"/api/v1/turns/{turns[1].turn_id}/feedback", json=reason)).status_code == 200
+    assert (len(await waiting(services)), await human(services, turns[0])) == (1, {})

@@ -11,6 +11,7 @@ from services.bootstrap import Services
 from services.errors import ConfigurationError
 from services.identity.api_keys import ApiKeys
 from services.identity.tenants import DEFAULT_TENANT
+from services.platform.chosen_model import ChosenModel, choose_model, chosen_model
 from services.platform.settings import load_settings
 from services.platform.settings_reference import effective_settings
 from tests.support.cutting_proxy import CuttingProxy
@@ -253,3 +254,15 @@ async def test_only_an_admin_of_the_service_chooses(client: httpx.AsyncClient, s
         ):
             body = None if method == "GET" else {"base_url": "http://127.0.0.1:1", "model": "m"}
             assert (await client.request(method, path, json=body, headers=headers)).status_code in {401, 403}
+
+
+@pytest.mark.settings(llm_model="large")
+async def test_no_grade_is_kept_for_a_model_that_the_environment_hides(
+    client: httpx.AsyncClient, services: Services
+) -> None:
+    choose_model(services.settings.data_dir, ChosenModel(model="small", base_url="http://127.0.0.1:9/v1"))
+    refused = await client.put("/api/v1/model/grade", json={"grade": "well"})
+    assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
+    kept = chosen_model(services.settings.data_dir)
+    assert kept is not None
+    assert kept.filing_grade is None

@@ -95,7 +95,7 @@ class Filing:
         hears_mood: bool = True,
         grade: FilingGrade | None = None,
         quiet_s: float = 30.0,
-        pause_s: float = 300.0,
+        pause_s: float = 60.0,
     ) -> None:
         """Take what it works with.
 

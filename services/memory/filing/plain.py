@@ -5,6 +5,7 @@ whether a fact that is close to a memory takes that one's place. Nothing else is
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
@@ -91,7 +92,7 @@ class _Answer(BaseModel):
 
 
 async def decide_plainly(models: ChatModels, shown: Batch, evidence: Evidence) -> list[Checked]:
-    """Ask a model for the facts of a batch in small questions, and check them.
+    """Ask a model for the facts of a batch in small questions, and check them; what is dropped is returned too.
 
     Raises:
         ModelFailed: the model did not answer.
@@ -100,12 +101,14 @@ async def decide_plainly(models: ChatModels, shown: Batch, evidence: Evidence) -
     language = shown.language
 
     def facts_of(answer: str) -> list[Checked]:
-        return [each for each in checked(_operations(answer), evidence) if each.verdict != "drop"]
+        return checked(_operations(answer), evidence)
 
-    listed = await ask_for(models, _prompt(shown), facts_of, schema=_Facts, purpose="memory_filing")
+    found = await ask_for(models, _prompt(shown), facts_of, schema=_Facts, purpose="memory_filing")
+    listed = [each for each in found if each.verdict != "drop"]
     sure = await _sure(models, listed, language)
+    dropped = [replace(each, verdict="drop") for each in found if each not in sure]
     operations = [await _placed(models, each.operation, shown, language) for each in sure]
-    return checked([each for each in operations if each is not None], evidence)
+    return [*dropped, *checked([each for each in operations if each is not None], evidence)]
 
 
 def _prompt(shown: Batch) -> list[BaseMessage]:

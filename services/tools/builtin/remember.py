@@ -59,9 +59,8 @@ def make_tool(services: ToolServices) -> RegisteredTool | None:
             raise ToolException(f"Nothing was changed: {error.message}") from error
         return change["summary"]
 
-    if services.files:
-        remember.description = _BESIDES_FILING
-    return RegisteredTool(remember, timeout_s=5.0, feature="core_memory", alone=True)
+    usual = remember.model_copy(update={"description": _BESIDES_FILING}) if services.files else remember
+    return RegisteredTool(usual, timeout_s=5.0, feature="core_memory", alone=True, without_filing=remember)
 
 
 def _is_wish(read: Read) -> bool:

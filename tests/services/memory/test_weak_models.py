@@ -10,7 +10,7 @@ from services.bootstrap import Services
 from services.memory.filing.grade import grade_filing
 from services.memory.operations import Trigger
 from tests.support.core_memory import know
-from tests.support.filing import add, asked, file, filed, human, owner, remove, replace, waiting
+from tests.support.filing import add, asked, file, filed, human, logged, owner, remove, replace, waiting
 from tests.support.model_server import ModelServer, Received, Reply
 from tests.support.turns import exchange
 
@@ -133,6 +133,8 @@ async def test_small_questions_keep_what_is_surely_said(
     await file(services, turn)
     assert await human(services, turn) == (known or before)
     assert not await waiting(services)
+    [recorded] = [each.results for each in await logged(services) if each.type == "memory_filing"]
+    assert recorded["dropped"] == len(facts) - sure.count("yes"), "what fails a check is counted"
 
 
 @_SOME

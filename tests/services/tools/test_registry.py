@@ -33,7 +33,13 @@ async def test_who_goes_without_a_part_of_memory_goes_without_its_tools(services
         "remember",
         "search_memory",
     }
-    assert services.tools.with_features(["core_memory", "recall"]) is services.tools
+    assert services.tools.with_features(["core_memory", "recall", "memory_filing"]) is services.tools
+
+
+async def test_only_beside_filing_a_model_is_told_that_facts_are_kept_anyway(services: Services) -> None:
+    files = services.tools.with_features(["core_memory", "recall", "memory_filing"])
+    without = services.tools.with_features(["core_memory", "recall"])
+    assert ["kept anyway" in each.described for each in (files, without)] == [True, False]
 
 
 def _installed(folder: Path, value: str) -> None:

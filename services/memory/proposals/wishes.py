@@ -3,12 +3,14 @@
 from typing import Any, LiteralString
 from uuid import UUID
 
+import structlog
 from psycopg.rows import class_row, tuple_row
 
+from services.errors import Conflict, InvalidInput, NotFound
 from services.memory.core.blocks import Owner
-from services.memory.filing.answer import LONGEST_TEXT
 from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
+from services.memory.planning.planner import LONGEST_ITEM
 from services.memory.proposals.questions import OPEN, OpenQuestion
 from services.memory.proposals.settling import Proposals
 from services.platform.postgres import Database
@@ -19,10 +21,15 @@ SELECT c.user_id, c.expert_id, c.space_id, c.id, t.user_message_id, u.external_i
 FROM turns t JOIN conversations c ON c.id = t.conversation_id JOIN experts x ON x.id = c.expert_id
 JOIN users u ON u.id = c.user_id
 WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s AND NOT 'core_memory' = ANY(x.parts_off)
+  AND u.memory IS NOT FALSE
   AND EXISTS (SELECT FROM remembered_messages m WHERE m.id = t.user_message_id)
 """
-_EARLIER: LiteralString = f"{OPEN} AND o.results->>'by' = 'feedback' ORDER BY o.at DESC LIMIT 50"
+_EARLIER: LiteralString = f"""{OPEN} AND o.results->>'by' = 'feedback'
+  AND o.trigger->>'expert_id' = %(expert_id)s::text AND o.space_id IS NOT DISTINCT FROM %(space_id)s
+ORDER BY o.at DESC LIMIT 50"""
 _WISH: dict[Language, str] = {"en": "about answers: “{text}”", "zh": "对回答的要求：“{text}”"}
+
+log = structlog.get_logger(__name__)
 
 
 class FeedbackWishes:
@@ -35,10 +42,11 @@ class FeedbackWishes:
     async def hear(self, tenant_id: UUID, turn_id: UUID, reason: str) -> None:
         """Let the reason wait for the user's yes, or keep it if it waits since another turn.
 
-        One that the user rejected is not asked about again; one of more than 300 characters is no wish.
+        One that the user rejected is not asked about again; one of more than 300 characters is no wish. It is
+        for the turn's expert and space.
         """
         text = " ".join(reason.split())
-        if not text or len(text) > LONGEST_TEXT:
+        if not text or len(text) > LONGEST_ITEM:
             return
         values: dict[str, Any] = {"tenant_id": tenant_id, "turn_id": turn_id}
         rows = await self._database.fetch(tenant_id, _TURN, values, tuple_row)
@@ -46,16 +54,21 @@ class FeedbackWishes:
             return
         user_id, expert_id, space_id, conversation_id, message_id, user = rows[0]
         wish = _WISH[language_of([text])].format(text=text)
-        asked = await self._database.fetch(
-            tenant_id, _EARLIER, values | {"user_id": user_id}, class_row(OpenQuestion)
-        )
+        owner = Owner(tenant_id, user_id, expert_id, space_id)
+        asked = await self._database.fetch(tenant_id, _EARLIER, vars(owner), class_row(OpenQuestion))
         same = [
             each for each in asked if folded(each.text) == folded(wish) and each.state not in {"expired", "undone"}
         ]
         if same and same[0].state == "waiting" and same[0].turn_id != turn_id:
-            await self._proposals.settle(tenant_id, user, same[0].id, accept=True)
+            try:
+                await self._proposals.settle(tenant_id, user, same[0].id, accept=True)
+            except (
+                Conflict,
+                InvalidInput,
+                NotFound,
+            ) as error:  # the thumb is stored, and the wish goes on waiting
+                log.warning("a wish is not kept", proposal_id=str(same[0].id), reason=str(error))
         elif not same:
-            owner = Owner(tenant_id, user_id, expert_id, space_id)
             trigger = Trigger("user", message_id, conversation_id, turn_id)
             request = ChangeRequest(owner, conversation_id, message_id, trigger)
             async with self._database.tenant(tenant_id) as connection:
