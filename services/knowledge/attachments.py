@@ -1,10 +1,10 @@
 """Cutting what a client attached to a message down to its budget: the passages nearest to the question stay."""
 
+import asyncio
 import re
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from hashlib import blake2b
 from uuid import UUID
 
@@ -17,7 +17,7 @@ from services.knowledge.document import Converted, Part
 from services.knowledge.passage_scores import Candidate, probabilities
 from services.llm.embeddings import Embedder, Vector
 from services.llm.token_estimates import count_tokens
-from services.platform.patience import Patience, beside_the_loop
+from services.platform.patience import Patience
 from services.search.queries import Query, Utterance, make_query
 from services.text.tokenizer import terms
 
@@ -31,8 +31,6 @@ _MOST_KNOWN = 4_000
 """Passages of which terms and vectors are kept: some 20 MB."""
 _EMBEDDING_S = 3.0
 _MOST_TERMS = 120
-_LONG = 20_000
-"""Characters from which a thread cuts and compares."""
 _TOKENS_OF_FRAME = 2 * CHUNK_TOKENS
 """Tokens of a text around sources that is kept whole: it says how to use them."""
 _SOURCE = re.compile(r"(<source\b[^<>]{0,2000}>)")
@@ -78,7 +76,10 @@ class _Known:
 
 
 class AttachmentCuts:
-    """Cuts attachments; clients send them again with each message, so passages are known for a while."""
+    """Cuts attachments in threads, as the terms of a passage take milliseconds.
+
+    Clients send them again with each message, so passages are known for a while.
+    """
 
     def __init__(self, embedder: Embedder) -> None:
         """Take what compares by meaning; where it fails, words alone decide."""
@@ -99,37 +100,36 @@ class AttachmentCuts:
         of = sum(map(len, texts))
         if sum(map(count_tokens, texts)) <= budget:
             return Attachments(list(texts), of, of)
-        query = make_query(question, earlier)
-        pieces = await beside_the_loop(partial(_pieces, texts), characters=of, most=_LONG)
-        ranked = await self._ranked(pieces, query, of)
+        query = await asyncio.to_thread(make_query, question, earlier)
+        pieces = await asyncio.to_thread(_pieces, texts)
+        ranked = await self._ranked(pieces, query)
         kept = _kept(pieces, ranked, budget)
         return Attachments(_rendered(pieces, kept, len(texts)), sum(len(pieces[at].text) for at in kept), of)
 
-    async def _ranked(self, pieces: Sequence[_Piece], query: Query | None, characters: int) -> list[int]:
+    async def _ranked(self, pieces: Sequence[_Piece], query: Query | None) -> list[int]:
         """Return the places of the passages, the nearest to the question first."""
         places = [at for at, each in enumerate(pieces) if each.is_passage]
         if query is None:
             return places
         sought = "\n".join(query.context) or query.text
-        words = list(dict.fromkeys(terms(sought)))[:_MOST_TERMS]
-        known: list[_Known] = []
+        words, known = await asyncio.to_thread(
+            lambda: (list(dict.fromkeys(terms(sought)))[:_MOST_TERMS], {at: self._of(pieces[at]) for at in places})
+        )
 
         def nearest(cosines: Mapping[int, float]) -> list[int]:
-            known.extend(self._of(pieces[at]) for at in places if not known or len(known) < len(places))
             named = {hash(word): word for word in words}
-            held = [tuple(named.get(term, "") for term in each.terms) for each in known]
             candidates = [
-                Candidate(UUID(int=at), of_passage, cosines.get(at), 0.0)
-                for at, of_passage in zip(places, held, strict=True)
+                Candidate(UUID(int=at), tuple(named.get(term, "") for term in each.terms), cosines.get(at), 0.0)
+                for at, each in known.items()
             ]
             floor = 0.0 if cosines else None
             likely = probabilities(words, candidates, floor, query, asks_documents=None, by_words=True)
             return [places[at] for at in (-likely).argsort(kind="stable")]
 
-        best = await beside_the_loop(partial(nearest, {}), characters=characters, most=_LONG)
+        best = await asyncio.to_thread(nearest, {})
         if self._embedder.by_words_alone:
             return best
-        near = {at: self._of(pieces[at]) for at in best[:_MOST_EMBEDDED]}
+        near = {at: known[at] for at in best[:_MOST_EMBEDDED]}
         try:
             async with Patience(_EMBEDDING_S):
                 vector = await self._embedder.embed_query(sought)
@@ -141,7 +141,7 @@ class AttachmentCuts:
         for at, of_passage in zip(unknown, vectors, strict=True):
             near[at].vector = of_passage
         cosines = {at: float(each.vector @ vector) for at, each in near.items() if each.vector is not None}
-        return await beside_the_loop(partial(nearest, cosines), characters=characters, most=_LONG)
+        return await asyncio.to_thread(nearest, cosines)
 
     def _of(self, piece: _Piece) -> _Known:
         """Return what is known of a passage, which is found out at most once in a while."""
