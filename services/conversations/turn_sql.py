@@ -1,4 +1,18 @@
-"""The statements of `Turns`."""
+"""The statements of `Turns`, in the order in which a turn meets them.
+
+`OPEN`, before the first token:
+
+    expert, person (known or made), space (named or made)
+      → conversation (going on, or begun) → unfinished turns in it
+        → turn (running or waiting) → message → one row of all that its prompt needs to know
+
+`END`, when the answer is complete:
+
+    ended (the turn, if it is still this process's) → moment of the answer
+      → message, with the origin that it inherited from what its prompt showed
+      → episode, visit, epoch of the prompt, changes that were told, job of filing
+        → one row: the visit before, and whether a waiting turn begins
+"""
 
 from typing import LiteralString
 
@@ -37,11 +51,6 @@ def of_expert(
        ) AS policy"""
 
 
-# Finds or creates the user, the expert and the conversation, stores the message and opens its turn. One statement,
-# because it runs before the first token, under a lock on the conversation's name, so that it sees every turn
-# opened before. In a conversation with an unfinished turn the new one waits. If another transaction creates the
-# same user, or starts a waiting turn, at the same moment, this one waits for it, stores nothing and returns nulls:
-# it is then run again.
 OPEN: LiteralString = f"""
 WITH expert AS (
     SELECT e.* FROM experts e
@@ -159,8 +168,14 @@ SELECT person.id AS user_id, person.timezone, person.locale, turn.conversation_i
            WHERE g.user_id = person.id), 0) AS memory_generation
 FROM expert LEFT JOIN person ON true LEFT JOIN unfinished ON true LEFT JOIN turn ON true
 """  # noqa: S608 — our own text only
+"""Finds or creates user, expert and conversation, stores the message and opens its turn.
 
-# Creates nothing: an unknown user has no memory, and an unknown space is empty.
+It is one statement because it runs before the first token. It runs under a lock on the conversation's name, so
+that it sees every turn opened before. In a conversation with an unfinished turn the new one waits. If another
+transaction creates the same user, or starts a waiting turn, at the same moment, this one waits for it, stores
+nothing and returns nulls: it is then run again.
+"""
+
 UNSTORED: LiteralString = f"""
 SELECT {of_expert("e", "person", "'window'")},
        person.id AS user_id, person.timezone, person.locale, s.id AS space_id
@@ -169,33 +184,29 @@ LEFT JOIN users person ON %(reads)s AND person.tenant_id = e.tenant_id AND perso
 LEFT JOIN spaces s ON s.tenant_id = e.tenant_id AND s.user_id = person.id AND s.name = %(space)s
 WHERE e.tenant_id = %(tenant_id)s AND e.name = coalesce(%(expert)s, 'default')
 """  # noqa: S608 — our own text only
+"""Reads what a turn that is not stored needs to know. An unknown user has no memory, an unknown space is empty."""
 
 SPACE_OF: LiteralString = """
 SELECT s.name FROM conversations c JOIN users u ON u.id = c.user_id LEFT JOIN spaces s ON s.id = c.space_id
 WHERE c.tenant_id = %(tenant_id)s AND u.external_id = %(external_id)s AND c.session_key = %(session_key)s
 """
+"""The name of a conversation's space; no row if there is no such conversation."""
 
 KNOWLEDGE_BASE = """
 SELECT FROM knowledge_bases WHERE tenant_id = %(tenant_id)s AND prefix = %(kb_prefix)s AND user_id IS NULL
 """
+"""A row if the tenant has a knowledge base of this name for all users."""
 
 PASSING: LiteralString = "'instructions', 'attached', 'sampling', 'client_tools', 'rounds'"
 """Fields of a request that are kept only as long as its turn may need them."""
 
-# Also true of a lease that nobody can have taken: the clock was set back, and its process has not renewed it.
 ABANDONED: LiteralString = (
     "is_abandoned(lease_expires_at, CASE WHEN process = %(asking)s::bigint THEN 0 ELSE process END)"
 )
+"""Whether a turn's process is gone, or its lease is one that nobody can have taken: the clock was set back."""
 OWN: LiteralString = "(process IS NULL OR process = %(process)s)"
 """Whether a turn is still this process's: one that was thought to be gone may find it run by another."""
 
-# Other processes may have turns that wait for this one. Run `alone`, it changes nothing where the turn causes a
-# job, which belongs in its transaction. The answer inherits the least trusted origin of what its prompt showed:
-# the values sort from that on. Which of its sentences repeat it is found out afterwards, where there is any.
-# A message that the model's endpoint refuses counts as not completed: it would be refused in every later prompt.
-# What a paused turn has said stands before a newer message, which has taken its place.
-# Messages and visits are found by subqueries: a join would read the whole of a table that has no statistics yet,
-# for as long as the connection keeps the plan.
 END: LiteralString = f"""
 WITH ended AS (
     UPDATE turns SET
@@ -289,16 +300,28 @@ CASE WHEN EXISTS (
 ) THEN pg_notify('anamnesis_turns', 'next:' || conversation_id)::text END
 FROM ended LEFT JOIN visit_before ON true
 """  # noqa: S608 — our own text only
+"""Ends a turn, stores its answer, and wakes the process whose turn waits for this one.
+
+- Run `alone`, it changes nothing where the turn causes a job, which belongs in the transaction that ends the turn.
+- The answer inherits the least trusted origin of what its prompt showed; origins sort from the least trusted on.
+  The sentences that repeat such text are found out afterwards, where there is any.
+- A message that the model's endpoint refuses counts as not completed: it would be refused in every later prompt.
+- The words of a paused turn stand before a newer message, which has taken its place.
+- Messages and visits are found by subqueries: a join would read the whole of a table that has no statistics yet,
+  for as long as the connection keeps the plan.
+"""
 
 TAG = """
 UPDATE turns SET experiments = %(experiments)s WHERE id = %(turn_id)s AND tenant_id = %(tenant_id)s RETURNING id
 """
+"""Notes the experiments of a turn."""
 
 ENDED_WITH = """
 SELECT 1 FROM turns
 WHERE id = %(turn_id)s AND tenant_id = %(tenant_id)s AND status = %(status)s
   AND assistant_message_id = %(message_id)s
 """
+"""A row if the turn has ended in this state with this answer: its end was written although no reply came."""
 
 GET: LiteralString = f"""
 SELECT t.id, t.conversation_id, t.status, t.user_message_id, t.assistant_message_id, m.content AS answer,
@@ -311,8 +334,8 @@ WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s
       SELECT u.external_id FROM conversations c JOIN users u ON u.id = c.user_id WHERE c.id = t.conversation_id
   ))
 """  # noqa: S608 — our own text only
+"""One turn with its answer and feedback, for its user or, without a user, for the tenant."""
 
-# If several experts answer in one chat of a client, each has a separate conversation named after both.
 UNDER_WAY: LiteralString = """
 SELECT t.id FROM users u
 JOIN conversations c ON c.user_id = u.id AND c.tenant_id = u.tenant_id JOIN experts x ON x.id = c.expert_id
@@ -320,6 +343,10 @@ JOIN turns t ON t.conversation_id = c.id AND t.tenant_id = u.tenant_id
 WHERE u.tenant_id = %(tenant_id)s AND u.external_id = %(user)s
   AND c.session_key IN (%(session)s, %(session)s || ':' || x.name) AND t.status IN ('waiting', 'running')
 ORDER BY t.accepted_at DESC, t.id DESC LIMIT 1
+"""
+"""The newest unfinished turn of a client's chat.
+
+If several experts answer in one chat, each has a separate conversation, named after both.
 """
 
 ALL: LiteralString = f"""
@@ -336,6 +363,7 @@ WHERE t.tenant_id = %(tenant_id)s
   AND (%(after_at)s::timestamptz IS NULL OR (t.accepted_at, t.id) < (%(after_at)s, %(after_id)s::uuid))
 ORDER BY t.accepted_at DESC, t.id DESC LIMIT %(limit)s
 """  # noqa: S608 — our own text only
+"""A page of a tenant's turns, the newest first."""
 
 PAGE: LiteralString = f"""
 SELECT t.id, t.status, t.user_message_id, t.assistant_message_id, t.route_decision, t.usage, t.timings, t.degraded,
@@ -348,3 +376,4 @@ WHERE t.conversation_id = %(conversation_id)s AND t.tenant_id = %(tenant_id)s
   AND (%(after_at)s::timestamptz IS NULL OR (t.accepted_at, t.id) > (%(after_at)s, %(after_id)s::uuid))
 ORDER BY t.accepted_at, t.id LIMIT %(limit)s
 """  # noqa: S608 — our own text only
+"""A page of a conversation's turns, the oldest first."""
