@@ -68,9 +68,7 @@ class VectorIndex:
         self._physical = re.compile(rf"{prefix}(?:_\d\d)?_[0-9a-f]{{32}}")
         self._add_own_fields = add_own_fields
         self._unflushed: dict[str, int] = {}
-        self._hurried = CircuitBreaker(
-            "Milvus in time", counts=lambda error: not isinstance(error, CollectionMissing)
-        )
+        self._hurried = CircuitBreaker("Milvus", counts=lambda error: not isinstance(error, CollectionMissing))
         self._current: set[str] = set()
         """Names behind which is a collection of this embedding model."""
         self.outdated: set[str] = set()

@@ -34,6 +34,9 @@ OPENED_BY = {
 """Buttons that open something, by their screens."""
 IN_WHY = ("Ranks and source", "This is wrong…", "Forget…")
 _AXE = Path(os.environ.get("AXE_CORE", os.devnull)).read_text("utf-8")
+_STILL = """() => Promise.allSettled(document.getAnimations()
+  .filter(({effect}) => effect.getComputedTiming().endTime < Infinity).map(({finished}) => finished))"""
+"""Until all that fades in is there: what is half there has too little contrast."""
 _VIOLATIONS = """axe.run().then(({violations}) => violations.map(
   ({id, nodes}) => [id, nodes.slice(0, 2).map(({html}) => html.slice(0, 200))]))"""
 
@@ -41,6 +44,7 @@ _VIOLATIONS = """axe.run().then(({violations}) => violations.map(
 async def _check(seen: Watched, where: str) -> None:
     # Through the debugger: the page's own policy lets no script in.
     await seen.page.evaluate(_AXE)
+    await seen.page.evaluate(_STILL)
     seen.faults += [f"{where}: {violation}" for violation in await seen.page.evaluate(_VIOLATIONS)]
 
 
