@@ -17,6 +17,7 @@ from services.memory.model import Memory
 from services.memory.reading.foreign_words import own_text
 from services.memory.reading.quotes import Quoted, folded, is_quoted, quoted
 from services.memory.reading.words import Words, stated
+from services.text.language import sentences
 from services.text.tokenizer import informative_terms
 
 Verdict = Literal["do", "ask", "drop"]
@@ -198,10 +199,13 @@ def _unfounded(operation: FilingOperation, evidence: Evidence) -> Checked:
     return Checked(operation, "drop", fault="quote")
 
 
-def _is_asked(quote: str, message: str) -> bool:
-    """Whether a quote ends with the mark of a question: what a user asks is not what they tell."""
+def _is_asked(text: str, quote: str, message: str) -> bool:
+    """Whether a statement rests on the questions in its quote: what a user asks is not what they tell."""
     _, _, after = message.partition(quote)
-    return (quote.rstrip() + after.lstrip()[:1])[-1:] in _QUESTION_MARKS or quote.rstrip()[-1:] in _QUESTION_MARKS
+    mark = after.lstrip()[:1]
+    split = sentences(f"{quote.rstrip()}{mark if mark in _QUESTION_MARKS else ''}")
+    asked, told = (Words.of("".join(each.text for each in split if each.asks is asks)) for asks in (True, False))
+    return any(each.asks for each in split) and Words.of(text).share_in(asked) >= Words.of(text).share_in(told)
 
 
 def _fault_of_text(
@@ -218,7 +222,7 @@ def _fault_of_text(
         return "script"
     told = (evidence.told, Words.of(operation.quote))
     share = max(Words.of(text).share_in(each) for each in told)
-    if evidence.least_share and text and _is_asked(operation.quote, message):
+    if evidence.least_share and text and _is_asked(text, operation.quote, message):
         return "asked"
     if evidence.is_strict and words and (not share or share < evidence.least_share):
         return "unsaid"

@@ -108,6 +108,17 @@ def _plainly(facts: Sequence[tuple[str, str]], sure: Sequence[str] = (), relatio
             {"home": "The user lives in Dover.", "facts": ["用户住在根特", "用户的女儿叫小满"]},
         ),
         (
+            "I have moved to Ghent. Is it rainy there? 我换工作了，你觉得远吗？",
+            [
+                ("I have moved to Ghent. Is it rainy there?", "The user has moved to Ghent."),
+                ("I have moved to Ghent. Is it rainy there?", "It is rainy there."),
+                ("我换工作了，你觉得远吗？", "用户觉得远"),
+            ],
+            ["yes"],
+            "new",
+            {"home": "The user lives in Dover.", "facts": ["The user has moved to Ghent"]},
+        ),
+        (
             "The user lives in Dover, I said.",
             [("lives in Dover", "The user lives in Dover.")],
             ["yes"],
@@ -115,7 +126,7 @@ def _plainly(facts: Sequence[tuple[str, str]], sure: Sequence[str] = (), relatio
             None,
         ),
     ],
-    ids=["en", "zh", "known"],
+    ids=["en", "zh", "asked", "known"],
 )
 async def test_small_questions_keep_what_is_surely_said(
     services: Services,
