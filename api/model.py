@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Request
 from pydantic import Field, SecretStr
 
-from api.access import OfServiceAdmins, ServicesOf
+from api.access import KnownCaller, OfServiceAdmins, ServicesOf
 from api.problems import CONFLICT, documented
 from api.request_bodies import JsonRoute
 from api.schemas import Answer, StrictModel, answered
@@ -20,6 +20,7 @@ from services.platform.chosen_model import ChosenModel, choose_model, chosen_mod
 from services.platform.outgoing import OutgoingHttp
 from services.platform.setting_values import FilingGrade
 from services.platform.settings import Settings
+from services.usage.ledger import Spender
 
 router = APIRouter(
     route_class=JsonRoute,
@@ -126,11 +127,12 @@ async def try_(choice: Choice, services: ServicesOf) -> Tried:
 
 @router.post("/check", response_model=answered(GradeFound), responses=CONFLICT)
 async def check(
-    services: ServicesOf,
+    caller: KnownCaller,
     seconds: Annotated[float, Query(ge=5, le=600, description="The longest time that it takes.")] = WITHIN_S,
 ) -> GradeFound:
     """Have the model in use file a few made-up talks, billed as usual, of which nothing is kept."""
-    found = await grade_filing(services.models, within_s=seconds)
+    with caller.services.usage.meter.spending(Spender(caller.tenant_id, "model_check")):
+        found = await grade_filing(caller.services.models, within_s=seconds)
     if found is None:
         raise Conflict("No model is chosen; the built-in one files nothing.")
     return found
@@ -149,14 +151,14 @@ async def set_grade(grade: Grade, services: ServicesOf, request: Request) -> Non
 @router.put("", status_code=HTTPStatus.NO_CONTENT, responses=CONFLICT)
 async def choose(
     choice: Choice,
-    services: ServicesOf,
+    caller: KnownCaller,
     request: Request,
     grade: Annotated[
         bool, Query(description="Whether to find out first, in a minute, how well it files.")
     ] = False,
 ) -> None:
     """Keep a model that answers in the data folder, and restart the service with it, if it can."""
-    settings = services.settings
+    settings = caller.services.settings
     _check_changeable(settings)
     chosen = _chosen(settings, choice)
     tried = await try_model(settings, chosen)
@@ -164,7 +166,8 @@ async def choose(
         raise UnusableModel(tried)
     found: dict[str, Any] = {"embedding_dim": tried.embedding_dim}
     if grade:
-        found["filing_grade"] = await _grade_of(settings_with(settings, chosen))
+        with caller.services.usage.meter.spending(Spender(caller.tenant_id, "model_check")):
+            found["filing_grade"] = await _grade_of(settings_with(settings, chosen))
     _keep(settings, chosen.model_copy(update=found), request)
 
 

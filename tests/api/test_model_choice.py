@@ -111,6 +111,10 @@ async def test_the_grade_of_a_model_is_found_kept_and_set(
     model_server.default = Reply(["Hello!"])
     assert (await client.put(f"{MODEL}?grade=true", json=chosen)).status_code == 204
     assert load_settings().memory_filing_grade == "none"
+    await services.usage.write()
+    spent = (await client.get("/api/v1/usage", params={"by": "purpose"})).json()
+    assert [each["purpose"] for each in spent["items"] if each["input_tokens"]] == ["model_check"], spent
+    assert spent["memory"]["calls"] == 0
     assert (await client.put(f"{MODEL}/grade", json={"grade": "some"})).status_code == 204
     again = load_settings()
     assert (again.memory_filing_grade, again.from_console("memory_filing_grade")) == ("some", True)
