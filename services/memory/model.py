@@ -35,7 +35,12 @@ class Memory:
     within: str = ""
     """The whole text, of which `text` is a clause; empty = it is whole."""
     subject: str = ""
-    """The clause before this one that has its subject, if this one has none."""
+    """The clause before this one that has its subject, if this one has none or a pronoun."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is all that its id names, but for marks at its end."""
+        return self.text in {self.within.rstrip(" .!。！"), self.within} or not self.within
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,13 @@ _TWO_FACTS = (
     ("I work as a nurse. My brother Tom plays the tuba.", "my work as a nurse", ["Tom", "tuba"], ["nurse"]),
     ("My flight is on 3 May; my hotel is the Crown.", "my flight on 3 May", ["Crown"], ["3 May"]),
     ("I like tea, but my wife hates coffee.", "that I like tea", ["coffee"], ["like tea"]),
+    (
+        "Met up with Priya yesterday; she's expecting twins in June.",
+        "that Priya is expecting twins",
+        ["Met up"],
+        ["twins"],
+    ),
+    ("我儿子在读高三，女儿刚上幼儿园。", "儿子读高三", ["幼儿园"], ["高三"]),
     ("我女儿米拉七岁，对猫毛过敏。", "女儿对猫毛过敏", ["米拉"], ["猫毛"]),
     ("我住在杭州，我女儿叫小米。", "我住在杭州", ["小米"], ["杭州"]),
     ("我姐姐在成都当护士，我对花生过敏。", "我对花生过敏", ["成都"], ["花生"]),
@@ -98,6 +105,40 @@ async def test_what_shares_a_sentence_is_told_to_the_model_which_decides(
     assert prompt_has in talk.prompt
 
 
+@pytest.mark.parametrize(
+    ("told", "what", "clause", "stays"),
+    [
+        (
+            "I take metformin for my diabetes and I swim every Tuesday.",
+            "my diabetes medication",
+            "I take metformin for my diabetes",
+            "I swim every Tuesday",
+        ),
+        ("我的车牌是京A12345，停在地下二层。", "我的车牌号", "我的车牌是京A12345", "停在地下二层"),
+    ],
+)
+async def test_a_clause_that_may_be_meant_is_offered_by_its_words_and_goes_alone(
+    talk: Talk, told: str, what: str, clause: str, stays: str
+) -> None:
+    await _told(talk, told, saved=False)
+    seen: list[str] = []
+
+    def decide(received: Received) -> Reply:
+        seen[:] = [str(each["output"]) for each in received.body["input"] if "output" in each]
+        named = (what, clause)[len(seen)] if len(seen) < 2 else ""
+        return (
+            Reply(tool_calls=[ToolCall("forget", {"what": named}, f"c{len(seen)}")]) if named else Reply(["OK."])
+        )
+
+    talk.model.default = decide
+    await talk.say(f"Forget {what}.", "asks")
+    assert f"“{clause}”" in seen[0]
+    assert stays not in seen[0], "the nearest clause of the message, not the last"
+    talk.model.default = Reply(["Hello."])
+    await talk.say("Hello again.", "told")
+    assert (clause in talk.prompt, stays in talk.prompt) == (False, True)
+
+
 _FORGETS_AND_TELLS = (
     (
         "I live in Oslo.",
@@ -125,8 +166,24 @@ _FORGETS_AND_TELLS = (
 )
 
 
-@pytest.mark.parametrize("with_tools", [True, False])
-@pytest.mark.parametrize(("told", "what", "order", "stay", "gone"), _FORGETS_AND_TELLS)
+_NO_PLAIN_FORM = (
+    (
+        "I'm training for the Berlin marathon.",
+        "training for the Berlin marathon",
+        "Forget about the Berlin marathon, I'm doing the one in Porto instead.",
+        ["Porto"],
+        "Berlin",
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("told", "what", "order", "stay", "gone", "with_tools"),
+    [
+        *((*each, True) for each in (*_FORGETS_AND_TELLS, *_NO_PLAIN_FORM)),
+        *((*each, False) for each in _FORGETS_AND_TELLS),
+    ],
+)
 async def test_who_forgets_and_tells_in_one_message_is_remembered_telling(
     talk: Talk, told: str, what: str, order: str, stay: list[str], gone: str, with_tools: bool
 ) -> None:

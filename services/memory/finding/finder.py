@@ -27,7 +27,14 @@ from services.memory.finding import sql
 from services.memory.model import ChangeRequest, Memory
 from services.memory.reading.quotes import folded
 from services.memory.reading.what_stays import clauses_of, parts_of
-from services.memory.reading.words import Words, labelled, patterns_of, speaks_of_another, words_of
+from services.memory.reading.words import (
+    Words,
+    begins_with_another,
+    labelled,
+    patterns_of,
+    speaks_of_another,
+    words_of,
+)
 from services.platform.patience import beside_the_loop
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
@@ -120,8 +127,9 @@ class MemoryFinder:
         named = [
             each
             for each in places
-            if (not names.count or names.covered_by(words_of(each))) and not speaks_of_another(what, each)
+            if names.covered_by(words_of(replace(each, text=each.within or each.text))) or not names.count
         ]
+        named = [each for each in named if not speaks_of_another(what, each)]
         return await self._by_meaning(what, sought, named)
 
     @staticmethod
@@ -172,11 +180,11 @@ class MemoryFinder:
         others = [each for each in places if each.id not in vectors]
         try:
             wanted = await self._embedder.embed_queries(texts)
-            found = await self._embedder.embed_documents([labelled(each) for each in others], again=True)
+            found = iter(await self._embedder.embed_documents([labelled(each) for each in others], again=True))
         except Unavailable:
             return None
-        vectors = {**vectors, **{each.id: vector for each, vector in zip(others, found, strict=True)}}
-        known = np.array([vectors[each.id] for each in places], dtype=np.float64)
+        # Clauses of one message have its id.
+        known = np.array([vectors[each.id] if each.id in vectors else next(found) for each in places], np.float64)
         return np.asarray((known @ wanted.T).max(axis=1))
 
     async def by_id(self, owner: Owner, memory_id: str, *, reaches_shared: bool = True) -> Memory | None:
@@ -344,21 +352,22 @@ def _places(known: Iterable[Memory]) -> list[Memory]:
     """Return each clause of what is known and was said, but for questions."""
     found = []
     for each in known:
+        before = ""
         for sentence in sentences(each.text, SEMICOLONS):
             subject = ""
             for clause in clauses_of(sentence):
-                if clause.asks and each.kind == "said":
-                    continue
+                about = before if begins_with_another(clause.text) else "" if clause.stands else subject
+                before = clause.text
                 subject = clause.text if clause.stands else subject
-                about = "" if clause.stands else subject
-                found.append(replace(each, text=clause.text, within=each.text, subject=about))
+                if not clause.asks or each.kind != "said":
+                    found.append(replace(each, text=clause.text, within=each.text, subject=about))
     return found
 
 
 def _has_all(memory: Memory, sought: Words) -> bool:
     """Return whether a clause has all of some words, with those of its subject where it stands before it."""
-    own = words_of(memory)
-    if sought.covered_by(own) or not memory.subject or not sought.share_in(own):
+    own, before = words_of(memory), Words.of(memory.subject)
+    if sought.covered_by(own) or not memory.subject or not sought.share_in(own) or sought.covered_by(before):
         return sought.covered_by(own)
     return sought.covered_by(words_of(replace(memory, text=f"{memory.subject} {memory.text}")))
 

@@ -140,7 +140,7 @@ def not_clear(
     shown = _candidates(candidates, language)
     change = _change(kind, form.format(target=_shortened(target or _LAST_MESSAGE[language]), candidates=shown))
     if candidates:
-        change["candidates"] = [Candidate(id=each.id, text=each.text) for each in candidates]
+        change["candidates"] = _whole(candidates)
     return change
 
 
@@ -155,10 +155,13 @@ def of_one_sentence(
         ),
     )
     change["also_said"] = list(shared)
-    change["candidates"] = [
-        Candidate(id=each.id, text=each.within or each.text) for each in memories[:_MOST_ITEMS]
-    ]
+    change["candidates"] = _whole(memories[:_MOST_ITEMS])
     return change
+
+
+def _whole(memories: Sequence[Memory]) -> list[Candidate]:
+    """Return memories with their whole texts, which are what their ids name."""
+    return [Candidate(id=each.id, text=each.text if each.is_whole else each.within) for each in memories]
 
 
 def _change(
@@ -168,9 +171,14 @@ def _change(
 
 
 def _candidates(candidates: Sequence[Memory], language: Language) -> str:
-    return _listed(
-        (_CANDIDATE[language].format(text=_named(each.text), id=each.id) for each in candidates), language
-    )
+    """List what may be meant; a clause goes without the id, which would take the whole message along."""
+    named = [
+        _CANDIDATE[language].format(text=_named(each.text), id=each.id)
+        if each.is_whole
+        else f"“{_named(each.text)}”"
+        for each in candidates
+    ]
+    return _listed(dict.fromkeys(named), language)
 
 
 def note_for_model(changes: Sequence[MemoryChange], language: Language) -> str:

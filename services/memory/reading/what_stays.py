@@ -34,6 +34,7 @@ _VERB = (
     r"grew|volunteers?|prefers?|avoids?|enjoys?|enjoyed|gets?|got|lost|found|left|broke|fell|gave|told|said|met|won|"
     r"sent|spent|paid|slept|sleeps?|quits?|became|hurt|calls?|gives?|says?|tells?|uses?|wears?|wore|walks?|cancel?led|"
     r"lent|felt|held|led|meant|put|let|cut|hit|shut|bit|bent|brought|caught|chose|dug|drew|fed|fought|flew|forgot|hid|"
+    r"forget|delete|remove|erase|drop|"
     r"hung|laid|lay|lit|rode|rang|rose|shook|shot|sank|stole|stuck|stood|swore|swept|tore|threw|understood|woke|"
     r"[a-z]{2,20}ed)\b"
 )
@@ -68,7 +69,7 @@ _CHINESE_SUBJECT = re.compile(
 )
 _CHINESE_VERB = re.compile(
     "[是有在叫住去来做当养爱怕会想要吃喝买用学教开得搬生读看玩打练写说给姓属考唱跑游跳画种卖租弹骑钓爬戴]|"
-    r"喜欢|讨厌|过敏|工作|上班|结婚|下.?棋|[了过着很不没都已]|[\d一二三四五六七八九十两半]{1,4}(?:个?月|岁|号|点|斤|公斤|米|厘米|块|元)"
+    r"喜欢|讨厌|过敏|工作|上班|结婚|下.?棋|[了过着很不没都已刚正]|[\d一二三四五六七八九十两半]{1,4}(?:个?月|岁|号|点|斤|公斤|米|厘米|块|元)"
 )
 _LONGEST_ADVERBIAL = 3
 """Words before the subject of a clause (“on Tuesdays I …”)."""
@@ -245,7 +246,7 @@ def _cut_in_english(before: str, left: str, mark: str, right: str, *, goes_on: b
 
     A comma and a conjunction between two that have verbs end a clause.
     """
-    is_statement = goes_on or _says_something(before, is_chinese=False)
+    is_statement = goes_on or _says_something(before, is_chinese=False) or _ASKS.match(before) is not None
     stands = _is_whole(right)
     if not is_statement or not _ends(left, mark) or not (stands or _opens_with_verb(right)):
         return None

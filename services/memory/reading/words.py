@@ -97,6 +97,11 @@ def speaks_of_another(text: str, memory: Memory) -> bool:
     return {known, _person(text)} == {"I", "they"}
 
 
+def begins_with_another(text: str) -> bool:
+    """Return whether a text begins with “she”, “he” or “they”: who that is stands before it."""
+    return _person(text) == "they"
+
+
 def _person(text: str) -> str | None:
     found = _PERSON.match(text)
     return None if found is None else "I" if found["own"] else "they"

@@ -22,6 +22,10 @@ _AGAIN: dict[Language, str] = {
     "en": " Call forget again: with keep, the sentence that is to stay, in its own words; or with all=true.",
     "zh": "请再次调用 forget：用 keep 给出要留下的那句话（只用原有的词），或用 all=true 整句删除。",
 }
+_WHICH: dict[Language, str] = {
+    "en": " If the user means one of them, call forget again with its words.",
+    "zh": "如果用户指的是其中一条，请用它的原话再次调用 forget。",
+}
 
 
 def make_tool(services: ToolServices) -> RegisteredTool | None:
@@ -58,7 +62,8 @@ def make_tool(services: ToolServices) -> RegisteredTool | None:
         except AnamnesisError as error:
             raise ToolException(f"Nothing was removed: {error.message}") from error
         language = request.language or language_of([what])
-        return change["summary"] + (_AGAIN[language] if change.get("also_said") else "")
+        again = _AGAIN if change.get("also_said") else _WHICH if change.get("candidates") else {}
+        return change["summary"] + again.get(language, "")
 
     return RegisteredTool(forget, timeout_s=10.0, alone=True)
 
