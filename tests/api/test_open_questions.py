@@ -116,8 +116,9 @@ async def test_questions_belong_to_their_expert_and_space(
 ) -> None:
     await client.post("/api/v1/experts", json={"name": "nurse", "system_prompt": "You are a nurse."})
     turns = [
-        await exchange(services.turns, "Hello.", "Hm.", session_id=f"s{number}", **whose)
-        for number, whose in enumerate([{}, {"expert": "nurse"}, {"space": "Novel"}])
+        await exchange(services.turns, "Hello.", "Hm.", session_id="s0"),
+        await exchange(services.turns, "Hello.", "Hm.", session_id="s1", expert="nurse"),
+        await exchange(services.turns, "Hello.", "Hm.", session_id="s2", space="Novel"),
     ]
     proposals = services.memory.proposals
 
