@@ -33,8 +33,8 @@ SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = %s::regclas
 _BEGINNING = """\
 # Schema
 
-Tables and views of PostgreSQL at revision {revision}, written by `make schema` from a database that the migrations \
-made; a test compares them. Types, defaults, constraints, indexes, functions and triggers are in \
+Tables and views of PostgreSQL at revision {revision}, written by `make schema` from a database that the \
+migrations made; a test compares them. Types, defaults, constraints, indexes, functions and triggers are in \
 `services/platform/migrations/`. A transaction sees the rows of the tenant that it names. The tables of the job \
 queue (`procrastinate_…`) are procrastinate's.
 """
