@@ -267,7 +267,7 @@ class JobQueue:
 
     @property
     def worker_state(self) -> str:
-        """Return `running`, `stopped` between a failure and the next start, or `external`: none in this process."""
+        """Tell `running`, `stopped` between a failure and the next start, or `external`: not in this process."""
         if self._worker is None:
             return "external"
         return "running" if self._working and not self._worker.done() else "stopped"
