@@ -63,6 +63,7 @@ from services.platform.postgres import Database
 from services.platform.recent_turns import RecentTurns
 from services.platform.redis import RedisClient
 from services.platform.settings import Settings
+from services.promises.filed import FiledPromises
 from services.promises.keeping import Keeping
 from services.promises.promises import OPERATION, Promises
 from services.reflection.reflection import Reflection
@@ -233,6 +234,7 @@ class Services(Connected):
             memory.hiding,
             memory.proposals,
             jobs,
+            FiledPromises(self.promises).make,
             on=settings.memory_filing and (settings.memory_core or settings.memory_episodes),
             hears_mood=settings.memory_mood,
             grade=settings.memory_filing_grade,
