@@ -74,7 +74,7 @@ class MemoryChange(TypedDict):
     items: list[str]
     """Texts that were removed, kept or corrected, in brief."""
     candidates: NotRequired[list[Candidate]]
-    """If nothing was changed because several memories may be meant: those."""
+    """Memories that may be meant: because of several, nothing was changed; or they have the words, and stay."""
     made_by: NotRequired[Literal["filing"]]
     """Whether the filing of what was said before has made it, since the user's last turn; absent = this turn."""
     also_said: NotRequired[list[str]]

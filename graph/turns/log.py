@@ -14,13 +14,15 @@ from services.conversations.turn import StoredTurn
 from services.errors import Unavailable
 from state.client_tools import KeptRound, said_in
 from state.conversation import ConversationState
-from state.events import CALLS, Status, TurnEvent, streamed_text
+from state.events import CALLS, SHOWS_NOTHING, Status, TurnEvent, streamed_text
 from state.turn import OpenTurn
 
 log = structlog.get_logger(__name__)
 
 _BATCH_S = 0.05
 _BATCH_EVENTS = 16
+_AT_ONCE: frozenset[Status] = frozenset({"tool_call", "approval"})
+"""Events that are copied at once: who finds none of them may run the turn, and its tools, again."""
 _SHORTEST_S = 0.01
 """Maximum number of turns whose batches are sent together."""
 _RETRY_S = 0.5
@@ -86,6 +88,12 @@ class TurnLog:
         """Whether the last event has been added."""
         self.text_begun = False
         """Whether any of the answer has been streamed."""
+        self.shown = before > 0
+        """Whether something was shown that another run of the turn would contradict."""
+        self.known_as_shown = False
+        """Whether the database knows that."""
+        self.urgent = False
+        """Whether one of its new events does not wait for others."""
         self.left = False
         """Whether another process runs the turn: nothing more is added here, and its readers go on there."""
         self.copied = before + len(earlier)
@@ -101,8 +109,9 @@ class TurnLog:
             return
         event = TurnEvent(len(self) + 1, status, content)
         self._events.append(event)
-        if status == "token":
-            self.text_begun = True
+        self.text_begun |= status == "token"
+        self.shown |= status not in SHOWS_NOTHING
+        self.urgent |= status in _AT_ONCE
         if event.is_last:
             self.ended, self.ended_at = True, time.monotonic()
         for news in self._readers:
@@ -123,6 +132,11 @@ class TurnLog:
     def events_after(self, after: int) -> Sequence[TurnEvent]:
         """Return the events after number `after`."""
         return self._events[max(after - self._before, 0) :]
+
+    @property
+    def is_full(self) -> bool:
+        """Whether its new events make a batch, or do not wait for one."""
+        return self.urgent or len(self) - self.copied >= _BATCH_EVENTS
 
     @property
     def last(self) -> TurnEvent:
@@ -169,6 +183,8 @@ class EventWriter:
         self._unwritten: set[TurnLog] = set()
         self._news = asyncio.Event()
         self._full = asyncio.Event()
+        self.unread = asyncio.Event()
+        """Set when Redis does not have what a turn has shown, and the database does not know of it either."""
 
     def log_for(self, turn_id: UUID, *, before: int = 0, earlier: Sequence[TurnEvent] = ()) -> TurnLog:
         """Return a new log that is copied from now on: what follows the number `before`, or `earlier` events."""
@@ -195,7 +211,7 @@ class EventWriter:
                 due = time.monotonic() + _BATCH_S
                 while await self._is_full_before(due):
                     await asyncio.sleep(_SHORTEST_S)
-                    await self._flush(at_least=_BATCH_EVENTS)
+                    await self._flush(only_full=True)
                 await self._flush()
             except Unavailable:
                 await asyncio.sleep(_RETRY_S)
@@ -210,8 +226,14 @@ class EventWriter:
             return
         self._unwritten.add(turn_log)
         self._news.set()
-        if len(turn_log) - turn_log.copied >= _BATCH_EVENTS:
+        if turn_log.is_full:
             self._full.set()
+        if self._events.failing:
+            self._note_unread(turn_log)
+
+    def _note_unread(self, turn_log: TurnLog) -> None:
+        if turn_log.shown and not turn_log.known_as_shown:
+            self.unread.set()
 
     async def _wait_for_news(self) -> None:
         """Wait until there is something to write; while Redis fails, only until the next check."""
@@ -232,15 +254,17 @@ class EventWriter:
         self._full.clear()
         return True
 
-    async def _flush(self, at_least: int = 1) -> None:
-        """Write the events of turns that have `at_least` this many; if none has, check that Redis answers."""
-        unwritten = {each for each in self._unwritten if len(each) - each.copied >= at_least}
+    async def _flush(self, *, only_full: bool = False) -> None:
+        """Write new events, or those of turns with a batch; if there are none, check that Redis answers."""
+        unwritten = {each for each in self._unwritten if each.is_full or not only_full}
         self._unwritten -= unwritten
         if not unwritten:
-            if at_least == 1:
+            if not only_full:
                 await self._events.probe()
             return
         new = {each: each.events_after(each.copied) for each in unwritten}
+        for each in unwritten:
+            each.urgent = False
         batches: dict[UUID, list[TurnEvent]] = {}
         for each in sorted(new, key=lambda each: each.copied):  # a turn may have a log for each of two parts
             if each.turn_id is not None:
@@ -250,6 +274,7 @@ class EventWriter:
         except BaseException:
             for each in unwritten:
                 each.uncopied = True
+                self._note_unread(each)
             self._unwritten |= {each for each in unwritten if self._worth_keeping(each)}
             raise
         for each in unwritten:

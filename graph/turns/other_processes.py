@@ -22,7 +22,7 @@ from services.conversations.turns import Turns
 from services.errors import Conflict, DatabaseUnavailable, NotFound, Unavailable
 from services.platform.metrics import TURNS, TURNS_RUN_AGAIN
 from state.client_tools import said_in
-from state.events import PART, Status, TurnEvent, streamed_text
+from state.events import PART, SHOWS_NOTHING, TurnEvent, streamed_text
 from state.turn import OpenTurn
 
 _RENEW_EVERY_S = 1.0
@@ -30,8 +30,6 @@ _OUTAGE_S = 3.0
 """Seconds without a renewal that mean that the database was away, for the other processes as well."""
 _SETTLES_S = 5.0
 """Seconds after an outage within which every process that lives renews its leases."""
-_SHOWS_NOTHING: frozenset[Status] = frozenset({"turn", "route_decision", "execution_log", "reasoning"})
-"""Events of a turn that may come again: no text, and no tool that has run."""
 _LOOK_S = 0.1
 _LOOK_AT_TURN_S = 1.0
 _EVENTS_ARRIVE_WITHIN = timedelta(seconds=1)
@@ -123,9 +121,11 @@ async def keep(
     stop: Callable[[UUID, StopReason], None],
     adopt: Adopt,
     draining: Callable[[], bool],
+    unread: asyncio.Event,
 ) -> None:
     """Renew leases, pass on requests to stop, and take care of abandoned turns, until cancelled.
 
+    Leases are renewed at once when Redis has not what a turn has shown: the database then knows of it.
     A process that is `draining` adopts none: it would not have the time, and has just handed over its own.
     """
     seen_clock, away = False, False
@@ -146,18 +146,24 @@ async def keep(
             if not away:
                 log.warning("leases not renewed", reason="database unavailable")
             away = True
-        await asyncio.sleep(_RENEW_EVERY_S)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_RENEW_EVERY_S):
+                await (asyncio.sleep(_RENEW_EVERY_S) if away else unread.wait())
+        unread.clear()
 
 
 async def _renew(
     services: Services, running: Mapping[UUID, TurnRun], stop: Callable[[UUID, StopReason], None]
 ) -> None:
-    by_tenant: defaultdict[UUID, list[UUID]] = defaultdict(list)
+    by_tenant: defaultdict[UUID, list[TurnRun]] = defaultdict(list)
     for run in (each for each in running.values() if each.turn.stored):
-        by_tenant[run.turn.tenant_id].append(run.turn.turn_id)
-    for tenant_id, turn_ids in by_tenant.items():
-        for turn_id, reason in (await services.leases.renew(tenant_id, turn_ids)).items():
+        by_tenant[run.turn.tenant_id].append(run)
+    for tenant_id, runs in by_tenant.items():
+        shown = {run.turn.turn_id: run.log.shown for run in runs}
+        for turn_id, reason in (await services.leases.renew(tenant_id, shown)).items():
             stop(turn_id, reason)
+        for run in runs:
+            run.log.known_as_shown = shown[run.turn.turn_id]
 
 
 async def recover(services: Services, running: Container[UUID], adopt: Adopt) -> None:
@@ -186,10 +192,13 @@ async def _run_again(services: Services, turn: ExpiredTurn, adopt: Adopt) -> boo
     if not services.events.is_shared:
         return False
     try:
+        await services.events.probe()  # what refuses events now may have refused those of this turn
         earlier = await services.events.read(turn.turn_id, 0)
     except Unavailable:
         return False
-    if any(event.status not in _SHOWS_NOTHING for event in earlier) or (earlier and earlier[-1].sequence > PART):
+    if any(event.status not in SHOWS_NOTHING for event in earlier):
+        return False
+    if [event.sequence for event in earlier] != list(range(1, len(earlier) + 1)):  # Redis has lost some
         return False
     adopted = await services.leases.adopt(turn.tenant_id, turn.turn_id, again=True, shown=bool(earlier))
     if adopted is None:

@@ -110,7 +110,7 @@ class RateLimits:
 def _storage_over(cache: RedisClient) -> Storage:
     """Return counters on the service's own Redis connections: one server, a Sentinel or a cluster."""
     storage = RedisStorage("async+redis://", implementation="redispy", key_prefix="limits")
-    storage.bridge.connection_getter = lambda _: cache  # instead of its own connection
+    storage.bridge.connection_getter = lambda _: cache  # type: ignore[attr-defined]  # instead of its own connection
     storage.bridge.register_scripts()
     return storage
 

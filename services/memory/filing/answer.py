@@ -158,7 +158,7 @@ class FilingAnswer:
     mood: Any = None
     """How the user feels, as the model wrote it."""
     promises: Any = None
-    """What the user asks to be reminded of, as the model wrote it."""
+    """Reminders that the user asks for, as the model wrote them."""
     faults: tuple[tuple[int, Fault], ...] = ()
     """Faults of operations, by their places; an unlisted field or date alone is left out of them."""
     is_full: bool = False
