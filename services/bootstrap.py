@@ -51,6 +51,7 @@ from services.memory.removal.stores import RemovalStores
 from services.memory.removal.targets import TargetPlanner
 from services.memory.removal.wholes import WholeErasure
 from services.memory.upkeep.pairs import PairFinder
+from services.memory.upkeep.past_plans import PastPlans
 from services.memory.upkeep.scheduler import UpkeepScheduler
 from services.memory.upkeep.upkeep import Upkeep
 from services.memory.wiring import Memory
@@ -247,6 +248,7 @@ class Services(Connected):
         self.upkeep_scheduler = UpkeepScheduler(
             database,
             self.upkeep,
+            PastPlans(database, memory.values, memory.changes.planner, memory.hiding),
             jobs,
             find_days=self.daily_scheduler.find if self.daily_scheduler.is_on else None,
             on=keeps_up,

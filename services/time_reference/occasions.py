@@ -90,6 +90,11 @@ def next_moment(rule: str, after: datetime, timezone: str) -> datetime | None:
         return None
 
 
+def recurs(text: str) -> bool:
+    """Whether a text, in lower case and simplified characters, names times that come again and again."""
+    return _RECURS.search(text) is not None
+
+
 def _written_out(said: str) -> str:
     """Return a text with its short forms written out."""
     return _SHORT_PARTS.sub(r"\1天\2上", lowered(folded(said.strip())))
