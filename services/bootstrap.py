@@ -51,6 +51,7 @@ from services.memory.removal.stores import RemovalStores
 from services.memory.removal.targets import TargetPlanner
 from services.memory.removal.wholes import WholeErasure
 from services.memory.upkeep.pairs import PairFinder
+from services.memory.upkeep.past_plans import PastPlans
 from services.memory.upkeep.scheduler import UpkeepScheduler
 from services.memory.upkeep.upkeep import Upkeep
 from services.memory.wiring import Memory
@@ -63,6 +64,7 @@ from services.platform.postgres import Database
 from services.platform.recent_turns import RecentTurns
 from services.platform.redis import RedisClient
 from services.platform.settings import Settings
+from services.promises.filed import FiledPromises
 from services.promises.keeping import Keeping
 from services.promises.promises import OPERATION, Promises
 from services.reflection.reflection import Reflection
@@ -233,6 +235,7 @@ class Services(Connected):
             memory.hiding,
             memory.proposals,
             jobs,
+            FiledPromises(self.promises).make,
             on=settings.memory_filing and (settings.memory_core or settings.memory_episodes),
             hears_mood=settings.memory_mood,
             grade=settings.memory_filing_grade,
@@ -245,6 +248,7 @@ class Services(Connected):
         self.upkeep_scheduler = UpkeepScheduler(
             database,
             self.upkeep,
+            PastPlans(database, memory.values, memory.changes.planner, memory.hiding),
             jobs,
             find_days=self.daily_scheduler.find if self.daily_scheduler.is_on else None,
             on=keeps_up,

@@ -326,7 +326,9 @@ class TurnRunner:
         self._begin(self._writer.run(), "event writer")
         self._begin(self._listen(), "turn signals")
         self._services.mcp_servers.start()
-        keeping = keep(self._services, self._running, self._stop_here, self._adopt, lambda: self.draining)
+        keeping = keep(
+            self._services, self._running, self._stop_here, self._adopt, lambda: self.draining, self._writer.unread
+        )
         self._begin(keeping, "leases")
 
     async def close(self, grace_s: float = 1.0) -> None:

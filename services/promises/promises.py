@@ -67,37 +67,58 @@ class Promises:
             Conflict: too many wait already.
         """
         now = now or datetime.now(UTC)
-        trigger = _placed(trigger, new.conversation_id)
-        text = self._text(new.text)
-        zone = await self._zone(owner, new.timezone)
-        occasion = occasion_of(new.when, now, zone)
-        promise_id, operation_id = new.id or uuid7(), uuid5(new.id, "operation") if new.id else uuid7()
+        known = replace(new, id=new.id or uuid7(), timezone=await self._zone(owner, new.timezone))
+        assert known.id is not None  # noqa: S101 — it was just given one
+
+        async def add(connection: Connection) -> None:
+            await self.make_in(connection, owner, known, trigger, now)
+
+        await self._database.transact(owner.tenant_id, add)
+        return await self.get(owner, known.id, now), uuid5(known.id, "operation")
+
+    async def make_in(
+        self,
+        connection: Connection,
+        owner: Owner,
+        new: NewPromise,
+        trigger: Trigger,
+        now: datetime,
+        *,
+        but: Sequence[datetime] = (),
+    ) -> UUID | None:
+        """Make a promise of a known id and time zone in a transaction of the caller's; return its operation.
+
+        None = it is there already, or it is due at one of the moments of `but`. Raises as `make`.
+        """
+        assert new.id is not None  # noqa: S101 — as the caller promises
+        assert new.timezone is not None  # noqa: S101
+        occasion = occasion_of(new.when, now, new.timezone)
+        operation_id = uuid5(new.id, "operation")
         values = {
             **vars(owner),
-            "id": promise_id,
+            "id": new.id,
             "conversation_id": new.conversation_id,
             "message_id": new.message_id,
             "operation_id": operation_id,
-            "text": Words(text),
+            "text": Words(self._text(new.text)),
             "said": Words(new.when.strip()),
             "quote": Words(self._secrets.without(new.quote)),
             "rule": Words(occasion.rule),
-            "timezone": zone,
+            "timezone": new.timezone,
             "asked_by": new.asked_by,
             "due_at": occasion.at,
         }
-
-        async def add(connection: Connection) -> None:
-            counted = await (await connection.execute(sql.COUNT_OPEN, values)).fetchone()
-            if counted and counted[0] >= MOST_OPEN:
-                raise Conflict(f"{MOST_OPEN} promises wait already; cancel some of them.")
-            if (await connection.execute(sql.ADD, values)).rowcount:
-                made = {name: str(values[name]) for name in _FIELDS if name in values} | {"id": str(promise_id)}
-                made |= {"state": "open", "due_at": occasion.at.isoformat()}
-                await self._note(connection, owner, "make", None, made, trigger, operation_id)
-
-        await self._database.transact(owner.tenant_id, add)
-        return await self.get(owner, promise_id, now), operation_id
+        counted = await (await connection.execute(sql.COUNT_OPEN, values)).fetchone()
+        if counted and counted[0] >= MOST_OPEN:
+            raise Conflict(f"{MOST_OPEN} promises wait already; cancel some of them.")
+        if occasion.at in but or not (await connection.execute(sql.ADD, values)).rowcount:
+            return None
+        made = {name: str(values[name]) for name in _FIELDS if name in values} | {"id": str(new.id)}
+        made |= {"state": "open", "due_at": occasion.at.isoformat()}
+        trigger = _placed(trigger, new.conversation_id)
+        items = [_told(occasion.at, new.timezone, made["text"])]
+        await self._note(connection, owner, "make", None, made, trigger, operation_id, items)
+        return operation_id
 
     async def make_plain(self, turn: OpenTurn, asked: PlainPromise) -> MemoryChange:
         """Make what a message asks for in plain form, once; return what the turn tells of it.
@@ -271,18 +292,24 @@ class Promises:
         new: Mapping[str, Any],
         trigger: Trigger,
         operation_id: UUID | None = None,
+        items: Sequence[str] = (),
     ) -> None:
-        operation = Operation(OPERATION, field=kind, old_value=old, new_value=dict(new))
+        """Log a change; `items` = what a later turn tells of it."""
+        results = {"items": list(items)} if items else None
+        operation = Operation(OPERATION, field=kind, old_value=old, new_value=dict(new), results=results)
         trigger = replace(trigger, expert_id=owner.expert_id, space_id=owner.space_id)
         await self._log.append(connection, owner.tenant_id, owner.user_id, operation, trigger, operation_id)
 
 
 def promised_change(turn: OpenTurn, asked: PlainPromise) -> MemoryChange:
     """Return what a turn tells of a promise that its message asks for in plain form."""
-    moment = f"{asked.at.astimezone(time_zone(turn.timezone)):%Y-%m-%d %H:%M}"
-    items = [f"{moment} {asked.text}"]
+    items = [_told(asked.at, turn.timezone, asked.text)]
     summary = told("promise", items, language_of([asked.quote]))
     return MemoryChange(kind="promise", summary=summary, operation_id=str(turn.turn_id), items=items)
+
+
+def _told(at: datetime, timezone: str, text: str) -> str:
+    return f"{at.astimezone(time_zone(timezone)):%Y-%m-%d %H:%M} {text}"
 
 
 async def _one(

@@ -11,6 +11,7 @@ from services.llm.structured_output import ask_for
 from services.memory.filing.answer import Answer, Fault, FilingOperation, filing_of_answer, told_faults
 from services.memory.filing.checks import Checked, Evidence, checked
 from services.memory.filing.plain import decide_plainly
+from services.memory.filing.promised import AskedPromise, asked_promises
 from services.memory.filing.prompt import Batch, filing_prompt
 from services.memory.filing.story import NO_STORY, StoryTold
 from services.memory.model import Memory
@@ -44,6 +45,7 @@ class Decided:
     is_full: bool = False
     """Whether there may be more to file of it."""
     mood: Felt | None = None
+    promises: Sequence[AskedPromise] = ()
 
 
 async def decide(
@@ -88,6 +90,7 @@ class _Answers:
         self._bad = 0
         self._story = NO_STORY
         self._mood: Any = None
+        self._promises: dict[AskedPromise, None] = {}
         self._is_full = False
         self.are_usable = False
 
@@ -109,6 +112,7 @@ class _Answers:
         self._bad = len(faults.keys() - {each.operation.number for each in found})
         self._story = answer.story if answer.story.is_told else self._story
         self._mood = answer.mood or self._mood
+        self._promises |= dict.fromkeys(asked_promises(answer.promises, self._evidence))
         self._is_full = self._is_full or answer.is_full
         self.are_usable = True
         if faults and may_mend:
@@ -131,6 +135,7 @@ class _Answers:
             story_in,
             self._is_full and bool(done or asked),
             felt(self._mood, self._shown.said, fiction),
+            [each for each in self._promises if each.source not in fiction],
         )
 
 

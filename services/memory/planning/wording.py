@@ -45,6 +45,7 @@ _WHICH: dict[Language, str] = {
     "en": "“{target}” may mean {candidates}; nothing was changed.",
     "zh": "“{target}”可能指{candidates}，没有改动。",
 }
+_LEFT: dict[Language, str] = {"en": " Still in memory: {candidates}.", "zh": "记忆里还有{candidates}。"}
 _CANDIDATE: dict[Language, str] = {"en": "“{text}” ({id})", "zh": "“{text}”（{id}）"}
 _THIS_MESSAGE: dict[Language, str] = {"en": "this message", "zh": "这条消息"}
 _LAST_MESSAGE: dict[Language, str] = {"en": "what was said", "zh": "刚才的话"}
@@ -142,6 +143,14 @@ def not_clear(
     if candidates:
         change["candidates"] = _whole(candidates)
     return change
+
+
+def with_left(change: MemoryChange, left: Sequence[Memory], language: Language) -> MemoryChange:
+    """Return a change that also tells what has the words of what was removed, and stays."""
+    if not left:
+        return change
+    summary = change["summary"] + _LEFT[language].format(candidates=_candidates(left[:_MOST_ITEMS], language))
+    return {**change, "summary": summary, "candidates": _whole(left[:_MOST_ITEMS])}
 
 
 def of_one_sentence(
