@@ -151,7 +151,7 @@ def _results(calls: Sequence[_Call], answers: Sequence["PGresult"]) -> list["PGr
 async def _rows(transformer: abc.Transformer, result: "PGresult", command: Command) -> list[Any]:
     if result.status != ExecStatus.TUPLES_OK:
         return []
-    make: Any = command.row_factory(_Answered(result))  # the factories need no more of it
+    make: Any = command.row_factory(_Answered(result))  # type: ignore[arg-type]  # the factories need no more of it
     transformer.set_pgresult(result)
     rows = transformer.load_rows(0, min(ROWS_AT_ONCE, result.ntuples), make)
     while len(rows) < result.ntuples:
