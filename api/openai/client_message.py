@@ -69,11 +69,8 @@ def holds_files(messages: Sequence[ClientMessage]) -> bool:
 def content_of(
     content: str | Sequence[dict[str, Any]] | None, name: str, *, tells_of_files: bool = False
 ) -> tuple[str, list[str]]:
-    """Text and images of a message's content, and other parts in words where it `tells_of_files`.
-
-    Raises:
-        InvalidInput: a part is not supported; `name` is the field.
-    """
+    """Text and images of a message's content, and other parts in words where it `tells_of_files`. Raises
+    `InvalidInput` if a part is not supported; `name` is the field."""
     if content is None:
         return "", []
     if isinstance(content, str):

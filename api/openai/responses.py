@@ -162,11 +162,8 @@ async def _in_conversation(
 
 
 async def _referred(starter: StartsTurns, body: ResponseRequest) -> dict[str, dict[str, Any]]:
-    """The items of earlier responses that the input names by their ids.
-
-    Raises:
-        InvalidInput: there is no such item.
-    """
+    """The items of earlier responses that the input names by their ids. Raises `InvalidInput` if there is no
+    such item."""
     found: dict[str, dict[str, Any]] = {}
     for field, item_id in body.references():
         if (named := _ITEM.fullmatch(item_id)) is None:

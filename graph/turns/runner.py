@@ -91,11 +91,8 @@ class TurnRunner:
         return self._turns_here * 2 >= self._services.settings.turns_max
 
     def admit(self) -> None:
-        """Check whether another turn may start.
-
-        Raises:
-            Busy: the maximum number of turns runs or waits here.
-        """
+        """Check whether another turn may start. Raises `Busy` if the maximum number of turns runs or waits
+        here."""
         if self.busy:
             raise Busy
 
@@ -231,11 +228,8 @@ class TurnRunner:
     async def follow(
         self, tenant_id: UUID, turn_id: UUID, after: int = 0
     ) -> AsyncGenerator[Sequence[TurnEvent], None]:
-        """Yield a turn's events after number `after`, until its last, wherever it runs.
-
-        Raises:
-            NotFound: the tenant has no such turn.
-        """
+        """Yield a turn's events after number `after`, until its last, wherever it runs. Raises `NotFound` if
+        the tenant has no such turn."""
         unstored = self.unstored(tenant_id, turn_id)
         turn_log = unstored.log if unstored else self._writer.find(turn_id)
         stream = (
@@ -465,11 +459,8 @@ class TurnRunner:
 
 
 def _with_budget(request: TurnRequest, settings: Settings) -> TurnRequest:
-    """Return the request with the limits that its turn has: its own or the usual ones, and none above the highest.
-
-    Raises:
-        InvalidInput: its message alone is longer than the tokens that it may use.
-    """
+    """Return the request with the limits that its turn has: its own or the usual ones, and none above the
+    highest. Raises `InvalidInput` if its message alone is longer than the tokens that it may use."""
     limits = within(request.input.get("budget", {}), settings.request_budget, settings.request_budget_max)
     if not limits:
         return request

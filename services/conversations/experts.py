@@ -209,11 +209,7 @@ class Experts:
         return await self._database.fetch(tenant_id, _EXPERTS, values, class_row(Expert))
 
     async def get(self, tenant_id: UUID, name: str) -> Expert:
-        """One expert.
-
-        Raises:
-            NotFound: the tenant has none of this name.
-        """
+        """One expert. Raises `NotFound` if the tenant has none of this name."""
         values = {"tenant_id": tenant_id, "name": name, "after": None, "limit": 1}
         return _only(name, await self._database.fetch(tenant_id, _EXPERTS, values, class_row(Expert)))
 

@@ -116,11 +116,7 @@ class TurnFeedback:
         return Feedback(**rows[0])
 
     async def delete(self, tenant_id: UUID, turn_id: UUID, *, user: str | None = None) -> None:
-        """Withdraw the feedback on a turn.
-
-        Raises:
-            NotFound: there is no such turn, or no feedback on it.
-        """
+        """Withdraw the feedback on a turn. Raises `NotFound` if there is no such turn, or no feedback on it."""
         message_id = (await self._turn(tenant_id, turn_id, user))["message_id"]
         if not await self._database.fetch(tenant_id, _DELETE, {"message_id": message_id}, tuple_row):
             raise NotFound(f"There is no feedback on the turn {turn_id}.")

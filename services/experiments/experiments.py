@@ -101,11 +101,7 @@ class Experiments:
         return await self._database.fetch(tenant_id, _PAGE, values, class_row(Experiment))
 
     async def get(self, tenant_id: UUID, name: str) -> Experiment:
-        """Return the experiment of a name.
-
-        Raises:
-            NotFound: The tenant has no experiment of this name.
-        """
+        """Return the experiment of a name. Raises `NotFound` if the tenant has no experiment of this name."""
         values = {"tenant_id": tenant_id, "name": name}
         found = await self._database.fetch(tenant_id, _GET, values, class_row(Experiment))
         if not found:

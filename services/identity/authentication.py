@@ -108,11 +108,8 @@ class Authenticator:
             self._credentials = Tokens(settings, self._signing_keys, Tenants(database))
 
     async def check(self) -> None:
-        """Check that the configured key file is usable; an address is read only when it is needed.
-
-        Raises:
-            ConfigurationError: The file is not usable.
-        """
+        """Check that the configured key file is usable; an address is read only when it is needed. Raises
+        `ConfigurationError` if the file is not usable."""
         if self._signing_keys is not None:
             await self._signing_keys.check()
 
@@ -148,11 +145,7 @@ class Tickets:
         self._cache = cache
 
     async def issue(self, authorization: str) -> str:
-        """Return a ticket for the sender of this header.
-
-        Raises:
-            Unavailable: The ticket cannot be kept.
-        """
+        """Return a ticket for the sender of this header. Raises `Unavailable` if the ticket cannot be kept."""
         number, key = uuid4().hex, Fernet.generate_key()
         try:
             await self._cache.set(_name(number), Fernet(key).encrypt(authorization.encode()).decode(), ex=TICKET_S)

@@ -108,11 +108,8 @@ def _as_uuid(text: str) -> UUID | None:
 
 
 async def user_id_of(database: Database, tenant_id: UUID, user: str) -> UUID:
-    """Return the id of a tenant's user by the caller's own name for them.
-
-    Raises:
-        NotFound: the tenant has no such user.
-    """
+    """Return the id of a tenant's user by the caller's own name for them. Raises `NotFound` if the tenant has
+    no such user."""
     found = await database.fetch(tenant_id, _USER, {"tenant_id": tenant_id, "user": user}, tuple_row)
     if not found:
         raise NotFound(f"There is no user {user!r}.")

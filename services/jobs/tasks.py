@@ -107,11 +107,7 @@ def as_arguments(ids: Mapping[str, Ids]) -> dict[str, Any]:
 
 
 def as_ids(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the ids that a job stores.
-
-    Raises:
-        ValueError: An argument is no id.
-    """
+    """Return the ids that a job stores. Raises `ValueError` if an argument is no id."""
     return {
         name: [UUID(each) for each in value] if isinstance(value, list) else UUID(value)
         for name, value in arguments.items()

@@ -164,11 +164,7 @@ class KnowledgeBases:
         return await self._database.fetch(tenant_id, _BASES, values, class_row(Base))
 
     async def get(self, tenant_id: UUID, prefix: str) -> Base:
-        """Return one base.
-
-        Raises:
-            NotFound: the tenant has none of this prefix.
-        """
+        """Return one base. Raises `NotFound` if the tenant has none of this prefix."""
         return only(prefix, await self.page(tenant_id, after=None, limit=1, prefix=prefix))
 
     async def create(self, tenant_id: UUID, new: NewBase) -> Base:
@@ -210,11 +206,8 @@ class KnowledgeBases:
 
     @again_if_contended
     async def delete(self, tenant_id: UUID, prefix: str) -> None:
-        """Remove a base with its documents; a job removes its chunks from the index.
-
-        Raises:
-            NotFound: the tenant has none of this prefix.
-        """
+        """Remove a base with its documents; a job removes its chunks from the index. Raises `NotFound` if the
+        tenant has none of this prefix."""
         async with self._database.tenant(tenant_id) as connection:
             values = {"tenant_id": tenant_id, "prefix": prefix}
             found = only(prefix, await (await connection.execute(_DELETE, values)).fetchall())
@@ -224,11 +217,7 @@ class KnowledgeBases:
 
 
 def only(name: object, found: Sequence[Row]) -> Row:
-    """The only row of a result about the base with this prefix or id.
-
-    Raises:
-        NotFound: there is none.
-    """
+    """The only row of a result about the base with this prefix or id. Raises `NotFound` if there is none."""
     if not found:
         raise NotFound(f"There is no knowledge base {str(name)!r}.")
     return found[0]

@@ -62,11 +62,8 @@ class Converter:
         self._places = asyncio.Semaphore(limits.at_once)
 
     async def convert(self, kind: Kind, data: bytes) -> Converted:
-        """Convert a document to text; all but plain text and Markdown are parsed in a separate process.
-
-        Raises:
-            BadDocument: it cannot be read; says why.
-        """
+        """Convert a document to text; all but plain text and Markdown are parsed in a separate process. Raises
+        `BadDocument` if it cannot be read; says why."""
         if kind in ("text", "markdown"):
             text = storable(await asyncio.to_thread(decoded, data))
             if len(text) > MOST_CHARACTERS:

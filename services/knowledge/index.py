@@ -61,11 +61,8 @@ class ChunkIndex(VectorIndex):
         )
 
     async def warm(self) -> None:
-        """Make Milvus load new rows by a search, which takes seconds the first time.
-
-        Raises:
-            CollectionMissing: the index is not there.
-        """
+        """Make Milvus load new rows by a search, which takes seconds the first time. Raises `CollectionMissing`
+        if the index is not there."""
         nobodys = f'base_id == "{UUID(int=0)}"'
         cosine = {"metric_type": "COSINE", "params": {"ef": 1}}
         await self.find(NAME, nobodys, "sparse", ["a"], {"metric_type": "BM25"}, 1, ["id"], timeout_s=_WARM_S)

@@ -31,21 +31,13 @@ _MOST_SPAN = 1_000
 
 
 def from_html(data: bytes) -> Converted:
-    """Read a page.
-
-    Raises:
-        BadDocument: it cannot be read; says why.
-    """
+    """Read a page. Raises `BadDocument` if it cannot be read; says why."""
     screen_html(data)
     return from_html_text(decoded(data, declared=declared_in_html(data)))
 
 
 def from_html_text(text: str) -> Converted:
-    """Read a page whose encoding is known.
-
-    Raises:
-        BadDocument: it is nested too deeply.
-    """
+    """Read a page whose encoding is known. Raises `BadDocument` if it is nested too deeply."""
     from bs4 import BeautifulSoup  # noqa: PLC0415 — each kind of document loads its own library
     from markdownify import MarkdownConverter  # noqa: PLC0415
 

@@ -80,11 +80,7 @@ _MOST_MERGED = 10_000
 
 
 def from_csv(data: bytes) -> Converted:
-    """Read a CSV file, whatever separates its fields.
-
-    Raises:
-        BadDocument: it cannot be read; says why.
-    """
+    """Read a CSV file, whatever separates its fields. Raises `BadDocument` if it cannot be read; says why."""
     text = decoded(data)
     csv.field_size_limit(_LONGEST_FIELD)
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(text))
@@ -124,11 +120,8 @@ _LEFT_OUT = {
 
 
 def from_xlsx(data: bytes) -> Converted:
-    """Read the sheets of a workbook: values as they are shown, each sheet under its name.
-
-    Raises:
-        BadDocument: it cannot be read; says why.
-    """
+    """Read the sheets of a workbook: values as they are shown, each sheet under its name. Raises `BadDocument`
+    if it cannot be read; says why."""
     left_out: list[str] = []
     try:
         screen_xlsx(data)

@@ -239,11 +239,8 @@ class ModelEndpoint:
         return answer
 
     async def _begun_in_time(self, ask: Callable[..., Awaitable[Any]], model: str, within_s: float | None) -> Any:
-        """Ask, and note whether the first bytes came late.
-
-        Raises:
-            TimeoutError: they did not come within these seconds.
-        """
+        """Ask, and note whether the first bytes came late. Raises `TimeoutError` if they did not come within
+        these seconds."""
         if self._offline:
             return await ask()
         begun = perf_counter()

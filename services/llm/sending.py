@@ -133,11 +133,8 @@ class EventData:
         """Whether a line ended with the last byte, a carriage return: a line feed after it ends no other."""
 
     def feed(self, received: bytes) -> list[bytes]:
-        """Return the data of every event that is complete with these bytes.
-
-        Raises:
-            ValueError: an event is longer than any that the APIs send.
-        """
+        """Return the data of every event that is complete with these bytes. Raises `ValueError` if an event is
+        longer than any that the APIs send."""
         self._bytes += len(received)
         if self._bytes > _LONGEST_EVENT:
             raise ValueError("An event of the stream is too long.")

@@ -135,11 +135,7 @@ class Archive:
 
     @again_if_contended
     async def insert(self, owner: Owner, new: NewEpisode, trigger: Trigger) -> UUID:
-        """Write a memory; return its id.
-
-        Raises:
-            InvalidInput: its content is empty or too long.
-        """
+        """Write a memory; return its id. Raises `InvalidInput` if its content is empty or too long."""
         new = replace(new, content=checked_content(new.content))
         logged = {
             "content": new.content,

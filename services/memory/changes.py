@@ -103,10 +103,7 @@ class Changes:
 
     async def correct(self, request: ChangeRequest, what: str, text: str, *, field: str = "") -> MemoryChange:
         """Replace what an id or words name by a text; without `operation_id` in the result nothing was changed.
-
-        Raises:
-            InvalidInput: the text cannot be stored.
-        """
+        Raises `InvalidInput` if the text cannot be stored."""
 
         async def plan() -> PlannedChange:
             # What is said in a space stays there: what all spaces share is not corrected by it.

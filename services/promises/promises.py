@@ -142,11 +142,7 @@ class Promises:
         return MemoryChange(**{**change, "operation_id": str(operation_id)})
 
     async def get(self, owner: Owner, promise_id: UUID, now: datetime | None = None) -> Promise:
-        """One promise of a user's.
-
-        Raises:
-            NotFound: there is none, or what asked for it was forgotten.
-        """
+        """One promise of a user's. Raises `NotFound` if there is none, or what asked for it was forgotten."""
         found = await self._page(owner, {"id": promise_id}, None, 1, now)
         if not found:
             raise NotFound(f"There is no promise {promise_id}.")
@@ -217,11 +213,8 @@ class Promises:
         return await self.get(owner, promise_id, now)
 
     async def conversation(self, owner: Owner, *, conversation_id: UUID | None, session: str | None) -> UUID:
-        """Return the id of a conversation of the user's.
-
-        Raises:
-            NotFound: the user has none of this id or name.
-        """
+        """Return the id of a conversation of the user's. Raises `NotFound` if the user has none of this id or
+        name."""
         values = {**vars(owner), "conversation_id": conversation_id, "session": session}
         found = await self._database.fetch(owner.tenant_id, sql.CONVERSATION_NAMED, values, tuple_row)
         if not found:
@@ -231,11 +224,8 @@ class Promises:
     async def take_back(
         self, connection: Connection, owner: Owner, old: Mapping[str, Any] | None, new: Mapping[str, Any]
     ) -> None:
-        """Undo a change, in a transaction of the caller's.
-
-        Raises:
-            Conflict: the promise was kept or changed since.
-        """
+        """Undo a change, in a transaction of the caller's. Raises `Conflict` if the promise was kept or changed
+        since."""
         values = {**vars(owner), "id": UUID(new["id"])}
         row = await _one(connection, sql.LOCK, values)
         if row is None or any(_logged(row)[name] != new[name] for name in (*_FIELDS, "due_at")):

@@ -54,11 +54,8 @@ def request_of(runtime: "ToolRuntime[OpenTurn, Any]") -> ChangeRequest:
 async def note_search(
     archive: Archive, runtime: "ToolRuntime[OpenTurn, Any]", query: str, found: Sequence[FoundEpisode]
 ) -> None:
-    """Log that the turn searched, unless it is temporary.
-
-    Raises:
-        NotFound: the user, or the conversation, was erased.
-    """
+    """Log that the turn searched, unless it is temporary. Raises `NotFound` if the user, or the conversation,
+    was erased."""
     turn = runtime.context
     if turn.stored:
         ids = [each.id for each in found]

@@ -124,11 +124,8 @@ class ComingCalls:
         return {"place": place, "id": call, "name": name, "arguments": str(piece)}
 
     def check(self, calls: Sequence[ToolCall]) -> None:
-        """Compare what was told with the calls of the whole message.
-
-        Raises:
-            ModelFailed: it is another, so that a client would run what nobody has called.
-        """
+        """Compare what was told with the calls of the whole message. Raises `ModelFailed` if it is another, so
+        that a client would run what nobody has called."""
         made = [call for call in calls if is_clients(call)]
         for place, (name, arguments) in self._written.items():
             if (

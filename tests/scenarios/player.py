@@ -39,11 +39,7 @@ class Player:
         self._stack = AsyncExitStack()
 
     async def play(self) -> None:
-        """Play all of it.
-
-        Raises:
-            DialogueFailed: a step did not do what its file expects.
-        """
+        """Play all of it. Raises `DialogueFailed` if a step did not do what its file expects."""
         self.stage.model.reset()
         self.stage.model.default = Director(self.dialogue)
         self.stage.model.input_tokens = _not_counted

@@ -52,11 +52,8 @@ class House:
         return tenant.id, key
 
     async def settled(self, tenant_id: UUID, seconds: float = 60) -> None:
-        """Wait until no job of the tenant runs or could run.
-
-        Raises:
-            TimeoutError: they do not come to an end.
-        """
+        """Wait until no job of the tenant runs or could run. Raises `TimeoutError` if they do not come to an
+        end."""
         async with asyncio.timeout(seconds):
             while await self._count(_WAITING, {"tenant": str(tenant_id)}):  # noqa: ASYNC110
                 await asyncio.sleep(0.02)

@@ -199,11 +199,8 @@ class CoreMemory:
 
     @again_if_contended
     async def rollback(self, owner: Owner, section: str, version: int, trigger: Trigger) -> Block:
-        """Give a section the content that it had at a version, as a new version; it starts new epochs.
-
-        Raises:
-            NotFound: there is no such section or version.
-        """
+        """Give a section the content that it had at a version, as a new version; it starts new epochs. Raises
+        `NotFound` if there is no such section or version."""
         async with self._changing(owner, section) as changing:
             values = {**vars(changing.owner), "section": section, "version": version}
             row = await (await changing.connection.execute(core_sql.VERSION, values)).fetchone()
@@ -215,10 +212,7 @@ class CoreMemory:
     @again_if_contended
     async def forget(self, owner: Owner, section: str, trigger: Trigger) -> None:
         """Remove a section with its history; the log keeps that there were changes, and not what they were.
-
-        Raises:
-            NotFound: there is no such section.
-        """
+        Raises `NotFound` if there is no such section."""
         async with self._changing(owner, section) as changing:
             if changing.content is None:
                 raise NotFound(f"There is no section {section!r}.")
@@ -227,11 +221,8 @@ class CoreMemory:
     async def history(
         self, owner: Owner, section: str, *, before: int | None = None, limit: int
     ) -> Sequence[Change]:
-        """Changes of a section, newest first, those before the version `before`.
-
-        Raises:
-            NotFound: there is no such section.
-        """
+        """Changes of a section, newest first, those before the version `before`. Raises `NotFound` if there is
+        no such section."""
         values = {**vars(owner), "section": section, "before": before, "limit": limit}
         rows = await self._database.fetch(owner.tenant_id, core_sql.HISTORY, values, tuple_row)
         if not rows:

@@ -232,11 +232,8 @@ class EpisodeStore:
         return rows[0][0] if rows else None
 
     async def add(self, connection: Connection, owner: Owner, new: NewEpisode, trigger: Trigger) -> UUID:
-        """Write a memory, in the caller's transaction; return its id. `trigger` names the writer.
-
-        Raises:
-            InvalidInput: its content is empty or too long.
-        """
+        """Write a memory, in the caller's transaction; return its id. `trigger` names the writer. Raises
+        `InvalidInput` if its content is empty or too long."""
         episode_id = uuid7()
         values = {
             **vars(owner),
@@ -282,11 +279,7 @@ class EpisodeStore:
 
 
 def checked_content(content: str) -> str:
-    """Return a memory's content as stored.
-
-    Raises:
-        InvalidInput: it is empty or too long.
-    """
+    """Return a memory's content as stored. Raises `InvalidInput` if it is empty or too long."""
     text = content.replace("\x00", "").strip()
     if not text:
         raise InvalidInput("content", "must not be empty")

@@ -88,11 +88,8 @@ class ChangePlanner:
         field: str = "",
         kind: Kept = "remember",
     ) -> PlannedChange:
-        """Plan to keep a statement beside what core memory holds, given by the names of its sections.
-
-        Raises:
-            InvalidInput: the text is empty.
-        """
+        """Plan to keep a statement beside what core memory holds, given by the names of its sections. Raises
+        `InvalidInput` if the text is empty."""
         text = " ".join(self._secrets.without(text).split()).strip(_EDGES)
         if not text:
             raise InvalidInput("text", "is empty: there is nothing to remember")

@@ -103,11 +103,7 @@ class Target:
 
     @property
     def kind(self) -> str:
-        """Return the name of the one that is given.
-
-        Raises:
-            InvalidInput: none, or more than one.
-        """
+        """Return the name of the one that is given. Raises `InvalidInput` if none, or more than one."""
         given = [name for name in KINDS if getattr(self, name) is not None]
         if len(given) != 1:
             raise InvalidInput("target", f"must be exactly one of {', '.join(KINDS)}")

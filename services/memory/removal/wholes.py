@@ -144,11 +144,8 @@ class WholeErasure:
         return await self._remove({"tenant_id": tenant_id, **found}, keep_memories=True, silent_since=silent_since)
 
     async def scrub_index(self) -> int:
-        """Rewrite the index with the rows that are not removed, so that no file holds the others; return how many.
-
-        Raises:
-            Unavailable: Milvus or the database does not answer.
-        """
+        """Rewrite the index with the rows that are not removed, so that no file holds the others; return how
+        many. Raises `Unavailable` if Milvus or the database does not answer."""
         async with self._stores.database.only_one(WRITING, wait=True):
             return await self._stores.index.rewrite()
 
