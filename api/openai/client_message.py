@@ -29,13 +29,8 @@ class ClientMessage(BaseModel):
 
 
 def check_lengths(messages: Sequence[ClientMessage], where: str) -> None:
-    """Look at the lengths of all messages, before anything looks at their text.
-
-    With what a client puts around it a message may be longer than the user's own words.
-
-    Raises:
-        InvalidInput: a message is too long.
-    """
+    """Look at the lengths of all messages, before anything looks at their text. With what a client puts around
+    it a message may be longer than the user's own words. Raises `InvalidInput` if a message is too long."""
     for place, message in enumerate(messages):
         if (size := _length(message)) > MAX_CONTENT_CHARACTERS:
             reason = f"has {size} characters; at most {MAX_CONTENT_CHARACTERS} are accepted in a message"

@@ -118,12 +118,8 @@ def _check(name: str, value: str) -> None:
 
 
 def uuid_in(field: str, prefix: str, text: str, missing: type[NotFound] | None = None) -> UUID:
-    """The id of ours in an id such as `resp_…`.
-
-    Raises:
-        NotFound: it is none, and `missing` says so.
-        InvalidInput: it is none.
-    """
+    """The id of ours in an id such as `resp_…`. Raises `NotFound` if it is none, and `missing` says so, and
+    `InvalidInput` if it is none."""
     try:
         kind, _, digits = text.partition("_")
         if kind != prefix:

@@ -255,12 +255,8 @@ class TurnRunner:
         return run
 
     async def stop(self, tenant_id: UUID, turn_id: UUID, reason: StopReason = "cancelled") -> StoredTurn:
-        """Stop a turn, wherever it runs or waits, and return the ended turn; an ended one is unchanged.
-
-        Raises:
-            NotFound: the tenant has no such turn.
-            DatabaseUnavailable: the turn could not be reached.
-        """
+        """Stop a turn, wherever it runs or waits, and return the ended turn; an ended one is unchanged. Raises
+        `NotFound` if the tenant has no such turn, and `DatabaseUnavailable` if the turn could not be reached."""
         if (unstored := self.unstored(tenant_id, turn_id)) is not None:
             self._stop_here(turn_id, reason)
             if unstored.task is not None:
@@ -284,12 +280,8 @@ class TurnRunner:
         return await self._turns.get(tenant_id, turn_id)
 
     async def abandon(self, tenant_id: UUID, turn_id: UUID) -> None:
-        """Stop a turn that nobody waits for any more, without waiting for its end if it runs here.
-
-        Raises:
-            NotFound: the tenant has no such turn.
-            DatabaseUnavailable: the turn could not be reached.
-        """
+        """Stop a turn that nobody waits for any more, without waiting for its end if it runs here. Raises
+        `NotFound` if the tenant has no such turn, and `DatabaseUnavailable` if the turn could not be reached."""
         run = self._running.get(turn_id)
         if run is not None and run.turn.tenant_id == tenant_id and not run.turn.waiting:
             run.stop("cancelled")
@@ -326,10 +318,8 @@ class TurnRunner:
         self._begin(keeping, "leases")
 
     async def close(self, grace_s: float = 1.0) -> None:
-        """Give turns `grace_s` seconds to finish, then end them as interrupted; waiting ones are left to others.
-
-        A second call ends at once those that the first is waiting for.
-        """
+        """Give turns `grace_s` seconds to finish, then end them as interrupted; waiting ones are left to
+        others. A second call ends at once those that the first is waiting for."""
         self.draining = True
         end = asyncio.get_running_loop().time() + grace_s
         while (tasks := self._turn_tasks(ended=False)) and (left := end - asyncio.get_running_loop().time()) > 0:

@@ -52,13 +52,9 @@ class EventLog:
             await probe(self._redis)
 
     async def append(self, batches: Mapping[UUID, Sequence[TurnEvent]]) -> None:
-        """Add events, in order, to any number of turns, in one round trip.
-
-        Events that are there already, and events after a turn's end, are skipped.
-
-        Raises:
-            Unavailable: Redis does not accept them; they may or may not be stored.
-        """
+        """Add events, in order, to any number of turns, in one round trip. Events that are there already, and
+        events after a turn's end, are skipped. Raises `Unavailable` if Redis does not accept them; they may or
+        may not be stored."""
         pipeline = self._redis.pipeline(transaction=False)
         for turn_id, events in batches.items():
             key = _key(turn_id)

@@ -88,12 +88,8 @@ class TurnFeedback:
         tags: Sequence[str] = (),
         user: str | None = None,
     ) -> Feedback:
-        """Store feedback on a turn, replacing any; optionally only if the turn is this user's.
-
-        Raises:
-            NotFound: the tenant, or the user, has no such turn.
-            Conflict: the turn has not ended.
-        """
+        """Store feedback on a turn, replacing any; optionally only if the turn is this user's. Raises
+        `NotFound` if the tenant, or the user, has no such turn, and `Conflict` if the turn has not ended."""
         turn = await self._turn(tenant_id, turn_id, user)
         if not turn["has_ended"]:
             raise Conflict("The turn has not ended: there is no answer to rate yet.")

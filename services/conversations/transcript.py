@@ -162,9 +162,7 @@ class Transcript:
         limit: int,
     ) -> Sequence[Conversation]:
         """Conversations of the tenant, of one of its users, of one session name or of one space, newest first.
-
-        With `contains`, those in whose title or messages it stands, in capitals or not.
-        """
+        With `contains`, those in whose title or messages it stands, in capitals or not."""
         about: dict[str, Any] = {"user_id": user_id, "session_id": session_id, "space": space, "pinned": pinned}
         if contains is None or self._database.vault is None:
             return await self._conversations(tenant_id, {**about, "contains": contains}, after, limit)

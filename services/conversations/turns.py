@@ -341,10 +341,8 @@ class Turns(TurnRecords):
         return files and outcome.status == "completed" and self._filing_quiet_s is not None
 
     def _defers(self, turn: OpenTurn, outcome: TurnOutcome) -> bool:
-        """Whether the end of a turn is known to change memory or to cause jobs, besides filing.
-
-        A job that is to be linked to the trace that caused it is queued by a statement of its own.
-        """
+        """Whether the end of a turn is known to change memory or to cause jobs, besides filing. A job that is
+        to be linked to the trace that caused it is queued by a statement of its own."""
         return (
             (turn.reflects and self._reflection and outcome.status == "completed")
             or (self._files(outcome) and bool(causes()))

@@ -109,12 +109,8 @@ class Experiments:
         return found[0]
 
     async def create(self, tenant_id: UUID, new: NewExperiment) -> Experiment:
-        """Draft an experiment; it changes nothing until it is started.
-
-        Raises:
-            InvalidInput: variants share a name, or there is no such expert.
-            Conflict: there is an experiment of this name.
-        """
+        """Draft an experiment; it changes nothing until it is started. Raises `InvalidInput` if variants share
+        a name, or there is no such expert, and `Conflict` if there is an experiment of this name."""
         values = {
             **vars(new),
             "id": uuid7(),
@@ -164,12 +160,8 @@ class Experiments:
         return changed
 
     async def delete(self, tenant_id: UUID, name: str) -> None:
-        """Remove an experiment that is not running; its turns keep their tags.
-
-        Raises:
-            NotFound: The tenant has no experiment of this name.
-            Conflict: The experiment is running.
-        """
+        """Remove an experiment that is not running; its turns keep their tags. Raises `NotFound` if the tenant
+        has no experiment of this name, and `Conflict` if the experiment is running."""
         statement: LiteralString = """
             DELETE FROM experiments WHERE tenant_id = %(tenant_id)s AND name = %(name)s AND status <> 'running'
             RETURNING id

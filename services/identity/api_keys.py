@@ -61,10 +61,8 @@ class ApiKey:
 
 
 class ApiKeys:
-    """Makes, lists, revokes and recognises keys.
-
-    Nothing is cached between requests: every process refuses a revoked key at once.
-    """
+    """Makes, lists, revokes and recognises keys. Nothing is cached between requests: every process refuses a
+    revoked key at once."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

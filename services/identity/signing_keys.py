@@ -45,10 +45,8 @@ class SigningKey:
 
 
 class SigningKeys:
-    """Keys of an issuer by their ids, from a file or an address.
-
-    They are read again after a while, and when an id is unknown, but an address is not read too often.
-    """
+    """Keys of an issuer by their ids, from a file or an address. They are read again after a while, and when an
+    id is unknown, but an address is not read too often."""
 
     def __init__(
         self, source: str, *, fresh_s: float | None = None, again_s: float | None = None, kept_s: float = 3600.0

@@ -186,10 +186,8 @@ _MOST_STRANGE_TRIES = 360
 
 
 class Outcomes(JobManager):
-    """procrastinate's job manager with retries, because two of its methods give up at once.
-
-    A live worker whose result could not be stored would otherwise keep its job, and no other worker would take it.
-    """
+    """procrastinate's job manager with retries, because two of its methods give up at once. A live worker whose
+    result could not be stored would otherwise keep its job, and no other worker would take it."""
 
     def __init__(self, connector: BaseConnector, tasks: Container[str]) -> None:
         """Take the names of the tasks that this version has."""

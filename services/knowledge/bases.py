@@ -168,12 +168,8 @@ class KnowledgeBases:
         return only(prefix, await self.page(tenant_id, after=None, limit=1, prefix=prefix))
 
     async def create(self, tenant_id: UUID, new: NewBase) -> Base:
-        """Create a base.
-
-        Raises:
-            InvalidInput: the prefix is none, the system prompt is too long, or there is no such handler.
-            Conflict: the tenant has one of this prefix.
-        """
+        """Create a base. Raises `InvalidInput` if the prefix is none, the system prompt is too long, or there
+        is no such handler, and `Conflict` if the tenant has one of this prefix."""
         if not _PREFIX.fullmatch(new.prefix):
             raise InvalidInput("prefix", "is not 1 to 63 of a-z, 0-9, _ and -, the first a letter or a digit")
         check_system_prompt(new.system_prompt)
@@ -184,12 +180,8 @@ class KnowledgeBases:
         return await self.get(tenant_id, new.prefix)
 
     async def update(self, tenant_id: UUID, prefix: str, change: BaseChange) -> Base:
-        """Change a base; later messages see the change.
-
-        Raises:
-            InvalidInput: the system prompt is too long, or there is no such handler.
-            NotFound: the tenant has none of this prefix.
-        """
+        """Change a base; later messages see the change. Raises `InvalidInput` if the system prompt is too long,
+        or there is no such handler, and `NotFound` if the tenant has none of this prefix."""
         check_system_prompt(change.get("system_prompt", ""))
         _check_handler(change.get("handler"))
         values = {

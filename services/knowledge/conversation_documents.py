@@ -30,9 +30,7 @@ ON CONFLICT (tenant_id, user_id, session_key) DO NOTHING
 
 class ConversationDocuments:
     """Adds documents to conversations, by the caller's names for the user and the session, and removes them.
-
-    The methods raise DatabaseUnavailable if the database does not answer.
-    """
+    The methods raise DatabaseUnavailable if the database does not answer."""
 
     def __init__(self, database: Database, documents: Documents) -> None:
         self._database = database

@@ -110,12 +110,8 @@ class Converter:
 
 
 async def _run(command: Sequence[str], data: bytes, seconds: float, most_bytes: int) -> tuple[int, bytes]:
-    """Give a program the document; return its exit code and what it writes.
-
-    Raises:
-        BadDocument: it takes too long, or writes too much.
-        OSError: it cannot be started.
-    """
+    """Give a program the document; return its exit code and what it writes. Raises `BadDocument` if it takes
+    too long, or writes too much, and `OSError` if it cannot be started."""
     process = await asyncio.create_subprocess_exec(
         *command,
         stdin=asyncio.subprocess.PIPE,

@@ -169,13 +169,8 @@ class Documents:
     async def put(
         self, tenant_id: UUID, base_id: UUID, document: dict[str, Any], chunks: Sequence[tuple[Chunk, str]]
     ) -> None:
-        """Store a document with its chunks and their terms, in place of the one of the same source.
-
-        A search sees either the old chunks or the new ones.
-
-        Raises:
-            NotFound: the base was removed meanwhile.
-        """
+        """Store a document with its chunks and their terms, in place of the one of the same source. A search
+        sees either the old chunks or the new ones. Raises `NotFound` if the base was removed meanwhile."""
         values = {"tenant_id": tenant_id, "base_id": base_id, "id": uuid7(), "chunk_count": len(chunks)}
         async with self._database.tenant(tenant_id) as connection:
             only(base_id, await (await connection.execute(_LOCK_BASE, values)).fetchall())

@@ -144,10 +144,8 @@ def _share_of_frequent(text: str, data: bytes) -> float:
 
 
 def _is_gb2312(text: str) -> bool:
-    """Whether all characters are of the common Chinese set: its symbols, such as those of a frame, and rare hanzi.
-
-    A hanzi that touches a Latin letter is two accented letters of another language.
-    """
+    """Whether all characters are of the common Chinese set: its symbols, such as those of a frame, and rare
+    hanzi. A hanzi that touches a Latin letter is two accented letters of another language."""
     foreign = set(_NOT_ASCII.findall(text[:_SAMPLE]))
     if not foreign or _TOUCHES_LATIN.search(text[:_SAMPLE]):
         return False

@@ -43,12 +43,8 @@ class ChunkIndex(VectorIndex):
         *,
         within_s: float,
     ) -> tuple[list[UUID], dict[UUID, float]]:
-        """Ids of chunks of some bases, found by words, and found by meaning with their cosines.
-
-        Raises:
-            CollectionMissing: the index is not there.
-            Unavailable: Milvus does not answer in time.
-        """
+        """Ids of chunks of some bases, found by words, and found by meaning with their cosines. Raises
+        `CollectionMissing` if the index is not there, and `Unavailable` if Milvus does not answer in time."""
         of_bases = ", ".join(f'"{each}"' for each in base_ids)
         chosen = f'tenant_id == "{tenant_id}" and base_id in [{of_bases}]'
         vectors = [list(vector)] if vector else []

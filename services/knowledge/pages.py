@@ -146,10 +146,8 @@ def _whole(said: Any, usual: int) -> int:
 
 
 def _unmerge_all(soup: Any) -> None:
-    """Repeat merged cells of HTML in every row and column that they cover.
-
-    A table around other tables lays a page out, and is taken apart.
-    """
+    """Repeat merged cells of HTML in every row and column that they cover. A table around other tables lays a
+    page out, and is taken apart."""
     for table in soup("table"):
         if table.find("table"):
             _take_apart(table)

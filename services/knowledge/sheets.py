@@ -27,10 +27,8 @@ _LINE_BREAKS = re.compile(r"(?<!\s)\s*[\r\n\v\f\u2028\u2029]+\s*")
 
 
 def markdown_table(rows: Iterable[Sequence[str]], left_out: list[str]) -> Iterator[str]:
-    """Yield the lines of a table: what stands above it, its header, its rows.
-
-    Names the columns that are too many in `left_out`.
-    """
+    """Yield the lines of a table: what stands above it, its header, its rows. Names the columns that are too
+    many in `left_out`."""
     coming = iter(rows)
     first = list(islice(coming, _SAMPLED_ROWS))
     above, first = _notes_and_table(first)

@@ -57,10 +57,8 @@ class EmbeddingBatch:
         drop_with_texts(self._expected.clear)
 
     def expect(self, texts: Sequence[str], *, soon: bool = False) -> None:
-        """Take texts of which vectors will be wanted: they fill up the next batch, whose results are kept.
-
-        An event loop that is idle embeds them `soon`.
-        """
+        """Take texts of which vectors will be wanted: they fill up the next batch, whose results are kept. An
+        event loop that is idle embeds them `soon`."""
         self._expected.extend(texts)
         if soon:
             loop = asyncio.get_running_loop()

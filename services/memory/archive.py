@@ -86,10 +86,8 @@ class Archive:
         said: Sequence[Utterance] = (),
         speaker: str = "",
     ) -> FoundEpisodes:
-        """The `top_k` best episodes for a query, by the recall that a turn uses.
-
-        Of a moment in the past (`scope.as_of`), by what was remembered then.
-        """
+        """The `top_k` best episodes for a query, by the recall that a turn uses. Of a moment in the past
+        (`scope.as_of`), by what was remembered then."""
         if timezone is None:
             timezone = await self._episodes.timezone(scope.tenant_id, scope.user_id)
         recalled = await self._recall.search(
@@ -151,13 +149,8 @@ class Archive:
         return episode_id
 
     async def remove(self, owner: Owner, episode_id: UUID, trigger: Trigger) -> None:
-        """Remove an episode, and what was merged from it or into it; other sources come back.
-
-        Of a turn, the messages stay in their conversation.
-
-        Raises:
-            NotFound: there is no such episode.
-        """
+        """Remove an episode, and what was merged from it or into it; other sources come back. Of a turn, the
+        messages stay in their conversation. Raises `NotFound` if there is no such episode."""
 
         async def removed(connection: Connection) -> None:
             gone = await Rows(connection, vars(owner)).remove_with_merged(episode_id)

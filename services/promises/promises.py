@@ -60,12 +60,9 @@ class Promises:
     async def make(
         self, owner: Owner, new: NewPromise, trigger: Trigger, now: datetime | None = None
     ) -> tuple[Promise, UUID]:
-        """Make a promise; return it, and the operation that undoes it. One with a known id is made once.
-
-        Raises:
-            InvalidInput: `when` cannot be read or lies in the past, or the text or the time zone is none.
-            Conflict: too many wait already.
-        """
+        """Make a promise; return it, and the operation that undoes it. One with a known id is made once. Raises
+        `InvalidInput` if `when` cannot be read or lies in the past, or the text or the time zone is none, and
+        `Conflict` if too many wait already."""
         now = now or datetime.now(UTC)
         known = replace(new, id=new.id or uuid7(), timezone=await self._zone(owner, new.timezone))
         assert known.id is not None  # noqa: S101 — it was just given one
@@ -87,9 +84,7 @@ class Promises:
         but: Sequence[datetime] = (),
     ) -> UUID | None:
         """Make a promise of a known id and time zone in a transaction of the caller's; return its operation.
-
-        None = it is there already, or it is due at one of the moments of `but`. Raises as `make`.
-        """
+        None = it is there already, or it is due at one of the moments of `but`. Raises as `make`."""
         assert new.id is not None  # noqa: S101 — as the caller promises
         assert new.timezone is not None  # noqa: S101
         occasion = occasion_of(new.when, now, new.timezone)
@@ -121,10 +116,8 @@ class Promises:
         return operation_id
 
     async def make_plain(self, turn: OpenTurn, asked: PlainPromise) -> MemoryChange:
-        """Make what a message asks for in plain form, once; return what the turn tells of it.
-
-        Where it cannot be made, that is told, and it has no operation.
-        """
+        """Make what a message asks for in plain form, once; return what the turn tells of it. Where it cannot
+        be made, that is told, and it has no operation."""
         new = NewPromise(
             text=asked.text,
             when=asked.when,

@@ -50,12 +50,8 @@ class NewCollection:
 
 
 async def upsert(milvus: Milvus, name: str, entities: Sequence[dict[str, Any]]) -> None:
-    """Add or replace rows of a collection, in parts; the event loop goes on between them.
-
-    Raises:
-        CollectionMissing: there is no such collection.
-        Unavailable: Milvus does not answer.
-    """
+    """Add or replace rows of a collection, in parts; the event loop goes on between them. Raises
+    `CollectionMissing` if there is no such collection, and `Unavailable` if Milvus does not answer."""
     for begin in range(0, len(entities), _ROWS_AT_ONCE):
         async with milvus.use() as client:
             await client.upsert(name, list(entities[begin : begin + _ROWS_AT_ONCE]))

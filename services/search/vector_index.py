@@ -93,11 +93,7 @@ class VectorIndex:
 
     async def is_of_model(self, name: str) -> bool:
         """Whether a collection holds embeddings of this model; of another one only its words are searched.
-
-        Raises:
-            CollectionMissing: there is no such collection.
-            Unavailable: Milvus does not answer.
-        """
+        Raises `CollectionMissing` if there is no such collection, and `Unavailable` if Milvus does not answer."""
         if name not in self._current:
             async with self.milvus.use() as client, asyncio.timeout(_CHECK_S):
                 found = await client.describe_collection(name)

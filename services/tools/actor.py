@@ -139,13 +139,9 @@ def texts_read(
 
 
 async def note_repeated(origins: ForeignOrigins, turn: OpenTurn, state: ConversationState) -> None:
-    """Note which sentences of the turn's stored answer repeat foreign words that its prompt showed.
-
-    Until then, and beside an image, whose words nobody knows, all of it counts as foreign.
-
-    Raises:
-        DatabaseUnavailable: nothing was noted.
-    """
+    """Note which sentences of the turn's stored answer repeat foreign words that its prompt showed. Until then,
+    and beside an image, whose words nobody knows, all of it counts as foreign. Raises `DatabaseUnavailable` if
+    nothing was noted."""
     if state.get("answer_origin") in {None, "operator"}:
         return
     found = await foreign_items(origins, turn, state)

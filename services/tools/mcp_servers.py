@@ -57,12 +57,8 @@ class McpServers:
         return {name: name in there for name in self._of_users}
 
     async def link(self, tenant_id: UUID, user: str, name: str) -> "Link":
-        """Return where a user agrees that their account is connected.
-
-        Raises:
-            NotFound: there is no such server, or no such user.
-            Unavailable: it does not answer.
-        """
+        """Return where a user agrees that their account is connected. Raises `NotFound` if there is no such
+        server, or no such user, and `Unavailable` if it does not answer."""
         server, user_id = await self._named(tenant_id, user, name)
         return await server.link(tenant_id, user_id, user)
 

@@ -27,10 +27,8 @@ class OfferedTools:
     """Tools offered in one call of the model."""
 
     def __init__(self, own: ToolRegistry | None, theirs: ClientTools | None = None) -> None:
-        """Take the service's tools and the client's; None = none.
-
-        A call that the client forces is of its own tool, so that ours are not offered beside it.
-        """
+        """Take the service's tools and the client's; None = none. A call that the client forces is of its own
+        tool, so that ours are not offered beside it."""
         self._theirs: Mapping[str, dict[str, Any]] = {
             each["function"]["name"]: each for each in (theirs["tools"] if theirs else ())
         }

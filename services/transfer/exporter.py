@@ -180,9 +180,7 @@ class Exporter:
 
         First comes the user, then each conversation with its messages, oldest first, then core memory, episodes,
         items of the store, promises, and last what conversations exclude. What is stored meanwhile may be missing.
-
-        Raises:
-            DatabaseUnavailable: The database does not answer; the export is incomplete.
+        Raises `DatabaseUnavailable` if the database does not answer; the export is incomplete.
         """
         of_user = {"user_id": user["id"], "space": space}
         yield [_user_line(user)]

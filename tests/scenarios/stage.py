@@ -59,12 +59,8 @@ class House:
                 await asyncio.sleep(0.02)
 
     async def run(self, task: str) -> str:
-        """Run a job of those by the clock now; how it ended.
-
-        Raises:
-            KeyError: there is no such task.
-            TimeoutError: it does not come to an end.
-        """
+        """Run a job of those by the clock now; how it ended. Raises `KeyError` if there is no such task, and
+        `TimeoutError` if it does not come to an end."""
         queue = self.services.jobs.app
         if task not in queue.tasks:
             raise KeyError(f"no task {task}; there are {sorted(queue.tasks)}")

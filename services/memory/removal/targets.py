@@ -157,12 +157,8 @@ class TargetPlanner:
         self._planner = planner
 
     async def plan(self, tenant_id: UUID, user: str, target: Target) -> TargetPlan:
-        """Find what a target names.
-
-        Raises:
-            InvalidInput: the target is none.
-            NotFound: there is no such user, expert, message, memory or value.
-        """
+        """Find what a target names. Raises `InvalidInput` if the target is none, and `NotFound` if there is no
+        such user, expert, message, memory or value."""
         kind = target.kind
         expert = target.expert or ("default" if kind == "value" else None)
         values = {"tenant_id": tenant_id, "user": user, "expert": expert, "space": target.space}

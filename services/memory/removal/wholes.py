@@ -65,10 +65,8 @@ class Erased:
 
 
 class WholeErasure:
-    """Erases users, spaces and conversations; running turns of theirs are cancelled first.
-
-    Each method raises `NotFound` where there is none, or none of that user.
-    """
+    """Erases users, spaces and conversations; running turns of theirs are cancelled first. Each method raises
+    `NotFound` where there is none, or none of that user."""
 
     def __init__(self, stores: RemovalStores) -> None:
         self._stores = stores
@@ -124,10 +122,8 @@ class WholeErasure:
     async def conversation(
         self, tenant_id: UUID, conversation_id: UUID, *, user: str | None = None, keep_memories: bool = False
     ) -> Erased:
-        """Remove a conversation, of any user or only when it is this one's.
-
-        With `keep_memories`, core memory and what was written down stay; the words that were said go in any case.
-        """
+        """Remove a conversation, of any user or only when it is this one's. With `keep_memories`, core memory
+        and what was written down stay; the words that were said go in any case."""
         missing = f"There is no conversation {conversation_id}."
         asked = {"conversation_id": conversation_id, "user": user}
         values = await self._found(tenant_id, "conversation", missing, **asked)

@@ -125,12 +125,9 @@ class Upkeep:
         return await self._database.fetch(tenant_id, sql.RUNS, values, class_row(UpkeepRun))
 
     async def undo(self, tenant_id: UUID, user: str, run_id: UUID) -> UpkeepRun:
-        """Bring back everything that a run took and that was not brought back or removed since.
-
-        Raises:
-            NotFound: the tenant has no such user, or the user no such run.
-            Conflict: it was undone before.
-        """
+        """Bring back everything that a run took and that was not brought back or removed since. Raises
+        `NotFound` if the tenant has no such user, or the user no such run, and `Conflict` if it was undone
+        before."""
 
         async def brought_back(rows: Rows) -> list[Any]:
             run = await rows.all(sql.LOCK_RUN)
@@ -145,12 +142,8 @@ class Upkeep:
         return await self.report(tenant_id, user, run_id)
 
     async def restore(self, tenant_id: UUID, user: str, episode_id: UUID) -> None:
-        """Bring one archived memory back.
-
-        Raises:
-            NotFound: the tenant has no such user, or the user no such memory.
-            Conflict: it is not archived.
-        """
+        """Bring one archived memory back. Raises `NotFound` if the tenant has no such user, or the user no such
+        memory, and `Conflict` if it is not archived."""
 
         async def brought_back(rows: Rows) -> list[Any]:
             run_ids = await rows.firsts(sql.ARCHIVED_BY)
