@@ -12,13 +12,7 @@ from uuid import uuid4
 import httpx
 
 from anamnesis_client.errors import ClientError, ServiceError, Unreachable
-from anamnesis_client.models import (
-    Answer,
-    FoundMemory,
-    MemoryChange,
-    Section,
-    WrittenMemory,
-)
+from anamnesis_client.models import Answer, FoundMemory, MemoryChange, Section, WrittenMemory
 
 MemoryKind = Literal["preference", "decision", "context", "outcome"]
 LINES = "application/x-ndjson"

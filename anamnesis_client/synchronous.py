@@ -13,15 +13,7 @@ import httpx
 from anamnesis_client import calls
 from anamnesis_client.calls import Call, MemoryKind, Result
 from anamnesis_client.errors import ClientError, ServiceError, Unreachable
-from anamnesis_client.models import (
-    Answer,
-    Event,
-    FoundMemory,
-    ImportReport,
-    MemoryChange,
-    Section,
-    WrittenMemory,
-)
+from anamnesis_client.models import Answer, Event, FoundMemory, ImportReport, MemoryChange, Section, WrittenMemory
 from anamnesis_client.streams import Lines, Parts, Tries, TurnStream
 
 Params = Mapping[str, Any] | None
@@ -142,14 +134,7 @@ class Anamnesis:
         """Write a memory down; the user must have said something before."""
         return self._send(calls.remember(user or self._user, text, kind))
 
-    def forget(
-        self,
-        what: str,
-        *,
-        keep: str = "",
-        all: bool = False,
-        user: str | None = None,
-    ) -> MemoryChange:
+    def forget(self, what: str, *, keep: str = "", all: bool = False, user: str | None = None) -> MemoryChange:
         """Forget what a text describes, wherever it is remembered.
 
         Nothing is changed if it stands in one sentence with something else: `also_said` of the result has such

@@ -23,9 +23,7 @@ from tests.support.visits import import_lines, said, talk_at
 
 DAY = date(2026, 3, 10)
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
-KINDS = {
-    *("episode", "core_memory", "summary", "topic", "visit", "day", "persona_card", "private_note"),
-}
+KINDS = {*("episode", "core_memory", "summary", "topic", "visit", "day", "persona_card", "private_note")}
 
 
 async def derive_everything(services: Services, client: httpx.AsyncClient, model_server: ModelServer) -> Owner:

@@ -138,11 +138,7 @@ async def exchange(
     """A turn that was opened and completed."""
     turn = await turns.open(new_turn(content, **values))
     outcome = TurnOutcome(
-        status="completed",
-        answer=answer,
-        episode=True,
-        summary_due=summary_due,
-        context_filled=context_filled,
+        status="completed", answer=answer, episode=True, summary_due=summary_due, context_filled=context_filled
     )
     await turns.end(turn, outcome)
     return turn
