@@ -1,4 +1,4 @@
-"""A user of whom everything is derived that can be, all of it from one fact that they told."""
+"""A user with everything that can be derived, all of it from one fact that the user told."""
 
 import json
 from datetime import UTC, date, datetime, timedelta
@@ -27,7 +27,7 @@ KINDS = {*("episode", "core_memory", "summary", "topic", "visit", "day", "person
 
 
 async def derive_everything(services: Services, client: httpx.AsyncClient, model_server: ModelServer) -> Owner:
-    """Have a summary, topic, visit, day, value, memory, merged memory, note and card made of `WHOLE`.
+    """Make a summary, topic, visit, day, value, memory, merged memory, note and card from `WHOLE`.
 
     The expert `archivist` has the topic and the note, `guide` the card, `default` the rest. All models repeat what
     they are shown.
