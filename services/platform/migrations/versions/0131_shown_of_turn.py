@@ -1,4 +1,4 @@
-"""What a turn has shown, for processes that find nothing of it in Redis."""
+"""Mark of turns that have shown something, for processes that find nothing of it in Redis."""
 
 from alembic import op
 
