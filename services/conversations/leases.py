@@ -153,10 +153,8 @@ class TurnLeases:
         self._clock.is_steady(rows[0][0], asked)
 
     async def expired(self) -> list[ExpiredTurn]:
-        """Unfinished turns of all tenants whose process is gone, oldest first, at most 100.
-
-        None for a while after the database's clock was set: live processes first renew their leases.
-        """
+        """Unfinished turns of all tenants whose process is gone, oldest first, at most 100. None for a while
+        after the database's clock was set: live processes first renew their leases."""
         asked = time.monotonic()
         rows = await self._database.fetch_without_tenant(_EXPIRED, self._mine, tuple_row)
         if not self._clock.is_steady(rows[0][0], asked):

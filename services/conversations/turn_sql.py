@@ -35,10 +35,8 @@ def next_moment(conversation_id: LiteralString) -> LiteralString:
 def of_expert(
     expert: LiteralString, person: LiteralString, strategy: LiteralString | None = None
 ) -> LiteralString:
-    """The columns of an expert in a statement that opens a turn, named as its fields.
-
-    A user who has switched memory off goes without it. `strategy` replaces the expert's.
-    """
+    """The columns of an expert in a statement that opens a turn, named as its fields. A user who has switched
+    memory off goes without it. `strategy` replaces the expert's."""
     without = "', '".join(WITHOUT_MEMORY)
     return f"""{expert}.id AS expert_id, {expert}.name AS expert, {expert}.model, {expert}.reflection AS reflects,
        concat_ws(E'\n\n', {expert}.system_prompt, nullif({expert}.persona, '')) AS system_prompt,

@@ -112,10 +112,8 @@ class RollingSummaries:
     async def _from_the_beginning(
         self, conversation: _Conversation, through: Place, state: SummaryState
     ) -> tuple[str, int]:
-        """Summarise the whole transcript; return the summary, and the number of messages that it covers.
-
-        Each stretch that fills a call is summarised once and kept, because what it says never changes.
-        """
+        """Summarise the whole transcript; return the summary, and the number of messages that it covers. Each
+        stretch that fills a call is summarised once and kept, because what it says never changes."""
         await self.store.forget_parts(*conversation, all_of_them=False)
         parts = [part for part in await self.store.parts(*conversation) if part.through <= through]
         rest: list[SaidMessage] = []

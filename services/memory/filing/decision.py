@@ -10,7 +10,7 @@ from services.llm.chat_models import ChatModels
 from services.llm.structured_output import ask_for
 from services.memory.filing.answer import Answer, Fault, FilingOperation, filing_of_answer, told_faults
 from services.memory.filing.checks import Checked, Evidence, checked
-from services.memory.filing.plain import decide_plainly
+from services.memory.filing.plain import decide_plainly, surely_told
 from services.memory.filing.promised import AskedPromise, asked_promises
 from services.memory.filing.prompt import Batch, filing_prompt
 from services.memory.filing.story import NO_STORY, StoryTold
@@ -54,7 +54,8 @@ async def decide(
     """Ask the model about a batch, and check what it answers.
 
     Args:
-        grade: how well the model files; None = not known, so that its answers are checked more strictly.
+        grade: how well the model files; None = not known, so that its answers are checked more strictly, and it is
+            asked once more whether what it files was told.
 
     Raises:
         ModelFailed: the model did not answer.
@@ -74,7 +75,19 @@ async def decide(
     except BadModelOutput:
         if not answers.are_usable:
             raise
-    return answers.decided()
+    decided = answers.decided()
+    return decided if grade == "well" else await _looked_at_again(models, decided, shown)
+
+
+async def _looked_at_again(models: ChatModels, decided: Decided, shown: Batch) -> Decided:
+    """Return a decision without what the user only supposes, wishes or asks, as the model says once more."""
+    told = [each for each in decided.done if each.operation.text]
+    told += [each for each in decided.asked if each.is_doubtful]
+    sure = await surely_told(models, told, shown, at_once=True)
+    done, asked = ([each for each in some if each in sure or each not in told]
+                   for some in (decided.done, decided.asked))  # fmt: skip
+    left_out = len(told) - len(sure)
+    return replace(decided, done=done, asked=asked, dropped=decided.dropped + left_out)
 
 
 class _Answers:

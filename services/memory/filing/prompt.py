@@ -233,6 +233,18 @@ class Batch:
         return {key: each.content for key, each in self.messages.items() if each.is_users}
 
     @property
+    def beside(self) -> dict[str, str]:
+        """Return what is said around each new message of the user: the two messages before it, and the answer."""
+        found, all_of_it = {}, [*self.earlier, *self.messages.values()]
+        for key in self.said:
+            mine = self.messages[key]
+            talk = [each for each in all_of_it if each.conversation_id == mine.conversation_id]
+            at = talk.index(mine)
+            around = talk[max(at - 2, 0) : at] + talk[at + 1 : at + 2]
+            found[key] = "\n".join(each.content for each in around)
+        return found
+
+    @property
     def language(self) -> Language:
         """Return the language in which it is asked about."""
         return language_of(list(self.said.values()))
