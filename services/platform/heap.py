@@ -83,11 +83,11 @@ def _heap_at(place: str) -> tuple[int, int]:
 def calm_garbage_collection() -> None:
     """Exclude the half million objects of the start from collections, and collect less often.
 
-    A turn makes some ten thousand short-lived objects, which reference counting frees; Python's default
+    What is garbage among them, some nine thousand, stays: to look for it would halt the first turns for a third of
+    a second. A turn makes some ten thousand short-lived objects, which reference counting frees; Python's default
     looks for cycles after every 700. The youngest generation is small, because each collection of it halts the
     process, and the older ones are collected as rarely as a hundred times as many objects allow.
     """
-    gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 100, 100)
     gc.enable()
