@@ -36,7 +36,7 @@ class EarlierMessageRequest(StrictModel):
 
 
 class BudgetRequest(StrictModel):
-    """Limits of one turn; an absent one does not limit."""
+    """Limits of one turn; an absent field is no limit."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"model_calls": 2, "tokens": 4000}]})
 
@@ -49,7 +49,7 @@ class BudgetRequest(StrictModel):
     )
 
     def as_limits(self) -> RequestBudget:
-        """The limits that are named."""
+        """Return the given limits."""
         named = self.model_dump(exclude_none=True)
         return RequestBudget(**named)  # type: ignore[typeddict-item, no-any-return]
 
@@ -172,7 +172,7 @@ class ChatRequest(StrictModel):
         return self
 
     def as_input(self) -> TurnInput:
-        """The graph's input."""
+        """Return the input of the graph."""
         shown = cast("TurnInput", {name: getattr(self, name) for name in _INPUT})
         shown["requested_kb_prefix"] = self.kb_prefix
         if self.answer is not None:

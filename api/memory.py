@@ -182,7 +182,7 @@ async def settle(user: WrittenUser, proposal_id: UUID, body: SettlementRequest) 
 
 
 async def _views(services: Services, owner: Owner, blocks: Sequence[Block]) -> list[dict[str, Any]]:
-    """Sections with the values that say when they hold, and those that are pinned."""
+    """Return sections with their values that say when they hold, and their pinned values."""
     pinned = await services.memory.pins.values(owner.tenant_id, blocks)
     return [{**_view(block), "pinned": pinned[block.section]} for block in blocks]
 

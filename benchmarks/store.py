@@ -14,6 +14,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -89,23 +90,29 @@ def _operations(items: int) -> dict[str, Callable[[int], Sequence[Operation]]]:
         "search": lambda n: [search(n)],
         "put, search": lambda n: [put(n), search(n)],
         "one": lambda n: [filtered(n=n)],
-        "newest": lambda n: [filtered(tags=["a", "b"])],
-        "tenth": lambda n: [filtered(n={"$gt": items * 9 // 10})],
+        "newest": lambda _: [filtered(tags=["a", "b"])],
+        "tenth": lambda _: [filtered(n={"$gt": items * 9 // 10})],
         "tenth, search": lambda n: [Search(_NAMESPACE, _query(n), filter={"n": {"$gt": items * 9 // 10}})],
     }
+
+
+def _of_each(
+    run: Callable[[Sequence[Operation]], Any], of: Callable[[int], Sequence[Operation]], number: int
+) -> Any:
+    return run(of(number))
 
 
 def _of(store: BaseStore, items: int) -> dict[str, Callable[[int], Any]]:
     def run(operations: Sequence[Operation]) -> None:
         for each in operations:
             if isinstance(each, Put):
-                store.put(each.namespace, each.key, each.value or {})
+                store.put(tuple(each.namespace), each.key, each.value or {})
             elif isinstance(each, Get):
-                store.get(each.namespace, each.key)
+                store.get(tuple(each.namespace), each.key)
             elif isinstance(each, Search):
-                store.search(each.namespace_prefix, query=each.query, filter=each.filter)
+                store.search(tuple(each.namespace_prefix), query=each.query, filter=each.filter)
 
-    return {kind: lambda n, of=of: run(of(n)) for kind, of in _operations(items).items()}
+    return {kind: partial(_of_each, run, of) for kind, of in _operations(items).items()}
 
 
 def _direct(runner: asyncio.Runner, store: Store, items: int) -> dict[str, Callable[[int], Any]]:
@@ -118,7 +125,7 @@ def _direct(runner: asyncio.Runner, store: Store, items: int) -> dict[str, Calla
 
         return runner.run(run())
 
-    return {kind: lambda n, of=of: batches(of(n)) for kind, of in _operations(items).items()}
+    return {kind: partial(_of_each, batches, of) for kind, of in _operations(items).items()}
 
 
 def _timed(work: Callable[[int], Any], numbers: Sequence[int]) -> list[float]:

@@ -1,7 +1,7 @@
-"""The depth of JSON from outside, looked at before a parser builds anything of it.
+"""Limits the depth of JSON from outside before a parser builds anything from it.
 
-A parser spends memory or stack on each level, some with the square of the depth, and what walks through the value
-afterwards calls itself for each level. Nothing that anybody writes for this service needs more than a few.
+A parser spends memory or stack on each level, some with the square of the depth, and code that walks through the
+value recurses at each level. Nothing that anybody writes for this service needs more than a few levels.
 """
 
 import json
@@ -17,7 +17,7 @@ _OPENING_EVENTS, _CLOSING_EVENTS = frozenset({"start_map", "start_array"}), froz
 
 
 class TooDeep(ValueError):
-    """The value has too many levels."""
+    """A value with too many levels."""
 
     def __init__(self) -> None:
         super().__init__(f"has more than {MOST_LEVELS} levels")
@@ -27,7 +27,7 @@ def check_levels(text: str | bytes) -> None:
     """Count the levels of JSON.
 
     Raises:
-        TooDeep: there are too many.
+        TooDeep: There are too many.
     """
     openings = text.count("[") + text.count("{") if isinstance(text, str) else text.count(b"[") + text.count(b"{")
     depth = 0
@@ -48,10 +48,10 @@ def _marks(text: str | bytes) -> Iterator[str]:
 
 
 def checked_events(events: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
-    """Pass on the events of a parser that reads piece by piece.
+    """Pass on the events of a parser that reads in pieces.
 
     Raises:
-        TooDeep: a value has too many levels.
+        TooDeep: A value has too many levels.
     """
     depth = 0
     for event in events:
@@ -65,10 +65,10 @@ def checked_events(events: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any
 
 
 def shallow_json(text: str | bytes) -> Any:
-    """Return JSON from outside as Python's values.
+    """Return the value of JSON from outside.
 
     Raises:
-        ValueError: it is no JSON, or has too many levels (`TooDeep`).
+        ValueError: It is no JSON, or has too many levels (`TooDeep`).
     """
     check_levels(text)
     return json.loads(text)

@@ -1,4 +1,4 @@
-"""Load in the background, once the process listens, what its first turn would wait for."""
+"""Loads in the background, once the process listens, what its first turn would wait for."""
 
 import asyncio
 
@@ -14,7 +14,7 @@ log = structlog.get_logger(__name__)
 
 
 async def warm_up(settings: Settings, embedder: Embedder | None = None) -> None:
-    """Load everything in a thread, what takes longest first; a turn that comes meanwhile loads what it needs."""
+    """Load everything in a thread, the slowest first; a turn that comes meanwhile loads what it needs."""
     try:
         if embedder is not None:
             await embedder.prepare()
@@ -24,7 +24,7 @@ async def warm_up(settings: Settings, embedder: Embedder | None = None) -> None:
 
 
 def load_now(settings: Settings) -> None:
-    """Load all but the encoder; takes a second."""
+    """Load all but the encoder; it takes a second."""
     if not settings.offline:
         from services.llm import failures, lean_openai  # noqa: F401, PLC0415 — the SDK, which takes most of a second
 

@@ -26,6 +26,8 @@ CALL: Status = "call"
 """A piece of the arguments of a call of the client's tools, while the model writes them."""
 CALLS: Status = "calls"
 """Ends a part of a turn: the model has called tools of the client, whose results begin the next part."""
+SHOWS_NOTHING: frozenset[Status] = frozenset({"turn", "route_decision", "execution_log", "reasoning"})
+"""Events of a turn that may come again: no text, and no tool that has run."""
 PART = 1_000_000
 """Numbers of events that each part of a turn has."""
 

@@ -51,10 +51,10 @@ def list_tenants(as_json: AsJson = False) -> None:
 
 
 async def named(tenants: Tenants, name: str) -> Tenant:
-    """The tenant of this name or id.
+    """Return the tenant with this name or id.
 
     Raises:
-        NotFound: there is none.
+        NotFound: There is no such tenant.
     """
     if (found := await tenants.by_name_or_id(name)) is None:
         raise NotFound(f"There is no tenant {name}; see: anamnesis tenants list")
@@ -62,10 +62,10 @@ async def named(tenants: Tenants, name: str) -> Tenant:
 
 
 async def named_or_all(tenants: Tenants, name: str | None) -> Sequence[Tenant]:
-    """Return the named tenant; without a name, all.
+    """Return the named tenant, or all tenants without a name.
 
     Raises:
-        NotFound: there is none of this name.
+        NotFound: There is no tenant of this name.
     """
     return [await named(tenants, name)] if name else await tenants.list()
 
@@ -176,5 +176,5 @@ def revoke_key(
 
 
 def _shown(owner: Tenant, key: ApiKey) -> dict[str, Any]:
-    """The key's metadata, with its tenant by name."""
+    """Return the key's metadata, with its tenant by name."""
     return {**vars(key), "tenant": owner.name}

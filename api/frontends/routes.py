@@ -59,11 +59,11 @@ class UiChatRequest(Camel):
 
     @property
     def edits_first(self) -> bool:
-        """Whether the message replaces the first one of the conversation."""
+        """Return whether the message replaces the first one of the conversation."""
         return self.trigger == "submit-message" and self.message_id is not None and len(self.messages) == 1
 
     def said(self) -> list[ClientMessage]:
-        """The messages as `/v1` reads them."""
+        """Return the messages in the form of `/v1`."""
         return [message for each in self.messages for message in each.as_client_messages()]
 
 
@@ -118,10 +118,10 @@ class AgUiRequest(Camel):
     forwarded_props: ForwardedProps | None = None
 
     def said(self) -> list[ClientMessage]:
-        """The messages as `/v1` reads them.
+        """Return the messages in the form of `/v1`.
 
         Raises:
-            InvalidInput: a message has a content that is none.
+            InvalidInput: The content of a message is not valid.
         """
         shown = [f"{each.get('description')}: {each.get('value')}" for each in self.context or ()]
         said = [ClientMessage(role="system", content="\n".join(shown))] if shown else []
@@ -146,7 +146,7 @@ class AgUiRequest(Camel):
 
 
 def _part(part: dict[str, Any]) -> dict[str, Any]:
-    """A part of a message's content; an image as `/v1` reads it, whatever names its source."""
+    """Return a part of a message's content; an image gets the form of `/v1`, whichever field holds its source."""
     if part.get("type") != "image":
         return part
     source = part.get("source") or {}
@@ -244,7 +244,7 @@ async def _start(
 
 
 def _functions(tools: dict[str, dict[str, Any]] | list[dict[str, Any]] | None) -> ClientTools | None:
-    """The client's tools as `/v1` reads them."""
+    """Return the client's tools in the form of `/v1`."""
     listed = [{**about, "name": name} for name, about in tools.items()] if isinstance(tools, dict) else tools or []
     functions = [
         {"type": "function", **each, "parameters": each.get("parameters") or each.get("inputSchema") or {}}

@@ -1,4 +1,4 @@
-"""The six tools of memory: what an assistant uses, over the services that turns and the API use."""
+"""The six memory tools for assistants, over the services that turns and the API use."""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -24,14 +24,14 @@ from state.memory import MemoryChange
 from state.prompt import TimeReference
 
 ActingOf = Callable[[Context], Acting]
-"""From a request to the user it acts for."""
+"""Function from a request to the user for whom it acts."""
 
 MOST_DAYS = 366
 _LONGEST_SAID = 500
-"""Characters of a message that are shown of a day."""
+"""Maximum characters of a message that is shown of a day."""
 
 _MOST_CHARACTERS = 1_000
-"""Longest question, and longest words that name a memory."""
+"""Maximum characters of a question, and of words that name a memory."""
 
 Expert = Annotated[Name, Field(description="Name of the expert who remembers.")]
 Space = Annotated[
@@ -57,13 +57,13 @@ _REMOVES = {"read_only_hint": False, "destructive_hint": True, "idempotent_hint"
 
 
 class Confirmation(BaseModel):
-    """The user's word on a removal."""
+    """The user's decision on a removal."""
 
     forget: bool = Field(description="Forget it")
 
 
 async def confirmed(ctx: Context, id: Id = None, query: Described = None) -> Confirmation | Elicit[Confirmation]:
-    """Ask the user where the client can; elsewhere the client asks by itself, as the tool is destructive."""
+    """Ask the user if the client supports it; otherwise the client asks, because the tool is destructive."""
     request: Any = ctx.request_context.request
     if request is not None and getattr(request.state, "asks_elsewhere", False):
         raise ToolError("The user must be asked first, and this session has ended here. Connect again.")
@@ -235,7 +235,7 @@ async def happened(
     """Return the messages of local days, without asking a model.
 
     Raises:
-        ToolError: the days are the wrong way round, or too many.
+        ToolError: The days are in the wrong order, or too many.
     """
     if until < since:
         raise ToolError("`from` is after `to`.")

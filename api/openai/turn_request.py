@@ -146,11 +146,8 @@ def _note(asking: ReadRequest) -> dict[str, Any]:
 
 
 async def _resume(starter: StartsTurns, asking: ReadRequest, tenant_id: UUID, user_id: str) -> StartedTurn | None:
-    """Go on with the turn whose calls the last results answer; None = it waits for them no more.
-
-    Raises:
-        InvalidInput: a call has no result.
-    """
+    """Go on with the turn whose calls the last results answer; None = it waits for them no more. Raises
+    `InvalidInput` if a call has no result."""
     services, runner = starter.services, starter.runner
     results = [(call_of(each["id"]), each) for each in asking.request.rounds[-1]["results"]]
     named = {(each[0], each[1]) for each, _ in results if each is not None}
@@ -293,11 +290,8 @@ def _of_request(asking: ReadRequest) -> TurnInput:
 
 
 def budget_of(headers: Mapping[str, str], metadata: Mapping[str, Any] | None = None) -> RequestBudget:
-    """Read the budget of a request, from its header or `metadata.budget`.
-
-    Raises:
-        InvalidInput: it cannot be read.
-    """
+    """Read the budget of a request, from its header or `metadata.budget`. Raises `InvalidInput` if it cannot be
+    read."""
     return in_header_or_metadata(headers, BUDGET_HEADER, metadata, "budget", parse_budget) or RequestBudget()
 
 

@@ -14,18 +14,20 @@ from services.conversations.turn import StoredTurn
 from services.errors import Unavailable
 from state.client_tools import KeptRound, said_in
 from state.conversation import ConversationState
-from state.events import CALLS, Status, TurnEvent, streamed_text
+from state.events import CALLS, SHOWS_NOTHING, Status, TurnEvent, streamed_text
 from state.turn import OpenTurn
 
 log = structlog.get_logger(__name__)
 
 _BATCH_S = 0.05
 _BATCH_EVENTS = 16
+_AT_ONCE: frozenset[Status] = frozenset({"tool_call", "approval"})
+"""Events that are copied at once: who finds none of them may run the turn, and its tools, again."""
 _SHORTEST_S = 0.01
-"""Maximum number of turns whose batches are sent together."""
+"""Seconds between two flushes of full batches."""
 _RETRY_S = 0.5
 _GIVE_UP_S = 30.0
-"""Seconds to retry the events of an ended turn on a Redis that does not accept them."""
+"""Seconds for which events of an ended turn are retried on a Redis that does not accept them."""
 
 Ending = tuple[Status, dict[str, Any]]
 """Status and content of a turn's last event."""
@@ -59,9 +61,9 @@ LOST_PROCESS: dict[str, Any] = {
 
 
 class TurnLog:
-    """Numbers a turn's events and passes them to readers, starting at any event.
+    """Numbers a turn's events and passes them to readers, who may start at any event.
 
-    A slow reader delays nobody: it finds what it missed in the log.
+    A slow reader delays nobody, because it finds in the log what it missed.
     """
 
     def __init__(
@@ -74,8 +76,8 @@ class TurnLog:
     ) -> None:
         """Create an empty log; `turn_id` is given if its events are copied, `on_append` is called after each.
 
-        Its first event has the number that follows `before`; `earlier` ones, from another process, are copied
-        already.
+        Its first event has the number after `before`; `earlier` events come from another process and are already
+        copied.
         """
         self.turn_id = turn_id
         self._before = before
@@ -86,8 +88,14 @@ class TurnLog:
         """Whether the last event has been added."""
         self.text_begun = False
         """Whether any of the answer has been streamed."""
+        self.shown = before > 0
+        """Whether something was shown that another run of the turn would contradict."""
+        self.known_as_shown = False
+        """Whether the database knows that."""
+        self.urgent = False
+        """Whether one of its new events does not wait for others."""
         self.left = False
-        """Whether another process runs the turn: nothing more is added here, and its readers go on there."""
+        """Whether another process runs the turn: nothing more is added here, and readers continue there."""
         self.copied = before + len(earlier)
         """Number of the last event copied to where other processes find them."""
         self.uncopied = False
@@ -101,8 +109,9 @@ class TurnLog:
             return
         event = TurnEvent(len(self) + 1, status, content)
         self._events.append(event)
-        if status == "token":
-            self.text_begun = True
+        self.text_begun |= status == "token"
+        self.shown |= status not in SHOWS_NOTHING
+        self.urgent |= status in _AT_ONCE
         if event.is_last:
             self.ended, self.ended_at = True, time.monotonic()
         for news in self._readers:
@@ -125,20 +134,25 @@ class TurnLog:
         return self._events[max(after - self._before, 0) :]
 
     @property
+    def is_full(self) -> bool:
+        """Whether its new events make a batch, or do not wait for one."""
+        return self.urgent or len(self) - self.copied >= _BATCH_EVENTS
+
+    @property
     def last(self) -> TurnEvent:
-        """The newest event; a turn has at least one from its beginning."""
+        """Return the newest event; a turn has at least one from its beginning."""
         return self._events[-1]
 
     @property
     def text(self) -> str:
-        """The answer as far as it has been streamed."""
+        """Return the answer as far as it has been streamed."""
         return streamed_text(self._events)
 
     async def follow(self, after: int = 0) -> AsyncGenerator[Sequence[TurnEvent], None]:
-        """Yield the events after number `after`, in batches, until the last, or until another process has it.
+        """Yield the events after number `after`, in batches, until the last or until another process runs it.
 
-        A reader that claims to have seen more events than exist waits for newer ones; one that has seen the last
-        event gets it again, so that every stream has an end.
+        A reader that claims to have seen more events than exist waits for newer ones. A reader that has seen the
+        last event gets it again, so that every stream has an end.
         """
         news = asyncio.Event()
         self._readers.add(news)
@@ -169,14 +183,16 @@ class EventWriter:
         self._unwritten: set[TurnLog] = set()
         self._news = asyncio.Event()
         self._full = asyncio.Event()
+        self.unread = asyncio.Event()
+        """Set when Redis does not have what a turn has shown, and the database does not know of it either."""
 
     def log_for(self, turn_id: UUID, *, before: int = 0, earlier: Sequence[TurnEvent] = ()) -> TurnLog:
-        """Return a new log that is copied from now on: what follows the number `before`, or `earlier` events."""
+        """Return a new log that is copied from now on; it begins after number `before`, or `earlier` events."""
         turn_log = self._logs[turn_id] = TurnLog(turn_id, self._note, before=before, earlier=earlier)
         return turn_log
 
     def find(self, turn_id: UUID) -> TurnLog | None:
-        """Return the log of a turn of this process, until all of it has been copied."""
+        """Return the log of a turn of this process until it has been copied completely."""
         return self._logs.get(turn_id)
 
     def forget(self, turn_id: UUID) -> None:
@@ -185,7 +201,7 @@ class EventWriter:
             self._unwritten.discard(turn_log)
 
     async def run(self) -> None:
-        """Copy until cancelled: everything every 50 ms, and a turn with 16 events sooner.
+        """Copy until cancelled: everything every 50 ms, and turns with 16 new events sooner.
 
         To an in-process Redis, which ends with this process, a turn is copied when it has ended.
         """
@@ -195,7 +211,7 @@ class EventWriter:
                 due = time.monotonic() + _BATCH_S
                 while await self._is_full_before(due):
                     await asyncio.sleep(_SHORTEST_S)
-                    await self._flush(at_least=_BATCH_EVENTS)
+                    await self._flush(only_full=True)
                 await self._flush()
             except Unavailable:
                 await asyncio.sleep(_RETRY_S)
@@ -210,8 +226,14 @@ class EventWriter:
             return
         self._unwritten.add(turn_log)
         self._news.set()
-        if len(turn_log) - turn_log.copied >= _BATCH_EVENTS:
+        if turn_log.is_full:
             self._full.set()
+        if self._events.failing:
+            self._note_unread(turn_log)
+
+    def _note_unread(self, turn_log: TurnLog) -> None:
+        if turn_log.shown and not turn_log.known_as_shown:
+            self.unread.set()
 
     async def _wait_for_news(self) -> None:
         """Wait until there is something to write; while Redis fails, only until the next check."""
@@ -223,7 +245,7 @@ class EventWriter:
                 await self._news.wait()
 
     async def _is_full_before(self, due: float) -> bool:
-        """Wait until a turn has a batch of events; False when it is time to write all of them."""
+        """Wait until a turn has a full batch of events; return False when it is time to write all of them."""
         try:
             async with asyncio.timeout(max(due - time.monotonic(), 0)):
                 await self._full.wait()
@@ -232,15 +254,17 @@ class EventWriter:
         self._full.clear()
         return True
 
-    async def _flush(self, at_least: int = 1) -> None:
-        """Write the events of turns that have `at_least` this many; if none has, check that Redis answers."""
-        unwritten = {each for each in self._unwritten if len(each) - each.copied >= at_least}
+    async def _flush(self, *, only_full: bool = False) -> None:
+        """Write new events, or those of turns with a batch; if there are none, check that Redis answers."""
+        unwritten = {each for each in self._unwritten if each.is_full or not only_full}
         self._unwritten -= unwritten
         if not unwritten:
-            if at_least == 1:
+            if not only_full:
                 await self._events.probe()
             return
         new = {each: each.events_after(each.copied) for each in unwritten}
+        for each in unwritten:
+            each.urgent = False
         batches: dict[UUID, list[TurnEvent]] = {}
         for each in sorted(new, key=lambda each: each.copied):  # a turn may have a log for each of two parts
             if each.turn_id is not None:
@@ -250,6 +274,7 @@ class EventWriter:
         except BaseException:
             for each in unwritten:
                 each.uncopied = True
+                self._note_unread(each)
             self._unwritten |= {each for each in unwritten if self._worth_keeping(each)}
             raise
         for each in unwritten:

@@ -22,16 +22,14 @@ from services.conversations.turns import Turns
 from services.errors import Conflict, DatabaseUnavailable, NotFound, Unavailable
 from services.platform.metrics import TURNS, TURNS_RUN_AGAIN
 from state.client_tools import said_in
-from state.events import PART, Status, TurnEvent, streamed_text
+from state.events import PART, SHOWS_NOTHING, TurnEvent, streamed_text
 from state.turn import OpenTurn
 
 _RENEW_EVERY_S = 1.0
 _OUTAGE_S = 3.0
-"""Seconds without a renewal that mean that the database was away, for the other processes as well."""
+"""Seconds without a renewal that show that the database was away, for the other processes too."""
 _SETTLES_S = 5.0
-"""Seconds after an outage within which every process that lives renews its leases."""
-_SHOWS_NOTHING: frozenset[Status] = frozenset({"turn", "route_decision", "execution_log", "reasoning"})
-"""Events of a turn that may come again: no text, and no tool that has run."""
+"""Seconds after an outage within which every living process renews its leases."""
 _LOOK_S = 0.1
 _LOOK_AT_TURN_S = 1.0
 _EVENTS_ARRIVE_WITHIN = timedelta(seconds=1)
@@ -81,7 +79,7 @@ async def _read(events: EventLog, turn_id: UUID, after: int) -> list[TurnEvent]:
 
 
 async def _stored_if_ended(turns: Turns, tenant_id: UUID, turn_id: UUID, part: int) -> StoredTurn | None:
-    """Return a turn of which at least this part has ended."""
+    """Return the stored turn if at least this part of it has ended."""
     try:
         # Shielded: a reader that disconnects during a query would cost the pool its connection.
         stored = await asyncio.shield(turns.get(tenant_id, turn_id))
@@ -99,7 +97,7 @@ def _all_has_arrived(stored: StoredTurn, events: EventLog) -> bool:
 
 
 def _unbroken(batch: list[TurnEvent], after: int) -> list[TurnEvent]:
-    """Return the part of a batch that follows number `after` without a gap; the last event may follow anything."""
+    """Return the part of a batch without gaps after number `after`; the last event may follow anything."""
     unbroken: list[TurnEvent] = []
     for event in batch:
         if event.is_last:
@@ -112,7 +110,7 @@ def _unbroken(batch: list[TurnEvent], after: int) -> list[TurnEvent]:
 
 
 class Adopt(Protocol):
-    """Runs a turn of a process that is gone, which has told `earlier` events of it."""
+    """Runs a turn of a process that is gone; that process has told the `earlier` events."""
 
     def __call__(self, turn: OpenTurn, earlier: Sequence[TurnEvent] = ()) -> None: ...
 
@@ -123,9 +121,11 @@ async def keep(
     stop: Callable[[UUID, StopReason], None],
     adopt: Adopt,
     draining: Callable[[], bool],
+    unread: asyncio.Event,
 ) -> None:
     """Renew leases, pass on requests to stop, and take care of abandoned turns, until cancelled.
 
+    Leases are renewed at once when Redis has not what a turn has shown: the database then knows of it.
     A process that is `draining` adopts none: it would not have the time, and has just handed over its own.
     """
     seen_clock, away = False, False
@@ -146,22 +146,28 @@ async def keep(
             if not away:
                 log.warning("leases not renewed", reason="database unavailable")
             away = True
-        await asyncio.sleep(_RENEW_EVERY_S)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_RENEW_EVERY_S):
+                await (asyncio.sleep(_RENEW_EVERY_S) if away else unread.wait())
+        unread.clear()
 
 
 async def _renew(
     services: Services, running: Mapping[UUID, TurnRun], stop: Callable[[UUID, StopReason], None]
 ) -> None:
-    by_tenant: defaultdict[UUID, list[UUID]] = defaultdict(list)
+    by_tenant: defaultdict[UUID, list[TurnRun]] = defaultdict(list)
     for run in (each for each in running.values() if each.turn.stored):
-        by_tenant[run.turn.tenant_id].append(run.turn.turn_id)
-    for tenant_id, turn_ids in by_tenant.items():
-        for turn_id, reason in (await services.leases.renew(tenant_id, turn_ids)).items():
+        by_tenant[run.turn.tenant_id].append(run)
+    for tenant_id, runs in by_tenant.items():
+        shown = {run.turn.turn_id: run.log.shown for run in runs}
+        for turn_id, reason in (await services.leases.renew(tenant_id, shown)).items():
             stop(turn_id, reason)
+        for run in runs:
+            run.log.known_as_shown = shown[run.turn.turn_id]
 
 
 async def recover(services: Services, running: Container[UUID], adopt: Adopt) -> None:
-    """Adopt or end turns whose process is gone; those that are `running` here are left alone."""
+    """Adopt or end turns whose process is gone; those in `running` belong to this process and are left alone."""
     for turn in await services.leases.expired():
         if turn.turn_id in running:
             continue  # this process was paused since it renewed the lease, and does so next
@@ -182,14 +188,17 @@ async def recover(services: Services, running: Container[UUID], adopt: Adopt) ->
 
 
 async def _run_again(services: Services, turn: ExpiredTurn, adopt: Adopt) -> bool:
-    """Run a turn again of which nothing was shown that another run would contradict; return whether it is."""
+    """Run a turn again if nothing was shown that another run could contradict; return whether it runs."""
     if not services.events.is_shared:
         return False
     try:
+        await services.events.probe()  # what refuses events now may have refused those of this turn
         earlier = await services.events.read(turn.turn_id, 0)
     except Unavailable:
         return False
-    if any(event.status not in _SHOWS_NOTHING for event in earlier) or (earlier and earlier[-1].sequence > PART):
+    if any(event.status not in SHOWS_NOTHING for event in earlier):
+        return False
+    if [event.sequence for event in earlier] != list(range(1, len(earlier) + 1)):  # Redis has lost some
         return False
     adopted = await services.leases.adopt(turn.tenant_id, turn.turn_id, again=True, shown=bool(earlier))
     if adopted is None:
@@ -199,7 +208,7 @@ async def _run_again(services: Services, turn: ExpiredTurn, adopt: Adopt) -> boo
 
 
 async def end_paused(services: Services, tenant_id: UUID, turn_id: UUID) -> None:
-    """End a turn whose client brings no results of its tools, as partial, with what it has said."""
+    """End a turn as partial, with what it has said, because its client brings no results of its tools."""
     try:
         stored = await services.turns.get(tenant_id, turn_id)
         said = said_in((stored.context_report or {}).get("rounds", [])).rstrip()
@@ -228,8 +237,8 @@ async def end_from_outside(
     """End a turn of another process with what it has streamed, and tell its readers.
 
     Returns:
-        How it ended; None if it had ended already, or if only an `abandoned` one was to be ended and its
-        process is alive.
+        The status with which it ended; None if it had already ended, or if only an `abandoned` turn was to be
+        ended and its process is alive.
     """
     answer, last = "", 0
     with contextlib.suppress(Unavailable):

@@ -113,10 +113,8 @@ class Conversation(Source[StoredConversation]):
         self._idle = idle
 
     def show(self, draft: PromptDraft) -> None:
-        """Give the draft the epoch and the messages that follow it; begin a new epoch if needed.
-
-        Core memory that could not be read (None) ends no epoch.
-        """
+        """Give the draft the epoch and the messages that follow it; begin a new epoch if needed. Core memory
+        that could not be read (None) ends no epoch."""
         fetched: StoredConversation = draft.data[Conversation]
         core: CoreMemorySections | None = draft.data.get(CoreMemorySource, {})
         turn, tokens, policy = draft.turn, draft.tokens, draft.turn.policy
@@ -228,10 +226,8 @@ def _sent_along(turn: OpenTurn) -> list[HistoryMessage]:
 
 
 def language_of_conversation(shown: Sequence[HistoryMessage], turn: OpenTurn) -> Language:
-    """Return the language of the oldest user message that has one, so that the prompt's beginning stays the same.
-
-    If no message contains a letter, the user's locale decides.
-    """
+    """Return the language of the oldest user message that has one, so that the prompt's beginning stays the
+    same. If no message contains a letter, the user's locale decides."""
     said = [message["content"] for message in shown if message["role"] == "user"]
     for text in (*said, turn.message):
         if any(character.isalpha() for character in text):

@@ -170,10 +170,8 @@ def messages_after(
 
 @dataclass(frozen=True)
 class StoredConversation:
-    """A conversation as stored: what the next epoch would begin with, the current epoch, and the messages.
-
-    None = there is nothing.
-    """
+    """A conversation as stored: what the next epoch would begin with, the current epoch, and the messages. None
+    = there is nothing."""
 
     number: int | None = None
     strategy: Any = None

@@ -138,12 +138,8 @@ class Branches:
     async def put_aside(
         self, tenant_id: UUID, conversation_id: UUID, turn_id: UUID, reason: BranchReason
     ) -> UUID | None:
-        """Put aside a turn and all that follow it; return the branch, None if nothing of it is left.
-
-        Raises:
-            NotFound: there is no such conversation.
-            Conflict: one of these turns has yet to end.
-        """
+        """Put aside a turn and all that follow it; return the branch, None if nothing of it is left. Raises
+        `NotFound` if there is no such conversation, and `Conflict` if one of these turns has yet to end."""
         values = {"tenant_id": tenant_id, "conversation_id": conversation_id}
         async with self._database.tenant(tenant_id, statement_s=UNHURRIED_S) as connection:
             owner = await self._lock(connection, values)
@@ -151,12 +147,9 @@ class Branches:
 
     @again_if_contended
     async def switch(self, tenant_id: UUID, conversation_id: UUID, branch_id: UUID) -> None:
-        """Restore a branch; the current tail is put aside.
-
-        Raises:
-            NotFound: there is no such conversation, or no such branch of it.
-            Conflict: the branch belongs to another branch, or a turn has yet to end.
-        """
+        """Restore a branch; the current tail is put aside. Raises `NotFound` if there is no such conversation,
+        or no such branch of it, and `Conflict` if the branch belongs to another branch, or a turn has yet to
+        end."""
         values: dict[str, Any] = {
             "tenant_id": tenant_id,
             "conversation_id": conversation_id,

@@ -47,22 +47,14 @@ class EventLog:
         return self._breaker.failing
 
     async def probe(self) -> None:
-        """Check whether Redis takes events.
-
-        Raises:
-            Unavailable: it does not.
-        """
+        """Check whether Redis takes events. Raises `Unavailable` if it does not."""
         async with self._breaker.use():
             await probe(self._redis)
 
     async def append(self, batches: Mapping[UUID, Sequence[TurnEvent]]) -> None:
-        """Add events, in order, to any number of turns, in one round trip.
-
-        Events that are there already, and events after a turn's end, are skipped.
-
-        Raises:
-            Unavailable: Redis does not accept them; they may or may not be stored.
-        """
+        """Add events, in order, to any number of turns, in one round trip. Events that are there already, and
+        events after a turn's end, are skipped. Raises `Unavailable` if Redis does not accept them; they may or
+        may not be stored."""
         pipeline = self._redis.pipeline(transaction=False)
         for turn_id, events in batches.items():
             key = _key(turn_id)
@@ -86,10 +78,7 @@ class EventLog:
 
     async def read(self, turn_id: UUID, after: int) -> list[TurnEvent]:
         """Return the events after number `after`, and always the last event of a turn, whatever its number.
-
-        Raises:
-            Unavailable: Redis does not answer.
-        """
+        Raises `Unavailable` if Redis does not answer."""
         try:
             async with self._breaker.use():
                 entries: Any = await self._redis.xrange(_key(turn_id), min=f"({after}-0")
@@ -104,11 +93,8 @@ class EventLog:
         return events
 
     async def delete(self, turn_ids: Iterable[UUID]) -> int:
-        """Delete the events of turns; return the number of turns that had any.
-
-        Raises:
-            Unavailable: Redis does not answer.
-        """
+        """Delete the events of turns; return the number of turns that had any. Raises `Unavailable` if Redis
+        does not answer."""
         keys = [_key(turn_id) for turn_id in turn_ids]
         if not keys:
             return 0

@@ -209,21 +209,13 @@ class Experts:
         return await self._database.fetch(tenant_id, _EXPERTS, values, class_row(Expert))
 
     async def get(self, tenant_id: UUID, name: str) -> Expert:
-        """One expert.
-
-        Raises:
-            NotFound: the tenant has none of this name.
-        """
+        """One expert. Raises `NotFound` if the tenant has none of this name."""
         values = {"tenant_id": tenant_id, "name": name, "after": None, "limit": 1}
         return _only(name, await self._database.fetch(tenant_id, _EXPERTS, values, class_row(Expert)))
 
     async def create(self, tenant_id: UUID, new: NewExpert) -> Expert:
-        """Make an expert.
-
-        Raises:
-            InvalidInput: the name cannot be used in a URL, or the system prompt is too long.
-            Conflict: the tenant has one of this name.
-        """
+        """Make an expert. Raises `InvalidInput` if the name cannot be used in a URL, or the system prompt is
+        too long, and `Conflict` if the tenant has one of this name."""
         if new.name in _NO_NAMES:
             raise InvalidInput("name", "cannot stand in the path of an address")
         check_system_prompt(new.system_prompt)
@@ -239,12 +231,8 @@ class Experts:
         return made[0]
 
     async def update(self, tenant_id: UUID, name: str, change: ExpertChange) -> Expert:
-        """Change an expert, for messages sent afterwards.
-
-        Raises:
-            InvalidInput: the system prompt is too long.
-            NotFound: the tenant has none of this name.
-        """
+        """Change an expert, for messages sent afterwards. Raises `InvalidInput` if the system prompt is too
+        long, and `NotFound` if the tenant has none of this name."""
         if "system_prompt" in change:
             check_system_prompt(change["system_prompt"])
         unchanged = dict.fromkeys(ExpertChange.__annotations__)
@@ -259,12 +247,8 @@ class Experts:
         return _only(name, await self._database.fetch(tenant_id, _UPDATE, values, class_row(Expert)))
 
     async def delete(self, tenant_id: UUID, name: str) -> None:
-        """Remove an expert that nobody has talked to.
-
-        Raises:
-            NotFound: the tenant has none of this name.
-            Conflict: it has conversations or core memory of users, or is the default of new conversations.
-        """
+        """Remove an expert that nobody has talked to. Raises `NotFound` if the tenant has none of this name,
+        and `Conflict` if it has conversations or core memory of users, or is the default of new conversations."""
         if name == _DEFAULT:
             raise Conflict("The expert default stays: conversations that name none begin with it.")
         values = {"tenant_id": tenant_id, "name": name}

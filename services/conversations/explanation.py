@@ -89,11 +89,8 @@ class Explanations:
         self._database = database
 
     async def of_turn(self, tenant_id: UUID, turn_id: UUID, *, user_id: str | None = None) -> dict[str, Any]:
-        """Explain a turn, optionally only if it is this user's.
-
-        Raises:
-            NotFound: the tenant, or the user, has no such turn.
-        """
+        """Explain a turn, optionally only if it is this user's. Raises `NotFound` if the tenant, or the user,
+        has no such turn."""
         values = {"tenant_id": tenant_id, "turn_id": turn_id, "user_id": user_id}
         found = await self._database.fetch(tenant_id, _TURN, values, dict_row)
         if not found:

@@ -88,12 +88,8 @@ class TurnFeedback:
         tags: Sequence[str] = (),
         user: str | None = None,
     ) -> Feedback:
-        """Store feedback on a turn, replacing any; optionally only if the turn is this user's.
-
-        Raises:
-            NotFound: the tenant, or the user, has no such turn.
-            Conflict: the turn has not ended.
-        """
+        """Store feedback on a turn, replacing any; optionally only if the turn is this user's. Raises
+        `NotFound` if the tenant, or the user, has no such turn, and `Conflict` if the turn has not ended."""
         turn = await self._turn(tenant_id, turn_id, user)
         if not turn["has_ended"]:
             raise Conflict("The turn has not ended: there is no answer to rate yet.")
@@ -116,11 +112,7 @@ class TurnFeedback:
         return Feedback(**rows[0])
 
     async def delete(self, tenant_id: UUID, turn_id: UUID, *, user: str | None = None) -> None:
-        """Withdraw the feedback on a turn.
-
-        Raises:
-            NotFound: there is no such turn, or no feedback on it.
-        """
+        """Withdraw the feedback on a turn. Raises `NotFound` if there is no such turn, or no feedback on it."""
         message_id = (await self._turn(tenant_id, turn_id, user))["message_id"]
         if not await self._database.fetch(tenant_id, _DELETE, {"message_id": message_id}, tuple_row):
             raise NotFound(f"There is no feedback on the turn {turn_id}.")

@@ -157,10 +157,8 @@ class KnownConversations:
         space: str | None = None,
         messages: int,
     ) -> KnownConversation | None:
-        """The conversation that has most of these answers, by their digests; None where none has any.
-
-        With `space`, only one that belongs to it.
-        """
+        """The conversation that has most of these answers, by their digests; None where none has any. With
+        `space`, only one that belongs to it."""
         values = {
             "user": user,
             "expert": expert,

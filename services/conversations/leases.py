@@ -6,7 +6,7 @@ others find its turns.
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, LiteralString
 from uuid import UUID
@@ -24,7 +24,7 @@ from state.turn import OpenTurn
 
 _RENEW: LiteralString = f"""
 WITH renewed AS (
-    UPDATE turns SET lease_expires_at = now() + %(lease)s
+    UPDATE turns SET lease_expires_at = now() + %(lease)s, shown = shown OR id = ANY(%(shown)s)
     WHERE id = ANY(%(turn_ids)s) AND tenant_id = %(tenant_id)s AND status IN ('waiting', 'running') AND {OWN}
     RETURNING id, stop_requested
 )
@@ -66,14 +66,14 @@ SELECT CASE WHEN EXISTS (SELECT FROM begun) THEN 'running' WHEN {OWN} THEN statu
 FROM turns WHERE id = %(turn_id)s AND tenant_id = %(tenant_id)s
 """  # noqa: S608 — our own text only
 
-# A running turn is run again once, if it has changed nothing. Where it is not known what it has shown, its process
-# must have been gone within two seconds: otherwise that may be lost.
+# A running turn is run again once, if it has changed and shown nothing. Where Redis knows nothing of it, its
+# process must have been gone within two seconds: otherwise that may be lost.
 _ADOPT: LiteralString = f"""
 UPDATE turns t SET lease_expires_at = now() + %(lease)s, process = %(process)s,
     run_again = t.run_again OR t.status = 'running'
 FROM conversations c, users u, experts e, messages m
 WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s AND {ABANDONED}
-  AND (t.status = 'waiting' OR t.status = 'running' AND %(again)s AND NOT t.run_again
+  AND (t.status = 'waiting' OR t.status = 'running' AND %(again)s AND NOT t.run_again AND NOT t.shown
       AND (%(shown)s OR t.lease_expires_at < t.started_at + %(lease)s + interval '2 seconds')
       AND NOT EXISTS (SELECT FROM memory_operations o WHERE o.user_id = c.user_id AND o.tenant_id = t.tenant_id
           AND o.trigger->>'turn_id' = t.id::text))
@@ -132,9 +132,14 @@ class TurnLeases:
         self._default_locale = default_locale
         self._mine = {"lease": LEASE, "process": database.process}
 
-    async def renew(self, tenant_id: UUID, turn_ids: Sequence[UUID]) -> dict[UUID, StopReason]:
-        """Renew the leases of this process's turns; return those that must stop, run elsewhere or have ended."""
-        values = {"turn_ids": list(turn_ids), "tenant_id": tenant_id, **self._mine}
+    async def renew(self, tenant_id: UUID, turns: Mapping[UUID, bool]) -> dict[UUID, StopReason]:
+        """Renew the leases of this process's turns, and say which of them have shown something.
+
+        Returns:
+            The turns that must stop, run elsewhere or have ended.
+        """
+        shown = [turn_id for turn_id, has in turns.items() if has]
+        values = {"turn_ids": list(turns), "shown": shown, "tenant_id": tenant_id, **self._mine}
         return dict(await self._database.fetch(tenant_id, _RENEW, values, tuple_row))
 
     async def release(self, tenant_id: UUID, turn_id: UUID) -> None:
@@ -148,10 +153,8 @@ class TurnLeases:
         self._clock.is_steady(rows[0][0], asked)
 
     async def expired(self) -> list[ExpiredTurn]:
-        """Unfinished turns of all tenants whose process is gone, oldest first, at most 100.
-
-        None for a while after the database's clock was set: live processes first renew their leases.
-        """
+        """Unfinished turns of all tenants whose process is gone, oldest first, at most 100. None for a while
+        after the database's clock was set: live processes first renew their leases."""
         asked = time.monotonic()
         rows = await self._database.fetch_without_tenant(_EXPIRED, self._mine, tuple_row)
         if not self._clock.is_steady(rows[0][0], asked):

@@ -99,11 +99,8 @@ class PausedTurns:
         self._wait = timedelta(seconds=wait_s)
 
     async def pause(self, turn: OpenTurn, state: ConversationState, outcome: TurnOutcome) -> None:
-        """Keep a running turn until its client brings results; to do it again changes nothing.
-
-        Raises:
-            Conflict: the turn has ended, or is to stop.
-        """
+        """Keep a running turn until its client brings results; to do it again changes nothing. Raises
+        `Conflict` if the turn has ended, or is to stop."""
         packed = await beside_the_loop(partial(_packed, turn, state), characters=_size(state), most=_MUCH)
         values = {
             **outcome_values(outcome, "", ""),

@@ -162,9 +162,7 @@ class Transcript:
         limit: int,
     ) -> Sequence[Conversation]:
         """Conversations of the tenant, of one of its users, of one session name or of one space, newest first.
-
-        With `contains`, those in whose title or messages it stands, in capitals or not.
-        """
+        With `contains`, those in whose title or messages it stands, in capitals or not."""
         about: dict[str, Any] = {"user_id": user_id, "session_id": session_id, "space": space, "pinned": pinned}
         if contains is None or self._database.vault is None:
             return await self._conversations(tenant_id, {**about, "contains": contains}, after, limit)
@@ -179,11 +177,8 @@ class Transcript:
         title: str | None = None,
         pinned: bool | None = None,
     ) -> Conversation:
-        """Rename a conversation, pin it or unpin it.
-
-        Raises:
-            NotFound: the tenant, or the user, has no such conversation.
-        """
+        """Rename a conversation, pin it or unpin it. Raises `NotFound` if the tenant, or the user, has no such
+        conversation."""
         await self.conversation(tenant_id, conversation_id, user_id=user_id)
         values = {
             "tenant_id": tenant_id,
@@ -197,11 +192,8 @@ class Transcript:
     async def conversation(
         self, tenant_id: UUID, conversation_id: UUID, *, user_id: str | None = None
     ) -> Conversation:
-        """One conversation, of any user or only when it is this one's.
-
-        Raises:
-            NotFound: the tenant, or the user, has no such conversation.
-        """
+        """One conversation, of any user or only when it is this one's. Raises `NotFound` if the tenant, or the
+        user, has no such conversation."""
         found = await self._conversations(tenant_id, {"user_id": user_id, "id": conversation_id}, None, 1)
         if not found:
             raise NotFound(f"There is no conversation {conversation_id}.")
@@ -248,11 +240,8 @@ class Transcript:
             after, limit = (part[-1].created_at, part[-1].id), limit - len(part)
 
     async def message(self, tenant_id: UUID, message_id: UUID, *, conversation_id: UUID | None = None) -> Message:
-        """One message of the tenant, of any conversation or only when it is of this one.
-
-        Raises:
-            NotFound: there is none.
-        """
+        """One message of the tenant, of any conversation or only when it is of this one. Raises `NotFound` if
+        there is none."""
         values = {"tenant_id": tenant_id, "message_id": message_id, "conversation_id": conversation_id}
         found = await self._database.fetch(tenant_id, _MESSAGE, values, class_row(Message))
         if not found:

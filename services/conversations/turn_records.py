@@ -27,11 +27,8 @@ class TurnRecords:
         self._database = database
 
     async def get(self, tenant_id: UUID, turn_id: UUID, *, user_id: str | None = None) -> StoredTurn:
-        """Read a turn, of any user or only when it is this one's.
-
-        Raises:
-            NotFound: the tenant, or the user, has no such turn.
-        """
+        """Read a turn, of any user or only when it is this one's. Raises `NotFound` if the tenant, or the user,
+        has no such turn."""
         values = {"turn_id": turn_id, "tenant_id": tenant_id, "user_id": user_id}
         found = await self._database.fetch(tenant_id, turn_sql.GET, values, class_row(StoredTurn))
         if not found:

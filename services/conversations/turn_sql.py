@@ -35,10 +35,8 @@ def next_moment(conversation_id: LiteralString) -> LiteralString:
 def of_expert(
     expert: LiteralString, person: LiteralString, strategy: LiteralString | None = None
 ) -> LiteralString:
-    """The columns of an expert in a statement that opens a turn, named as its fields.
-
-    A user who has switched memory off goes without it. `strategy` replaces the expert's.
-    """
+    """The columns of an expert in a statement that opens a turn, named as its fields. A user who has switched
+    memory off goes without it. `strategy` replaces the expert's."""
     without = "', '".join(WITHOUT_MEMORY)
     return f"""{expert}.id AS expert_id, {expert}.name AS expert, {expert}.model, {expert}.reflection AS reflects,
        concat_ws(E'\n\n', {expert}.system_prompt, nullif({expert}.persona, '')) AS system_prompt,
@@ -149,7 +147,8 @@ SELECT person.id AS user_id, person.timezone, person.locale, turn.conversation_i
            WHERE o.user_id = person.id AND o.tenant_id = %(tenant_id)s AND o.type = 'memory_proposal'
              AND o.results->>'state' = 'waiting' AND NOT o.results ? 'kept') AS asks,
        (SELECT jsonb_agg(jsonb_build_object(
-            'id', o.id, 'kind', o.field, 'named', o.query, 'items', o.results->'items', 'gone', (
+            'id', o.id, 'kind', CASE o.type WHEN 'promise' THEN o.type ELSE o.field END,
+            'named', o.query, 'items', o.results->'items', 'gone', (
             SELECT jsonb_agg(f.results->'items') FROM memory_operations f
             WHERE f.user_id = o.user_id AND f.tenant_id = o.tenant_id AND f.type = 'memory_command'
               AND f.field = 'forget' AND f.at > o.at AND f.undone_at IS NULL))

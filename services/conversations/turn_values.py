@@ -123,11 +123,7 @@ def turn_of_row(row: Mapping[str, Any], asked: TurnInput, default_locale: str | 
 
 
 def refuse_conflict(found: Mapping[str, Any], request: TurnRequest) -> None:
-    """Say that a message may not begin a turn beside those under way.
-
-    Raises:
-        Conflict: it may not.
-    """
+    """Say that a message may not begin a turn beside those under way. Raises `Conflict` if it may not."""
     before = found["waiting_before"]
     if request.on_conflict == "reject" and (found["running_before"] or before):
         raise Conflict("A turn of this conversation is in progress.")

@@ -163,11 +163,8 @@ class Turns(TurnRecords):
         return await self._with_variants(turn, running_experiments(row["running_experiments"]))
 
     async def unstored(self, request: TurnRequest, *, reads_memory: bool) -> OpenTurn:
-        """Open a turn that is not stored; with `reads_memory`, it may read the user's memory.
-
-        Raises:
-            InvalidInput: there is no such expert, or no such knowledge base.
-        """
+        """Open a turn that is not stored; with `reads_memory`, it may read the user's memory. Raises
+        `InvalidInput` if there is no such expert, or no such knowledge base."""
         values = {**names_of(request), "reads": reads_memory}
         found = await self._database.fetch(request.tenant_id, turn_sql.UNSTORED, values, dict_row)
         if not found:
@@ -249,10 +246,7 @@ class Turns(TurnRecords):
         ends: TurnStatus = "running",
     ) -> None:
         """End a turn of another process, `abandoned` only if that process is gone; `ends` is its status so far.
-
-        Raises:
-            Conflict: the turn has ended, or its process is alive.
-        """
+        Raises `Conflict` if the turn has ended, or its process is alive."""
         await self._end(tenant_id, turn_id, uuid7(), outcome, abandoned=abandoned, ends=ends)
 
     async def _end(
@@ -347,10 +341,8 @@ class Turns(TurnRecords):
         return files and outcome.status == "completed" and self._filing_quiet_s is not None
 
     def _defers(self, turn: OpenTurn, outcome: TurnOutcome) -> bool:
-        """Whether the end of a turn is known to change memory or to cause jobs, besides filing.
-
-        A job that is to be linked to the trace that caused it is queued by a statement of its own.
-        """
+        """Whether the end of a turn is known to change memory or to cause jobs, besides filing. A job that is
+        to be linked to the trace that caused it is queued by a statement of its own."""
         return (
             (turn.reflects and self._reflection and outcome.status == "completed")
             or (self._files(outcome) and bool(causes()))

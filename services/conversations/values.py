@@ -53,11 +53,7 @@ def not_blank(text: str) -> str:
 
 
 def check_length(message: str, most: int) -> None:
-    """Check a message against the setting.
-
-    Raises:
-        InvalidInput: it is longer.
-    """
+    """Check a message against the setting. Raises `InvalidInput` if it is longer."""
     if len(message) > most:
         reason = f"has {len(message)} characters; at most {most} are accepted (ANAMNESIS_MESSAGE_CHARACTERS)"
         raise InvalidInput("message", reason)
@@ -74,11 +70,7 @@ def _is_image(image: str) -> str:
 
 
 def _size_of_base64(text: str) -> int:
-    """Bytes that a Base64 text stands for, without decoding them.
-
-    Raises:
-        ValueError: it is none.
-    """
+    """Bytes that a Base64 text stands for, without decoding them. Raises `ValueError` if it is none."""
     digits = text.rstrip("=")
     whole = len(text) % 4 == 0 and len(text) - len(digits) <= _MOST_PADDING
     # Piece by piece, which stays in the processor's cache.
@@ -89,11 +81,8 @@ def _size_of_base64(text: str) -> int:
 
 
 def images_that_fit(images: Given) -> Given:
-    """Check how large the images of one message are in all, before each is looked at.
-
-    Raises:
-        ValueError: they are too large.
-    """
+    """Check how large the images of one message are in all, before each is looked at. Raises `ValueError` if
+    they are too large."""
     if isinstance(images, list) and len(images) > 1:
         size = sum(len(image) for image in images if isinstance(image, str)) * 3 // 4
         if size > _MOST_OF_ALL:
@@ -102,11 +91,7 @@ def images_that_fit(images: Given) -> Given:
 
 
 def check_system_prompt(text: str) -> None:
-    """Refuse a system prompt, or an addition to one, that has too many tokens.
-
-    Raises:
-        InvalidInput: it has.
-    """
+    """Refuse a system prompt, or an addition to one, that has too many tokens. Raises `InvalidInput` if it has."""
     if (tokens := count_tokens(text)) > MAX_SYSTEM_PROMPT_TOKENS:
         raise InvalidInput(
             "system_prompt", f"has some {tokens} tokens; at most {MAX_SYSTEM_PROMPT_TOKENS} are accepted"
@@ -140,11 +125,8 @@ def _is_time_zone(name: str) -> str:
 
 
 def space_name(text: str) -> str:
-    """Return the name of a space as stored: composed characters, single blanks between words.
-
-    Raises:
-        ValueError: it is empty, longer than 64 characters, or holds a character that is not printed.
-    """
+    """Return the name of a space as stored: composed characters, single blanks between words. Raises
+    `ValueError` if it is empty, longer than 64 characters, or holds a character that is not printed."""
     name = " ".join(not_blank(composed(no_nul(text))).split())
     if len(name) > MAX_SPACE_CHARACTERS:
         raise ValueError(f"has {len(name)} characters; at most {MAX_SPACE_CHARACTERS} are accepted")

@@ -1,9 +1,9 @@
-"""Assignment of users to an experiment's variants: a stable hash, so nothing is stored and nobody changes sides.
+"""Assignment of users to the variants of an experiment, by a stable hash: nothing is stored, nobody changes sides.
 
 The SHA-256 of `tenant:experiment:user`, their UUIDs in lower case with hyphens, gives two numbers from 0 up to 1:
 its first eight bytes as an unsigned big-endian integer over 2^64, and the next eight likewise. The user takes part
-where the first number is below the experiment's share; the second falls into the variants' weights, one after the
-other, as parts of their sum. Experiments are independent of each other, as their ids differ.
+if the first number is below the experiment's share. The second selects the variant: the weights, as parts of their
+sum, follow one another on the line from 0 to 1. Experiments are independent, because their ids differ.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from state.prompt import Feature
 
 
 def _none_is_required(schema: dict[str, Any]) -> None:
-    """Say so of answers as well, in which all other fields are always there."""
+    """Make all fields optional in the schema of answers too, where other models always have all fields."""
     schema.pop("required", None)
 
 
@@ -49,7 +49,7 @@ class Variant(TypedDict):
 
 @dataclass(frozen=True)
 class RunningExperiment:
-    """Facts of an experiment that an assignment needs."""
+    """The facts of an experiment that an assignment needs."""
 
     id: UUID
     name: str
@@ -72,7 +72,7 @@ class Assignment:
 
 
 def variant_of(tenant_id: UUID, experiment: RunningExperiment, user_id: UUID) -> Variant | None:
-    """The variant that a user gets; None where they take no part."""
+    """Return the variant that a user gets; None if the user takes no part."""
     digest = hashlib.sha256(f"{tenant_id}:{experiment.id}:{user_id}".encode()).digest()
     part, place = (int.from_bytes(digest[at : at + 8]) / 2**64 for at in (0, 8))
     if part >= experiment.share:
@@ -86,7 +86,7 @@ def variant_of(tenant_id: UUID, experiment: RunningExperiment, user_id: UUID) ->
 
 
 def assign(tenant_id: UUID, user_id: UUID, expert: str, running: Sequence[RunningExperiment]) -> Assignment:
-    """The variants of a user's turn with an expert, over all experiments that run, oldest first."""
+    """Return the variants of a user's turn with an expert in all running experiments, oldest first."""
     variants: dict[str, str] = {}
     names: dict[str, str] = {}
     settings = VariantSettings()
@@ -100,7 +100,7 @@ def assign(tenant_id: UUID, user_id: UUID, expert: str, running: Sequence[Runnin
 
 
 def running_experiments(rows: Sequence[Mapping[str, Any]] | None) -> list[RunningExperiment]:
-    """Experiments from the JSON that `RUNNING` gives."""
+    """Return the experiments in the JSON that `RUNNING` gives."""
     return [RunningExperiment(**{**row, "id": UUID(row["id"])}) for row in rows or ()]
 
 
@@ -109,10 +109,10 @@ RUNNING = """
                                      'experts', x.experts) ORDER BY x.started_at, x.id)
  FROM experiments x WHERE x.tenant_id = %(tenant_id)s AND x.status = 'running')
 """
-"""A tenant's experiments that run, for a statement that opens a turn; NULL where there are none."""
+"""SQL expression for the tenant's running experiments, for the statement that opens a turn; NULL = none."""
 
 NAMES_OF_TURN = """
 SELECT jsonb_object_agg(coalesce(x.name, given.key), given.value)
 FROM jsonb_each(t.experiments) AS given (key, value) LEFT JOIN experiments x ON x.id = given.key::uuid
 """
-"""Variants of a turn `t` by the names of their experiments, by ids where they were removed; NULL = none."""
+"""SQL for the variants of a turn `t` by their experiments' names, or the ids of removed ones; NULL = none."""

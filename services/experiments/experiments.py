@@ -1,4 +1,4 @@
-"""Experiments as their operator keeps them: drafted, started, stopped and removed."""
+"""Experiments of an operator: drafting, starting, stopping and removing them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -56,7 +56,7 @@ SELECT wanted.name FROM unnest(%(experts)s::text[]) AS wanted (name)
 WHERE NOT EXISTS (SELECT FROM experts e WHERE e.tenant_id = %(tenant_id)s AND e.name = wanted.name)
 """
 
-# Two that are started at the same moment must see each other.
+# Of two that are started at the same moment, each must see the other.
 _LOCK: LiteralString = "SELECT pg_advisory_xact_lock(hashtextextended('experiments ' || %(tenant_id)s::text, 0))"
 
 _FIXED = ("variants", "experts", "share")
@@ -64,7 +64,7 @@ _FIXED = ("variants", "experts", "share")
 
 @dataclass(frozen=True)
 class NewExperiment:
-    """An experiment that is to be drafted."""
+    """An experiment to be drafted."""
 
     name: str
     variants: Sequence[Variant]
@@ -75,7 +75,7 @@ class NewExperiment:
 
 @dataclass(frozen=True)
 class Experiment:
-    """An experiment as it is kept."""
+    """A stored experiment."""
 
     id: UUID
     name: str
@@ -96,16 +96,12 @@ class Experiments:
         self._database = database
 
     async def page(self, tenant_id: UUID, *, after: str | None = None, limit: int) -> list[Experiment]:
-        """Experiments by name, behind the name `after`."""
+        """Return experiments by name, from the first after the name `after`."""
         values = {"tenant_id": tenant_id, "after": after, "limit": limit}
         return await self._database.fetch(tenant_id, _PAGE, values, class_row(Experiment))
 
     async def get(self, tenant_id: UUID, name: str) -> Experiment:
-        """The experiment of a name.
-
-        Raises:
-            NotFound: the tenant has none of this name.
-        """
+        """Return the experiment of a name. Raises `NotFound` if the tenant has no experiment of this name."""
         values = {"tenant_id": tenant_id, "name": name}
         found = await self._database.fetch(tenant_id, _GET, values, class_row(Experiment))
         if not found:
@@ -113,12 +109,8 @@ class Experiments:
         return found[0]
 
     async def create(self, tenant_id: UUID, new: NewExperiment) -> Experiment:
-        """Draft an experiment; it changes nothing until it is started.
-
-        Raises:
-            InvalidInput: variants share a name, or there is no such expert.
-            Conflict: there is an experiment of this name.
-        """
+        """Draft an experiment; it changes nothing until it is started. Raises `InvalidInput` if variants share
+        a name, or there is no such expert, and `Conflict` if there is an experiment of this name."""
         values = {
             **vars(new),
             "id": uuid7(),
@@ -138,14 +130,15 @@ class Experiments:
 
     @again_if_contended
     async def change(self, tenant_id: UUID, name: str, changes: Mapping[str, Any]) -> Experiment:
-        """Change what is given; `status` starts and stops it.
+        """Change the given fields; `status` starts or stops the experiment.
 
-        Once started, an experiment keeps its variants, its experts and its share: users would change sides.
+        A started experiment keeps its variants, its experts and its share, because users would otherwise change
+        sides.
 
         Raises:
-            NotFound: the tenant has none of this name.
-            InvalidInput: variants share a name, or there is no such expert.
-            Conflict: it was started before, or another one that runs varies the same setting.
+            NotFound: The tenant has no experiment of this name.
+            InvalidInput: Variants share a name, or there is no such expert.
+            Conflict: It was started before, or another running experiment varies the same setting.
         """
         async with self._database.tenant(tenant_id) as connection:
             await connection.execute(_LOCK, {"tenant_id": tenant_id})
@@ -167,12 +160,8 @@ class Experiments:
         return changed
 
     async def delete(self, tenant_id: UUID, name: str) -> None:
-        """Remove an experiment that does not run; its turns keep their tags.
-
-        Raises:
-            NotFound: the tenant has none of this name.
-            Conflict: it runs.
-        """
+        """Remove an experiment that is not running; its turns keep their tags. Raises `NotFound` if the tenant
+        has no experiment of this name, and `Conflict` if the experiment is running."""
         statement: LiteralString = """
             DELETE FROM experiments WHERE tenant_id = %(tenant_id)s AND name = %(name)s AND status <> 'running'
             RETURNING id

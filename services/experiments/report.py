@@ -1,4 +1,4 @@
-"""The report of an experiment: what each variant came to, and how it differs from the control."""
+"""Report of an experiment: the results of each variant, and how they differ from the control."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from services.platform.postgres import Database
 
 _Z = NormalDist().inv_cdf(0.975)
 _FEW = {1: 12.7062, 2: 4.30265}
-"""The quantiles that the expansion is too inexact for."""
+"""Quantiles for 1 and 2 degrees of freedom, for which the expansion is not exact enough."""
 
 
 @dataclass(frozen=True)
@@ -23,12 +23,12 @@ class Cluster:
 
     count: int
     total: float
-    """Sum of the values; of a share, how many of them are true."""
+    """Sum of the values; for a share, the number that are true."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value with its interval, unless there are too few observations for one."""
+    """A value with its interval, if there are enough observations for one."""
 
     value: float | None
     low: float | None
@@ -39,7 +39,7 @@ NOTHING = Estimate(None, None, None)
 
 
 def estimate(clusters: Sequence[Cluster], *, is_share: bool = False) -> Estimate:
-    """A mean and its interval, by the variance between users; of a share Wilson's interval."""
+    """Return a mean and its interval from the variance between users; for a share, Wilson's interval."""
     number, users = sum(cluster.count for cluster in clusters), sum(cluster.count > 0 for cluster in clusters)
     if not number:
         return NOTHING
@@ -47,8 +47,8 @@ def estimate(clusters: Sequence[Cluster], *, is_share: bool = False) -> Estimate
     squares = sum((cluster.total - value * cluster.count) ** 2 for cluster in clusters)
     variance = squares * users / (users - 1) / number**2 if users > 1 else 0.0
     if is_share:
-        # Independent observations: at most all of them, at least one for each user. Where all are alike, nothing
-        # says how alike those of one user are.
+        # Number of independent observations: at most all, at least one for each user. If all are alike, they do
+        # not show how alike those of one user are.
         independent = float(users)
         if variance and 0 < value < 1:
             independent = min(float(number), max(independent, value * (1 - value) / variance))
@@ -60,7 +60,7 @@ def estimate(clusters: Sequence[Cluster], *, is_share: bool = False) -> Estimate
 
 
 def difference(one: Estimate, other: Estimate) -> Estimate:
-    """An estimate less another, with an interval made of both of theirs."""
+    """Return one estimate minus another, with an interval made of both intervals."""
     if one.value is None or other.value is None:
         return NOTHING
     value = one.value - other.value
@@ -72,10 +72,8 @@ def difference(one: Estimate, other: Estimate) -> Estimate:
 
 
 def student_t(freedom: int) -> float:
-    """The 97.5 % quantile of Student's t, from 3 degrees of freedom on within 0.5 %.
-
-    By the expansion in M. Abramowitz and I. A. Stegun, Handbook of Mathematical Functions, 26.7.5.
-    """
+    """Return the 97.5 % quantile of Student's t, within 0.5 % from 3 degrees of freedom on. It uses the
+    expansion in M. Abramowitz and I. A. Stegun, Handbook of Mathematical Functions, 26.7.5."""
     if freedom in _FEW:
         return _FEW[freedom]
     z = _Z
@@ -95,7 +93,7 @@ def _wilson(value: float, number: float) -> tuple[float, float]:
     return max(0.0, middle - reach), min(1.0, middle + reach)
 
 
-# Of turns that ended by themselves: who cancels a turn, or sends another message, says nothing of the variant.
+# Only turns that ended by themselves: cancelling a turn, or sending another message, is no sign of the variant.
 _BY_USER: LiteralString = """
 SELECT t.experiments->>%(experiment_id)s AS variant, c.user_id, count(*) AS turns,
        count(*) FILTER (WHERE t.status <> 'completed') AS errors,
@@ -124,12 +122,12 @@ _MEASURES = {
     "total_ms": (False, "timed_total", "total_ms"),
     "tokens": (False, "counted", "tokens"),
 }
-"""Whether each is a share, and of which columns: the number of observations of a user, and their sum."""
+"""For each measure: whether it is a share, and the columns with a user's number of observations and their sum."""
 
 
 @dataclass(frozen=True)
 class VariantReport:
-    """Result of a variant."""
+    """Results of a variant."""
 
     name: str
     users: int
@@ -138,23 +136,23 @@ class VariantReport:
     rated: int
     """Turns with feedback."""
     measures: dict[str, Estimate]
-    """Shares `feedback_up` (of the rated turns), `errors` and `degraded`, 0 to 1; means `first_token_ms`,
-    `total_ms` and `tokens`."""
+    """Shares from 0 to 1: `feedback_up` (of rated turns), `errors`, `degraded`; means: `first_token_ms`,
+    `total_ms`, `tokens`."""
     differences: dict[str, Estimate]
-    """Measures less those of the control; empty for the control itself."""
+    """Measures minus those of the control; empty for the control itself."""
 
 
 @dataclass(frozen=True)
 class ExperimentReport:
-    """Result of an experiment."""
+    """Results of an experiment."""
 
     experiment: Experiment
     variants: list[VariantReport]
-    """In the experiment's order; the first is the control."""
+    """Variants in the experiment's order; the first is the control."""
 
 
 async def report_of(database: Database, tenant_id: UUID, experiment: Experiment) -> ExperimentReport:
-    """Report what the variants of an experiment came to so far."""
+    """Report the results of an experiment's variants so far."""
     values = {"tenant_id": tenant_id, "experiment_id": str(experiment.id)}
     rows = await database.fetch(tenant_id, _BY_USER, values, dict_row)
     variants: list[VariantReport] = []
@@ -165,7 +163,7 @@ async def report_of(database: Database, tenant_id: UUID, experiment: Experiment)
 
 
 def _of_variant(name: str, users: Sequence[Mapping[str, Any]], control: VariantReport | None) -> VariantReport:
-    """Report a variant, of rows with the turns of a user each."""
+    """Report on a variant from rows with the turns of one user each."""
     measures = {
         key: estimate([Cluster(user[count], user[total]) for user in users], is_share=is_share)
         for key, (is_share, count, total) in _MEASURES.items()

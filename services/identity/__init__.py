@@ -1,1 +1,1 @@
-"""Who calls: tenants, API keys, tokens, and how much each may ask for."""
+"""Identity of callers: tenants, API keys, tokens, and rate limits."""

@@ -1,4 +1,4 @@
-"""API keys: `ank_<id>_<secret>`, of which only the secret's SHA-256 is stored."""
+"""API keys, `ank_<id>_<secret>`: only the SHA-256 of the secret is stored."""
 
 import hashlib
 import hmac
@@ -52,7 +52,7 @@ class ApiKey:
     name: str
     scopes: list[str]
     acts_for_headers: bool
-    """Whether a header of a request may say for which user it is."""
+    """Whether a request may name its user in a header."""
     default_user: str | None
     """User of requests that name none."""
     created_at: datetime
@@ -61,10 +61,8 @@ class ApiKey:
 
 
 class ApiKeys:
-    """Makes, lists, revokes and recognises keys.
-
-    Nothing is cached between requests: every process refuses a revoked key at once.
-    """
+    """Makes, lists, revokes and recognises keys. Nothing is cached between requests: every process refuses a
+    revoked key at once."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -81,13 +79,13 @@ class ApiKeys:
         """Create a key; return its record and the key, which cannot be read again.
 
         Args:
-            name: a note on its purpose.
-            scopes: what its holder may do.
-            acts_for_headers: whether a header of a request may name its user.
-            default_user: user of requests that name none.
+            name: Note on the purpose of the key.
+            scopes: Permissions of its holder.
+            acts_for_headers: Whether a request may name its user in a header.
+            default_user: User of requests that name none.
 
         Raises:
-            InvalidInput: the name is empty, too long or not printable, there is no scope, or the default user's
+            InvalidInput: The name is empty, too long or not printable, there is no scope, or the default user's
                 name is not valid.
         """
         if default_user is not None and not is_id(default_user):
@@ -115,11 +113,7 @@ class ApiKeys:
         return await self._database.fetch(tenant_id, _LIST, {"tenant_id": tenant_id}, class_row(ApiKey))
 
     async def revoke(self, tenant_id: UUID, key_id: UUID) -> ApiKey:
-        """Revoke the key; repeating it changes nothing.
-
-        Raises:
-            NotFound: the tenant has no such key.
-        """
+        """Revoke the key; revoking it again changes nothing. Raises `NotFound` if the tenant has no such key."""
         values = {"tenant_id": tenant_id, "id": key_id}
         found = await self._database.fetch(tenant_id, _REVOKE, values, class_row(ApiKey))
         if not found:
@@ -127,20 +121,17 @@ class ApiKeys:
         return found[0]
 
     async def caller_of(self, key: str) -> Caller:
-        """Return the caller with this key.
-
-        Raises:
-            Unauthenticated: it is unknown or revoked.
-        """
+        """Return the caller with this key. Raises `Unauthenticated` if the key is unknown or revoked."""
         if (match := _FORM.fullmatch(key)) is None:
             raise Unauthenticated(_REFUSAL)
         rows = await self._database.fetch_without_tenant(_USE, {"id": UUID(match[1])}, tuple_row)
-        # Compared even if there is no such key, so that timing does not reveal which part was wrong.
+        # Compared even if there is no such key, so that timing does not tell which part is wrong.
         tenant_id, stored, scopes, for_headers, user = rows[0] if rows else (None, _NO_HASH, [], False, None)
         if not hmac.compare_digest(_hash(match[2]), stored) or tenant_id is None:
             raise Unauthenticated(_REFUSAL)
         known = known_scopes(scopes)
-        # A key of one user is that user's everywhere; a gateway's names users, and an admin's has the tenant.
+        # A key for one user acts as that user everywhere, a gateway's key names users, and an admin's has the
+        # tenant.
         own = None if for_headers or "admin" in known else user
         return Caller(tenant_id, known, own, acts_for_headers=for_headers, default_user=user)
 

@@ -1,4 +1,4 @@
-"""Identifies the caller of a request by an API key or a token, depending on the setting `AUTH`."""
+"""Identifies the caller of a request by an API key or a token, as the setting `AUTH` says."""
 
 from typing import Any
 from uuid import UUID, uuid4
@@ -25,7 +25,7 @@ class Tokens:
     """Checks the signature, issuer, audience and expiry of tokens, and identifies the caller."""
 
     def __init__(self, settings: Settings, keys: SigningKeys, tenants: Tenants) -> None:
-        """Take who issues the tokens, for whom, and what claims say."""
+        """Take the issuer and the audience of tokens, and the names of their claims, from the settings."""
         self._keys = keys
         self._tenants = tenants
         self._issuer, self._audience = str(settings.jwt_issuer), str(settings.jwt_audience)
@@ -65,7 +65,7 @@ class Tokens:
             if not isinstance(key_id, str) or algorithm not in ALGORITHMS:
                 raise Unauthenticated(_REFUSAL)
             key = await self._keys.find(key_id)
-            # The algorithm is the key's, not the token's: a public key is never taken for a shared secret.
+            # The key names the algorithm, not the token; so a public key is never used as a shared secret.
             if key is None or algorithm not in key.algorithms:
                 raise Unauthenticated(_REFUSAL)
             claims: dict[str, Any] = jwt.decode(
@@ -74,7 +74,7 @@ class Tokens:
                 algorithms=[algorithm],
                 audience=self._audience,
                 issuer=self._issuer,
-                # An issuer's clock that is a second ahead must not invalidate its tokens.
+                # An issuer's clock that is a second ahead must not make its tokens invalid.
                 options={"require": ["exp", "iss", "aud", "sub"], "verify_iat": False},
             )
         # These messages are given only for a token with a valid signature.
@@ -108,11 +108,8 @@ class Authenticator:
             self._credentials = Tokens(settings, self._signing_keys, Tenants(database))
 
     async def check(self) -> None:
-        """Check that the configured key file is usable; an address is not fetched before it is needed.
-
-        Raises:
-            ConfigurationError: it cannot.
-        """
+        """Check that the configured key file is usable; an address is read only when it is needed. Raises
+        `ConfigurationError` if the file is not usable."""
         if self._signing_keys is not None:
             await self._signing_keys.check()
 
@@ -122,12 +119,8 @@ class Authenticator:
             await self._signing_keys.close()
 
     async def caller_of(self, authorization: str | None) -> Caller:
-        """Return the caller with this header.
-
-        Raises:
-            Unauthenticated: the caller is unknown.
-            Unavailable: this cannot be determined now.
-        """
+        """Return the caller with this header. Raises `Unauthenticated` if the caller is unknown, and
+        `Unavailable` if the caller cannot be identified now."""
         if not self.is_needed:
             return NOBODY_IN_PARTICULAR
         scheme, _, credential = (authorization or "").strip().partition(" ")
@@ -148,11 +141,7 @@ class Tickets:
         self._cache = cache
 
     async def issue(self, authorization: str) -> str:
-        """A ticket for the sender of this header.
-
-        Raises:
-            Unavailable: it cannot be kept.
-        """
+        """Return a ticket for the sender of this header. Raises `Unavailable` if the ticket cannot be kept."""
         number, key = uuid4().hex, Fernet.generate_key()
         try:
             await self._cache.set(_name(number), Fernet(key).encrypt(authorization.encode()).decode(), ex=TICKET_S)
@@ -161,12 +150,9 @@ class Tickets:
         return f"{number}.{key.decode()}"
 
     async def redeem(self, ticket: str) -> str:
-        """Return the header for which a ticket was issued, and invalidate the ticket.
-
-        Raises:
-            Unauthenticated: it was used, has expired, or never was one.
-            Unavailable: it cannot be looked up.
-        """
+        """Return the header for which a ticket was issued, and invalidate the ticket. Raises `Unauthenticated`
+        if the ticket was used, has expired, or never existed, and `Unavailable` if the ticket cannot be looked
+        up."""
         number, _, key = ticket.partition(".")
         try:
             kept = str(await self._cache.getdel(_name(number)) or "")

@@ -1,4 +1,4 @@
-"""The caller of a request, and what they may do."""
+"""The caller of a request and their permissions."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -27,35 +27,28 @@ class Caller:
     tenant_id: UUID
     scopes: frozenset[Scope]
     user_id: str | None = None
-    """The one user for whom the caller may act, by its external id; None = every user of the tenant."""
+    """External id of the only user for whom the caller may act; None = every user of the tenant."""
     acts_for_headers: bool = False
-    """Whether a header of a request may name its user."""
+    """Whether a request may name its user in a header."""
     default_user: str | None = None
     """User of requests to `/v1` that name none."""
 
     @property
     def actor(self) -> str:
-        """Who did something, as a receipt names them."""
+        """Return who acts, as a receipt names them."""
         return f"user {self.user_id}" if self.user_id else "operator"
 
     def require(self, scope: Scope) -> None:
-        """Refuse a caller without the scope.
-
-        Raises:
-            Forbidden: the scope is missing.
-        """
+        """Refuse a caller without the scope. Raises `Forbidden` if the caller does not have the scope."""
         if scope not in self.scopes and "admin" not in self.scopes:
             raise Forbidden(f"This needs the scope {scope}.")
 
     def act_for(self, user_id: str) -> None:
-        """Refuse a caller who is another user.
-
-        Raises:
-            NotFound: for this caller there is no such user.
-        """
+        """Refuse a caller who is another user. Raises `NotFound` if the caller may not know whether there is
+        such a user."""
         if self.user_id is not None and self.user_id != user_id:
             raise NotFound(f"There is no user {user_id!r}.")
 
 
 NOBODY_IN_PARTICULAR = Caller(DEFAULT_TENANT, frozenset(SCOPES), acts_for_headers=True)
-"""Everybody, while there is no authentication."""
+"""Every caller while authentication is off."""

@@ -1,4 +1,4 @@
-"""Who may see what is for operators, also while keys cannot be checked."""
+"""Decides who may see what is meant for operators, even while keys cannot be checked."""
 
 import math
 import time
@@ -16,8 +16,8 @@ _REMEMBERED_S = 3600.0
 class Operators:
     """Recognises admins of the default tenant.
 
-    Who was one within the last hour is one while keys cannot be checked: otherwise the state of the service could
-    not be seen just when its database is away. Only digests of keys are kept, in this process.
+    An admin of the last hour still counts while keys cannot be checked: otherwise nobody could see the state of
+    the service just when its database is away. This process keeps only digests of the keys.
     """
 
     def __init__(self, authenticator: Authenticator, probes: Probes) -> None:
@@ -26,11 +26,8 @@ class Operators:
         self._seen: dict[bytes, float] = {}
 
     async def include(self, authorization: str | None) -> bool:
-        """Return whether the sender of this header is one, within a second.
-
-        Raises:
-            Unavailable: that cannot be checked now, and was not known lately.
-        """
+        """Return, within a second, whether the sender of this header is an operator. Raises `Unavailable` if
+        the key cannot be checked now, and was not an operator's in the last hour."""
         digest = sha256((authorization or "").encode()).digest()
         try:
             caller = await self._probes.ask(

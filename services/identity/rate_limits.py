@@ -1,7 +1,7 @@
 """Rate limits: requests per tenant, and turns per user.
 
-The counts are in Redis, so that all processes share them. When Redis does not answer in time, each process counts
-separately: nothing allowed is ever refused because of Redis.
+Redis holds the counts, so all processes share them. When Redis does not answer in time, each process counts for
+itself; Redis never causes the refusal of an allowed request.
 """
 
 import math
@@ -27,7 +27,7 @@ _PATIENCE_S = 0.1
 _MINUTE_S = 60
 
 _Count = tuple[RateLimitItem, tuple[str, ...]]
-"""A limit, and whose count it is."""
+"""A limit, and the names of the counter that it limits."""
 
 
 class RateLimits:
@@ -41,9 +41,8 @@ class RateLimits:
         without_redis_s: float = 5.0,
         patience_s: float = _PATIENCE_S,
     ) -> None:
-        """Take the limits; the counts are kept in this process when Redis is embedded, and for `without_redis_s`
-        when it did not answer within `patience_s`.
-        """
+        """Take the limits. This process keeps the counts if Redis is embedded, and for `without_redis_s`
+        seconds after Redis did not answer within `patience_s`."""
         self._without_redis_s = without_redis_s
         self._patience_s = patience_s
         self._shared: RateLimiter | None = None
@@ -56,13 +55,10 @@ class RateLimits:
             self._shared = SlidingWindowCounterRateLimiter(_storage_over(cache))
 
     async def count_turn(self, tenant_id: UUID, user_id: str) -> None:
-        """Count a turn that a user starts, for the user and for the tenant.
-
-        Raises:
-            RateLimited: it is one too many.
-        """
+        """Count a turn that a user starts, for the user and for the tenant. Raises `RateLimited` if the turn is
+        over a limit."""
         counts: list[_Count] = []
-        if self._user is not None:  # first, because refused turns of a user do not count for the tenant
+        if self._user is not None:  # first, because a refused turn of a user does not count for the tenant
             counts.append((self._user, (str(tenant_id), user_id)))
         if self._tenant is not None:
             counts.append((self._tenant, (str(tenant_id),)))
@@ -70,31 +66,24 @@ class RateLimits:
             await self._ask("hit", counts)
 
     async def count_request(self, tenant_id: UUID) -> None:
-        """Count any other request, for the tenant.
-
-        Raises:
-            RateLimited: it is one too many.
-        """
+        """Count any other request, for the tenant. Raises `RateLimited` if the request is over the limit."""
         if self._tenant is not None:
             await self._ask("hit", [(self._tenant, (str(tenant_id),))])
 
     async def check_tenant(self, tenant_id: UUID) -> None:
-        """Check whether another request of the tenant would be allowed, without counting it.
-
-        Raises:
-            RateLimited: it would be one too many.
-        """
+        """Check whether another request of the tenant is allowed, without counting it. Raises `RateLimited` if
+        the request would be over the limit."""
         if self._tenant is not None:
             await self._ask("test", [(self._tenant, (str(tenant_id),))])
 
     async def _ask(self, how: Literal["hit", "test"], counts: Sequence[_Count]) -> None:
-        """Use the shared counts, or those of this process while Redis does not answer."""
+        """Use the shared counts, or the counts of this process while Redis does not answer."""
         now = time.monotonic()
         if self._shared is None or now < self._without_shared_until:
             await _ask(self._own, how, counts)
             return
         after_failure = self._without_shared_until > 0
-        if after_failure:  # this request tries Redis again; the others do not wait for it
+        if after_failure:  # this request tries Redis again; others do not wait for it
             self._without_shared_until = now + self._without_redis_s
         try:
             async with Patience(self._patience_s):
@@ -109,9 +98,9 @@ class RateLimits:
 
 
 def _storage_over(cache: RedisClient) -> Storage:
-    """Counts over the service's own connections, whether to one server, a Sentinel's service or a cluster."""
+    """Return counters on the service's own Redis connections: one server, a Sentinel or a cluster."""
     storage = RedisStorage("async+redis://", implementation="redispy", key_prefix="limits")
-    storage.bridge.connection_getter = lambda _: cache  # type: ignore[attr-defined]  # in place of its own
+    storage.bridge.connection_getter = lambda _: cache  # type: ignore[attr-defined]  # instead of its own connection
     storage.bridge.register_scripts()
     return storage
 

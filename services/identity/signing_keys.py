@@ -1,6 +1,6 @@
-"""The public keys for checking an issuer's tokens: a JWKS, from a file or an address.
+"""Public keys that check an issuer's tokens: a JWKS from a file or an address.
 
-Only what the operator configured is ever read; a token's hints about its key (`jku`, `x5u`, `jwk`) are ignored.
+Only the configured source is read; hints about keys in a token (`jku`, `x5u`, `jwk`) are ignored.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ _ALGORITHMS = {
     ("OKP", "Ed25519"): ("EdDSA",),
 }
 ALGORITHMS = frozenset(name for names in _ALGORITHMS.values() for name in names)
-"""Algorithms with which a token may be signed: never with a shared secret, and never unsigned."""
+"""Algorithms that may sign a token: none with a shared secret, and no unsigned tokens."""
 
 _PUBLIC_PARTS = ("kty", "crv", "x", "y", "n", "e")
 _SHORTEST_RSA_BITS = 2048
@@ -38,23 +38,25 @@ _AGAIN_AFTER_FAILURE_S = 1.0
 
 @dataclass(frozen=True)
 class SigningKey:
-    """A public key, and its algorithms."""
+    """A public key and the algorithms that it may be used with."""
 
     key: Any
     algorithms: frozenset[str]
 
 
 class SigningKeys:
-    """An issuer's keys by their ids, from a file or an address.
-
-    They are read again after a while and for an unknown id: from an address not too often.
-    """
+    """Keys of an issuer by their ids, from a file or an address. They are read again after a while, and when an
+    id is unknown, but an address is not read too often."""
 
     def __init__(
         self, source: str, *, fresh_s: float | None = None, again_s: float | None = None, kept_s: float = 3600.0
     ) -> None:
-        """Read from a path or an address: again after `fresh_s`, for an unknown id after `again_s`, and use what
-        was read for `kept_s` while that fails.
+        """Read keys from a path or an address.
+
+        Args:
+            fresh_s: Seconds after which the keys are read again.
+            again_s: Minimum seconds between two readings for an unknown id.
+            kept_s: Seconds for which the last keys are used while reading fails.
         """
         self._source = source
         self._is_address = source.startswith(("http://", "https://"))
@@ -68,11 +70,8 @@ class SigningKeys:
         self._client = httpx.AsyncClient(timeout=_FETCH_TIMEOUT_S, follow_redirects=False)
 
     async def check(self) -> None:
-        """Check at the start that the keys can be read, if they are in a file.
-
-        Raises:
-            ConfigurationError: they cannot, or there is none that could be used.
-        """
+        """Check at the start that a key file can be read. Raises `ConfigurationError` if the file cannot be
+        read, or has no usable key."""
         if self._is_address:
             return
         try:
@@ -90,12 +89,9 @@ class SigningKeys:
         await self._client.aclose()
 
     async def find(self, key_id: str) -> SigningKey | None:
-        """Return the key with this id, or None if the issuer has none.
-
-        Raises:
-            Unavailable: the key is unknown, and the issuer's keys cannot be read.
-        """
-        # While another request reads, the current key is used.
+        """Return the key with this id; None if the issuer has none. Raises `Unavailable` if the key is unknown,
+        and the issuer's keys cannot be read."""
+        # While another request reads the keys, the current key is used.
         is_due = time.monotonic() - self._answered_at > self._fresh_s and not self._lock.locked()
         if is_due or key_id not in self._keys:
             await self._read_again()
@@ -128,11 +124,8 @@ class SigningKeys:
 
 
 def keys_of(document: bytes) -> dict[str, SigningKey]:
-    """Return the usable keys of a JWKS, ignoring others, such as those for encryption.
-
-    Raises:
-        ValueError: it is not a JWKS.
-    """
+    """Return the usable keys of a JWKS; others, such as keys for encryption, are ignored. Raises `ValueError`
+    if the document is no JWKS."""
     listed = shallow_json(document)
     if not isinstance(listed, dict) or not isinstance(listed.get("keys"), list):
         raise ValueError("not a JWKS: there is no list named keys")

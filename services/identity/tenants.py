@@ -1,4 +1,4 @@
-"""Tenants, which share nothing with each other, and the names of their users."""
+"""Tenants, which share nothing with each other, and their users by name."""
 
 import re
 import time
@@ -15,7 +15,7 @@ from services.errors import Conflict, InvalidInput, NotFound
 from services.platform.postgres import Database
 
 DEFAULT_TENANT = UUID("00000000-0000-7000-8000-000000000001")
-"""The default tenant, of all callers without authentication; the first migration creates it."""
+"""Tenant of all callers while authentication is off; the first migration creates it."""
 
 _NAME = re.compile(r"[A-Za-z0-9._:@-]{1,128}", re.ASCII)
 _REMEMBERED_S = 60.0
@@ -54,12 +54,8 @@ class Tenants:
         self._remembered: dict[str, tuple[float, Tenant]] = {}
 
     async def create(self, name: str) -> Tenant:
-        """Make a tenant with its expert `default`.
-
-        Raises:
-            InvalidInput: the name is not valid.
-            Conflict: there is a tenant of this name.
-        """
+        """Make a tenant with its expert `default`. Raises `InvalidInput` if the name is not valid, and
+        `Conflict` if there is already a tenant of this name."""
         # A name that looks like an id could be taken for another tenant's.
         if not _NAME.fullmatch(name) or _as_uuid(name):
             raise InvalidInput("name", "must be 1 to 128 of letters, digits and ._:@- and not look like an id")
@@ -76,17 +72,17 @@ class Tenants:
         return tenant
 
     async def remove(self, tenant_id: UUID) -> None:
-        """Remove a tenant with all of its rows in the database, but not from the index."""
+        """Remove a tenant and all its rows from the database, but not from the index."""
         async with self._database.tenant(tenant_id) as connection:
             await connection.execute("DELETE FROM tenants WHERE id = %s", [tenant_id])
         self._remembered.clear()
 
     async def list(self) -> Sequence[Tenant]:
-        """All tenants, by name."""
+        """Return all tenants, by name."""
         return await self._database.fetch_without_tenant(_LIST, {}, class_row(Tenant))
 
     async def by_name_or_id(self, text: str) -> Tenant | None:
-        """Return the tenant that a token or an operator names; cached for a minute."""
+        """Return the tenant that a token or an operator names; the answer is cached for a minute."""
         at, tenant = self._remembered.get(text, (0.0, None))
         if tenant is not None and time.monotonic() - at < _REMEMBERED_S:
             return tenant
@@ -108,11 +104,8 @@ def _as_uuid(text: str) -> UUID | None:
 
 
 async def user_id_of(database: Database, tenant_id: UUID, user: str) -> UUID:
-    """Return the id of a tenant's user by the caller's own name for them.
-
-    Raises:
-        NotFound: the tenant has no such user.
-    """
+    """Return the id of a tenant's user by the caller's own name for them. Raises `NotFound` if the tenant has
+    no such user."""
     found = await database.fetch(tenant_id, _USER, {"tenant_id": tenant_id, "user": user}, tuple_row)
     if not found:
         raise NotFound(f"There is no user {user!r}.")

@@ -1,7 +1,7 @@
-"""The job queue: procrastinate on the service's own PostgreSQL.
+"""Job queue: procrastinate on the service's own PostgreSQL.
 
-Jobs are queued in the transaction that causes them, so none is lost and none is for data that do not exist. They
-carry only ids. A job runs at least once: if its worker is lost, it runs again.
+A job is queued in the transaction that causes it, so none is lost and none refers to data that do not exist. It
+holds only ids. A job runs at least once: if its worker is lost, it runs again.
 """
 
 import asyncio
@@ -33,25 +33,25 @@ from services.usage.ledger import Spender, UsageMeter
 
 _KEEP_FINISHED_HOURS = 72
 _KEPT_AT_MOST = 20_000
-"""Jobs that have ended well: a queue of millions of rows would slow down whoever takes the next job."""
+"""Maximum number of succeeded jobs that are kept: millions of rows would slow down taking the next job."""
 _KEEP_FAILED_HOURS = 30 * 24
 _AT_ONCE = 2
 _BEFORE_ANOTHER_START_S = 1.0
 _MOST_POSTPONEMENTS = 120
-"""Postponements, ten minutes in total, after which a job runs however busy the process is."""
+"""Maximum number of postponements, ten minutes in total; then a job runs even if the process is busy."""
 _FIRST = 100  # priority of the queue's own maintenance
 
-# The library's own statement fails where a job is waiting, and would need a savepoint: two more round trips.
+# The library's own statement fails if a job is already waiting, and would need a savepoint: two more round trips.
 _ONE_WAITS: LiteralString = "ON CONFLICT (queueing_lock) WHERE status = 'todo'"
 IF_NONE_WAITS: LiteralString = f"{_ONE_WAITS} DO NOTHING"
-"""Ends a statement that queues a job: nothing where one with the same queueing lock waits."""
+"""End of a statement that queues a job: it does nothing if a job with the same queueing lock is waiting."""
 _DEFER: LiteralString = f"""
 INSERT INTO procrastinate_jobs (queue_name, task_name, priority, lock, queueing_lock, args, scheduled_at)
 VALUES (%(queue)s, %(task)s, %(priority)s, %(lock)s, %(queueing_lock)s, %(arguments)s, %(scheduled_at)s)
 {_ONE_WAITS}
 """  # noqa: S608 — our own text only
 _DEFER_ONCE = f"{_DEFER} DO NOTHING RETURNING true"
-# Only while there are traces: it locks the job that waits until the caller's transaction ends.
+# Only while traces are kept: it locks the waiting job until the caller's transaction ends.
 _DEFER_OR_LINK = f"""{_DEFER} DO UPDATE
 SET args = jsonb_set(procrastinate_jobs.args, '{{traceparents}}',
     coalesce(procrastinate_jobs.args->'traceparents', '[]') || (excluded.args->'traceparents'))
@@ -73,22 +73,22 @@ class WorkerTimings:
     retry_wait_s: float = 2.0
     """Wait before the first retry; doubled before each further one."""
     postponed_s: float = 5.0
-    """Wait until a postponed job is taken up again."""
+    """Wait before a postponed job is tried again."""
     left_out_s: float = 30.0
-    """Longest time for which a periodic task is left out while turns run."""
+    """Maximum time for which a periodic task is left out while turns run."""
     poll_s: float = 2.0
-    """Interval of polling for due jobs; new ones are announced."""
+    """Interval of polling for due jobs; new jobs are also announced."""
     heartbeat_s: float = 5.0
     stalled_s: float = 25.0
-    """Silence after which a worker is presumed lost, and its jobs run again."""
+    """Silence after which a worker counts as lost and its jobs run again."""
     rescue: str = "* * * * * */15"
-    """Schedule of the search for lost jobs: a cron expression, its last field the seconds."""
+    """Schedule of the search for lost jobs: a cron expression whose last field is seconds."""
     grace_s: float = 1.0
-    """Time for running jobs to end when their worker stops; the others go back to the queue."""
+    """Time that running jobs have to end when their worker stops; unfinished ones return to the queue."""
     store_away_s: float = 15.0
     """Pause before a job whose store did not answer is queued again."""
     longest_delay_s: float = 900.0
-    """Longest time for which a job is put off; one that waits longer dates from before a clock was set back."""
+    """Maximum delay of a job; one that waits longer was queued before a clock was set back."""
 
 
 class JobQueue:
@@ -102,7 +102,12 @@ class JobQueue:
         meter: UsageMeter | None = None,
         at_once: int = _AT_ONCE,
     ) -> None:
-        """Take the counter of the model calls that jobs cause, and the jobs that a worker runs at once."""
+        """Take the services.
+
+        Args:
+            meter: Counts the model calls that jobs cause.
+            at_once: Number of jobs that a worker runs at once.
+        """
         self._database = database
         self._at_once = at_once
         self._meter = meter or UsageMeter()
@@ -114,7 +119,7 @@ class JobQueue:
         self._stopping = False
         self._pressed: Callable[[], bool] = lambda: False
         self.turns_run: Callable[[], bool] = lambda: False
-        """Whether turns run in this process: periodic tasks that can wait are then left out."""
+        """Tells whether turns run in this process; periodic tasks that can wait are then left out."""
         self.app = procrastinate.App(connector=QueueConnector(database))
         self.app.job_manager = Outcomes(self.app.connector, self.app.tasks)
         self.periodic(_RESCUE, self._timings.rescue)(self._rescue_lost_jobs)
@@ -122,11 +127,11 @@ class JobQueue:
         self.periodic(_TRIM, "*/10 * * * *")(self._trim_finished_jobs)
 
     async def open(self) -> None:
-        """Use the database's connections."""
+        """Start using the database's connections."""
         await self.app.open_async(self._database.pool)
 
     def postpone_while(self, pressed: Callable[[], bool]) -> None:
-        """Postpone jobs that can wait while this is true."""
+        """Postpone jobs that can wait while `pressed` returns true."""
         self._pressed = pressed
 
     def task(
@@ -134,9 +139,10 @@ class JobQueue:
     ) -> Callable[[tasks.Task], tasks.Task]:
         """Register a task with three retries, and `longest_s` seconds for each try.
 
-        One that `can_wait` is postponed, for at most ten minutes, while many turns run in its process. A job that
-        is interrupted by its worker's stop goes back to the queue and keeps its tries. Of the jobs that wait those
-        of a higher `priority` come first."""
+        While many turns run in its process, a task that `can_wait` is postponed, for at most ten minutes. A job
+        that is interrupted because its worker stops returns to the queue and keeps its tries. Jobs of a higher
+        `priority` run first.
+        """
 
         def register(task: tasks.Task) -> tasks.Task:
             async def run(context: procrastinate.JobContext, arguments: dict[str, Any]) -> None:
@@ -163,9 +169,9 @@ class JobQueue:
     def periodic(
         self, name: str, cron: str, *, can_wait: bool = False
     ) -> Callable[[Callable[[], Awaitable[None]]], None]:
-        """Register a task without a tenant that runs by `cron`, once for all processes; its last run is kept.
+        """Register a task without a tenant that runs by `cron`, once for all processes; only its last run is kept.
 
-        One that `can_wait` is left out, for at most half a minute, while turns run in the worker's process.
+        A task that `can_wait` is left out, for at most half a minute, while turns run in the worker's process.
         """
 
         def register(task: Callable[[], Awaitable[None]]) -> None:
@@ -179,7 +185,7 @@ class JobQueue:
                 await task()
                 await self.records.remove_older(name, _id_of(context))
 
-            # Not a lock, which a lost job would keep: only one may wait.
+            # A queueing lock, because a lost job would keep a lock: only one run may wait.
             registered = self._register(name, run, tasks.LONGEST_S, queueing_lock=name, priority=_FIRST)
             self.app.periodic(cron=cron)(registered)
 
@@ -200,12 +206,12 @@ class JobQueue:
         """Queue a job in the caller's transaction; return whether there is a new one.
 
         Args:
-            connection: of an open transaction.
-            lock: jobs with the same lock run one after the other.
-            queueing_lock: while a job with the same one is waiting, no other is added.
-            one_of: whose jobs of this task run one after the other, while only one more waits.
-            delay_s: minimum seconds before it runs.
-            **ids: what the task is given.
+            connection: Connection with an open transaction.
+            lock: Jobs with the same lock run one after the other.
+            queueing_lock: While a job with the same one is waiting, no other is added.
+            one_of: Id whose jobs of this task run one after the other; only one may wait.
+            delay_s: Minimum seconds before the job runs.
+            **ids: Arguments of the task.
         """
         if one_of is not None:
             lock = queueing_lock = f"{task_name}:{one_of}"
@@ -229,14 +235,15 @@ class JobQueue:
     async def until_done(
         self, job: tasks.RunningJob, task_name: str, left: str, **ids: Any
     ) -> AsyncIterator[None]:
-        """Work in a store that may be unavailable for longer than a job is retried: then queue the task again.
+        """Guard work in a store that may be away for longer than a job is retried; if it is away, queue the task
+        again.
 
         Args:
-            left: what is not done yet, for the log.
-            **ids: what the task is given again.
+            left: Work that is not done yet, for the log.
+            **ids: Arguments of the task that is queued again.
 
         Raises:
-            DatabaseUnavailable: the database does not answer; the job itself is retried.
+            DatabaseUnavailable: The database does not answer; the job itself is retried.
         """
         try:
             yield
@@ -254,20 +261,20 @@ class JobQueue:
         self._worker = asyncio.create_task(self._work(), name="worker")
 
     async def worker_ended(self) -> None:
-        """Wait until the worker has ended permanently, which only a defect causes."""
+        """Wait until the worker has ended for good, which only a defect causes."""
         if self._worker is not None:
             await asyncio.wait({self._worker})
 
     @property
     def worker_state(self) -> str:
-        """`running`, `stopped` between a failure and the next start, or `external`: none in this process."""
+        """Tell `running`, `stopped` between a failure and the next start, or `external`: not in this process."""
         if self._worker is None:
             return "external"
         return "running" if self._working and not self._worker.done() else "stopped"
 
     async def close(self) -> None:
-        """Stop the worker; jobs that do not end within the grace period go back to the queue."""
-        self._stopping = True  # its cancellation is lost if it cannot report its end to the database
+        """Stop the worker; jobs that do not end within the grace period return to the queue."""
+        self._stopping = True  # a worker that cannot report its end to the database loses its cancellation
         if self._worker is not None:
             self._worker.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -315,7 +322,7 @@ class JobQueue:
         raise tasks.TryFailed(failures) from None
 
     async def _work(self) -> None:
-        """Run the worker, restarting it whenever it ends because it lost the database for a moment."""
+        """Run the worker; restart it whenever it ends because the database was away for a moment."""
         while not self._stopping:
             self._working = True
             try:
@@ -329,7 +336,7 @@ class JobQueue:
                     shutdown_graceful_timeout=self._timings.grace_s,
                 )
                 await self._runner.run()  # type: ignore[no-untyped-call]
-            except Exception as error:  # whatever the reason, jobs must go on
+            except Exception as error:  # jobs must go on, whatever the reason
                 log.warning("worker stopped", reason=tasks.reason_of(error), place=tasks.place_of(error))
             self._working = False
             if not self._stopping:

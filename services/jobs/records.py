@@ -1,4 +1,4 @@
-"""Records of the jobs: how many are waiting, which failed and why, and which have lost their worker."""
+"""Records of jobs: how many are waiting, which have failed and why, and which have lost their worker."""
 
 import time
 from collections.abc import AsyncIterator
@@ -19,8 +19,8 @@ from services.platform.postgres import Database
 
 JobStatus = Literal["waiting", "running", "succeeded", "failed", "cancelled"]
 
-# Each part uses a separate index: succeeded jobs, the majority, are never read. A job that waits for its next try
-# is not late before that.
+# Each part uses its own index: succeeded jobs, the majority, are not read. A job that waits for its next try does
+# not count as late before then.
 _STATE = """
 SELECT (SELECT count(*) FROM procrastinate_jobs WHERE status = 'todo') AS waiting,
        (SELECT count(*) FROM procrastinate_jobs WHERE status = 'doing') AS running,
@@ -41,7 +41,7 @@ SET failures = job_failures.failures + 1, reason = excluded.reason, failed_at = 
 RETURNING failures
 """
 
-# A heartbeat in the future: the clock was set back, and the worker has sent none since.
+# A heartbeat in the future means that the clock was set back, and the worker has sent none since.
 _SILENT: LiteralString = """(
     w.id IS NULL OR w.last_heartbeat < now() - make_interval(secs => %(stalled_s)s)
     OR w.last_heartbeat > now() + interval '1 minute')"""
@@ -53,7 +53,7 @@ WHERE j.status = 'doing' AND (%(asking)s::bigint IS NULL OR j.worker_id IS DISTI
 ORDER BY j.id
 """  # noqa: S608 — our own text only
 
-# Checked again under the row's lock: the job may have been requeued meanwhile.
+# Checked again under the row's lock, because the job may have been requeued meanwhile.
 _GIVE_BACK: LiteralString = f"""
 WITH lost AS (
     SELECT j.id FROM procrastinate_jobs j LEFT JOIN procrastinate_workers w ON w.id = j.worker_id
@@ -75,7 +75,7 @@ FROM counted WHERE counted.job_id = j.id
 RETURNING j.task_name
 """  # noqa: S608 — our own text only
 
-# Scheduled before the clock was set back.
+# Jobs that were scheduled before the clock was set back.
 _BRING_FORWARD = """
 UPDATE procrastinate_jobs SET scheduled_at = now()
 WHERE status = 'todo' AND scheduled_at > now() + make_interval(secs => %(longest_delay_s)s)
@@ -85,7 +85,7 @@ _REMOVE_OLDER = """
 DELETE FROM procrastinate_jobs WHERE task_name = %(task)s AND status = 'succeeded' AND id < %(job_id)s
 """
 
-# Their events go with them.
+# The events of the jobs are deleted with them.
 _TRIM = """
 DELETE FROM procrastinate_jobs WHERE id IN (
     SELECT id FROM procrastinate_jobs
@@ -135,15 +135,15 @@ SELECT status = 'failed' FROM found
 
 @dataclass(frozen=True)
 class QueueState:
-    """The queue of all tenants at one moment."""
+    """State of the queue of all tenants at one moment."""
 
     waiting: int
     running: int
     failed: int
     oldest_s: float | None
-    """Age of the oldest job that could run; None if none is waiting."""
+    """Seconds since the oldest runnable job was due; None = none is waiting."""
     heartbeat_s: float | None
-    """Time since the last heartbeat of any worker; None if there is none."""
+    """Seconds since the last heartbeat of any worker; None = there is no worker."""
 
     def __str__(self) -> str:
         oldest = "" if self.oldest_s is None else f" (oldest {self.oldest_s:.0f} s)"
@@ -188,23 +188,24 @@ class JobRecords:
         return found
 
     async def count_failure(self, job_id: int, reason: str) -> int | None:
-        """Record a failure; return the number of the job's failures, None if the job no longer exists."""
+        """Record a failure; return the number of the job's failures, or None if the job no longer exists."""
         async with self._connection() as connection:
             cursor = await connection.execute(_COUNT_FAILURE, {"job_id": job_id, "reason": reason})
             row = await cursor.fetchone()
         return row[0] if row else None
 
     async def requeue_stalled(self, *, stalled_s: float, asking: int | None) -> list[str]:
-        """Requeue the jobs whose worker is gone, or fail them if they have used their tries.
+        """Requeue the jobs whose worker is gone, or fail them if they have used up their tries.
 
-        None for a while after the database's clock was set: live workers first send another heartbeat.
+        For a while after the database's clock was set nothing is requeued: live workers send another heartbeat
+        first.
 
         Args:
-            stalled_s: seconds of silence after which a worker is presumed gone.
-            asking: the calling worker, which is alive.
+            stalled_s: Seconds of silence after which a worker counts as gone.
+            asking: Id of the calling worker, which is alive.
 
         Returns:
-            The names of their tasks.
+            The names of the jobs' tasks.
         """
         names: list[str] = []
         async with self._connection() as connection:
@@ -217,13 +218,13 @@ class JobRecords:
                 given_back = {"job_id": job_id, "stalled_s": stalled_s, "retries": RETRIES, "reason": WORKER_LOST}
                 try:
                     cursor = await connection.execute(_GIVE_BACK, {**given_back, "replaced": False})
-                except psycopg.errors.UniqueViolation:  # its queueing lock: an equal job is waiting already
+                except psycopg.errors.UniqueViolation:  # an equal job is already waiting with its queueing lock
                     cursor = await connection.execute(_GIVE_BACK, {**given_back, "replaced": True})
                 names.extend(row[0] for row in await cursor.fetchall())
         return names
 
     async def bring_forward(self, *, longest_delay_s: float) -> None:
-        """Let jobs run now that would wait longer than any is delayed, as the clock was set back."""
+        """Make jobs due that would wait longer than the maximum delay, because the clock was set back."""
         async with self._connection() as connection:
             await connection.execute(_BRING_FORWARD, {"longest_delay_s": longest_delay_s})
 
@@ -233,7 +234,7 @@ class JobRecords:
             await connection.execute(_REMOVE_OLDER, {"task": task, "job_id": job_id})
 
     async def trim(self, kept: int) -> int:
-        """Remove jobs that have ended well, or were cancelled, before the newest `kept`; return how many."""
+        """Remove succeeded and cancelled jobs, except the newest `kept`; return how many were removed."""
         removed = 0
         while True:
             async with self._connection() as connection:
@@ -251,12 +252,8 @@ class JobRecords:
         return await self._database.fetch(tenant_id, _JOBS, values, class_row(StoredJob))
 
     async def retry(self, tenant_id: UUID, job_id: int) -> StoredJob:
-        """Let a failed job run again, with all its tries.
-
-        Raises:
-            NotFound: the tenant has no such job.
-            Conflict: it has not failed, or an equal one is waiting already.
-        """
+        """Let a failed job run again, with all its tries. Raises `NotFound` if the tenant has no such job, and
+        `Conflict` if the job has not failed, or an equal job is already waiting."""
         values = {"tenant_id": tenant_id, "job_id": job_id}
         try:
             found = await self._database.fetch(tenant_id, _RETRY, values, tuple_row)
@@ -282,14 +279,14 @@ log = structlog.get_logger(__name__)
 
 _JUMP_S = 2.0
 _DRIFT = 0.001
-"""Part of the elapsed time by which a clock may run fast or slow."""
+"""Share of the elapsed time by which a clock may run fast or slow."""
 
 
 class ClockWatch:
-    """Compares another machine's clock with the seconds that have passed here.
+    """Compares another machine's clock with the seconds that pass here.
 
-    After a jump forward every lease looks expired, after a jump back none ever does. Both pass as soon as live
-    processes have renewed theirs, so whatever follows from an expired lease waits that long.
+    After a jump forward every lease looks expired; after a jump back none does. Both effects end when live
+    processes have renewed their leases, so whoever acts on an expired lease waits until then.
     """
 
     def __init__(self, *, settles_s: float) -> None:
@@ -299,9 +296,9 @@ class ClockWatch:
         self._steady_from = 0.0
 
     def is_steady(self, now: datetime, asked: float | None = None) -> bool:
-        """Take the clock's present time; return whether it has run evenly for long enough.
+        """Take the current time of the other clock; return whether it has run evenly for long enough.
 
-        `asked` is when it was asked for, in seconds of `time.monotonic`: an answer is late on a busy machine.
+        `asked` is when it was asked for, by `time.monotonic`, because a busy machine gets the answer late.
         """
         passed = time.monotonic()
         asked = passed if asked is None else asked

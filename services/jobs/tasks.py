@@ -1,4 +1,4 @@
-"""Tasks: functions over ids, their retries, what is kept of a failure, and the parts of the queue's library."""
+"""Tasks: functions of ids, their retries, the stored reason of a failure, and classes that adapt procrastinate."""
 
 import asyncio
 import contextlib
@@ -54,9 +54,10 @@ class RunningJob:
 
 
 Task = Callable[..., Awaitable[float | None]]
-"""`async def task(job: RunningJob, *, conversation_id: UUID, …)`: ids are all that it is given.
+"""Form of a task: `async def task(job: RunningJob, *, conversation_id: UUID, …)`; all its arguments are ids.
 
-It returns the seconds after which it is to run again, if it is."""
+It returns the seconds after which it is to run again, or None.
+"""
 
 
 class TryFailed(Exception):
@@ -68,23 +69,23 @@ class TryFailed(Exception):
 
 
 class Postponed(Exception):
-    """A job runs later; its try is not counted."""
+    """A request to run a job later, without counting the try."""
 
     def __init__(self, wait_s: float | None = None) -> None:
         self.wait_s = wait_s
-        """None = as long as one that makes room for turns."""
+        """Seconds to wait; None = the usual pause of jobs that make room for turns."""
         super().__init__()
 
 
 class JobRetries(procrastinate.BaseRetryStrategy):
-    """Retries a job after 1, 2 and 4 times `wait_s`, then never; a postponed one after its pause."""
+    """Retries a job after 1, 2 and 4 times `wait_s`, then never; retries a postponed job after its pause."""
 
     def __init__(self, wait_s: float, postponed_s: float) -> None:
         self._wait_s = wait_s
         self._postponed_s = postponed_s
 
     def get_retry_decision(self, *, exception: BaseException, job: Job) -> procrastinate.RetryDecision | None:
-        """Decide after a failure. A job interrupted by its worker's stop goes back at once, uncounted."""
+        """Decide after a failure. A job that is interrupted because its worker stops returns uncounted."""
         if isinstance(exception, asyncio.CancelledError):
             return procrastinate.RetryDecision(retry_at=datetime.now(UTC))
         if isinstance(exception, Postponed):
@@ -98,7 +99,7 @@ class JobRetries(procrastinate.BaseRetryStrategy):
 
 
 def as_arguments(ids: Mapping[str, Ids]) -> dict[str, Any]:
-    """Ids as a job carries them."""
+    """Return ids in the form that a job stores."""
     return {
         name: [str(UUID(str(each))) for each in value] if isinstance(value, list) else str(UUID(str(value)))
         for name, value in ids.items()
@@ -106,11 +107,7 @@ def as_arguments(ids: Mapping[str, Ids]) -> dict[str, Any]:
 
 
 def as_ids(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The ids that a job carries.
-
-    Raises:
-        ValueError: something in it is no id.
-    """
+    """Return the ids that a job stores. Raises `ValueError` if an argument is no id."""
     return {
         name: [UUID(each) for each in value] if isinstance(value, list) else UUID(value)
         for name, value in arguments.items()
@@ -136,33 +133,33 @@ _RECONNECT_S = 1.0
 
 
 class QueueConnector(procrastinate.PsycopgConnector):
-    """The library's connector, which would listen at the pool's own address."""
+    """procrastinate's connector; its own `listen_notify` would connect to the address of the pool."""
 
     def __init__(self, database: Database) -> None:
         super().__init__()
         self._database = database
 
     async def listen_notify(self, on_notification: Notify, channels: Iterable[str]) -> None:
-        """Pass on notifications without end; while they cannot be had, jobs are found by polling."""
+        """Pass on notifications without end; while there are none, polling finds the jobs."""
         (channel,) = channels
         while True:
             with contextlib.suppress(DatabaseUnavailable):
                 async with aclosing(self._database.notifications(channel)) as notifications:
                     async for payload in notifications:
-                        if payload:  # the first one is empty: it listens
+                        if payload:  # the first one is empty and says that it listens
                             await on_notification(channel=channel, payload=payload)
             await asyncio.sleep(_RECONNECT_S)
 
 
 class DueTicks(PeriodicDeferrer):
-    """Defers each periodic task for its last tick.
+    """Defers each periodic task for its last tick only.
 
-    The library defers for every tick since the one before. A clock that is set forward by a day would then cost
-    tens of thousands of statements, and one that is set back would stop all periodic tasks for as long.
+    procrastinate defers a task for every tick since the last one. Setting a clock forward by a day would then cost
+    tens of thousands of statements, and setting it back would stop all periodic tasks for as long.
     """
 
     def get_previous_tasks(self, at: float) -> Iterable[TaskAtTime]:
-        """The tasks whose last tick before `at`, in seconds since 1970, differs from the one that was deferred."""
+        """Return the tasks whose last tick before `at`, in seconds since 1970, has not been deferred yet."""
         for key, periodic in self.registry.periodic_tasks.items():
             tick = round(periodic.croniter.get_prev(ret_type=float, start_time=at))
             deferred = self.last_defers.get(key)
@@ -173,7 +170,7 @@ class DueTicks(PeriodicDeferrer):
 
 
 class ScheduledWorker(Worker):
-    """The library's worker, with this schedule."""
+    """procrastinate's worker with `DueTicks` as its schedule."""
 
     async def _periodic_deferrer(self) -> None:
         await DueTicks(registry=self.app.periodic_registry).worker()
@@ -183,16 +180,14 @@ log = structlog.get_logger(__name__)
 
 _WAITS_S = (0.2, 1.0, 3.0)
 _STRANGE_S = 10.0
-"""Seconds until a job whose task this version lacks is offered again: a rolling upgrade may be under way."""
+"""Seconds until a job with a task that this version lacks is offered again: a rolling upgrade may be under way."""
 _MOST_STRANGE_TRIES = 360
-"""An hour of them; then it fails."""
+"""Maximum tries of such a job, an hour in all; then it fails."""
 
 
 class Outcomes(JobManager):
-    """The library's manager with retries; its own two methods give up at once.
-
-    A live worker would keep a job whose end it could not store, and no other worker would take it.
-    """
+    """procrastinate's job manager with retries, because two of its methods give up at once. A live worker whose
+    result could not be stored would otherwise keep its job, and no other worker would take it."""
 
     def __init__(self, connector: BaseConnector, tasks: Container[str]) -> None:
         """Take the names of the tasks that this version has."""
@@ -200,14 +195,14 @@ class Outcomes(JobManager):
         self._tasks = tasks
 
     async def finish_job(self, job: Job, status: Status, delete_job: bool) -> None:
-        """Store that a job has ended; put one of another version's tasks back, for a worker of that version."""
+        """Store that a job has ended; put one whose task this version lacks back, for another worker."""
         if status is Status.FAILED and job.task_name not in self._tasks and job.attempts < _MOST_STRANGE_TRIES:
             await self.retry_job(job, retry_at=datetime.now(UTC) + timedelta(seconds=_STRANGE_S))
             return
         await _with_patience(job, lambda: super(Outcomes, self).finish_job(job, status, delete_job))
 
     async def retry_job(self, job: Job, *arguments: Any, **options: Any) -> None:
-        """Put a job back, or end it if another one with its queueing lock is waiting already."""
+        """Put a job back, or end it if another job is already waiting with its queueing lock."""
         try:
             await _with_patience(job, lambda: super(Outcomes, self).retry_job(job, *arguments, **options))
         except exceptions.UniqueViolation:
@@ -220,7 +215,7 @@ async def _with_patience(job: Job, store: Callable[[], Awaitable[None]]) -> None
             return await store()
         except exceptions.ConnectorException as error:
             if isinstance(error.__cause__, psycopg.errors.RaiseException):
-                # The library's functions raise this for a job that is not running: it was erased, or requeued.
+                # procrastinate's functions raise this for a job that is not running: it was erased, or requeued.
                 log.info("job had ended already", job_id=job.id, task=job.task_name)
                 return None
             if wait_s is None or not isinstance(

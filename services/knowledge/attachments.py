@@ -76,10 +76,8 @@ class _Known:
 
 
 class AttachmentCuts:
-    """Cuts attachments in threads, as the terms of a passage take milliseconds.
-
-    Clients send them again with each message, so passages are known for a while.
-    """
+    """Cuts attachments in threads, as the terms of a passage take milliseconds. Clients send them again with
+    each message, so passages are known for a while."""
 
     def __init__(self, embedder: Embedder) -> None:
         """Take what compares by meaning; where it fails, words alone decide."""

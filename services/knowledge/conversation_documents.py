@@ -30,9 +30,7 @@ ON CONFLICT (tenant_id, user_id, session_key) DO NOTHING
 
 class ConversationDocuments:
     """Adds documents to conversations, by the caller's names for the user and the session, and removes them.
-
-    The methods raise DatabaseUnavailable if the database does not answer.
-    """
+    The methods raise DatabaseUnavailable if the database does not answer."""
 
     def __init__(self, database: Database, documents: Documents) -> None:
         self._database = database
@@ -65,11 +63,7 @@ class ConversationDocuments:
         return await self._documents.ingest(tenant_id, base_id, source, data, content_type=content_type)
 
     async def remove(self, tenant_id: UUID, user: str, session: str, document_id: UUID) -> None:
-        """Remove a document.
-
-        Raises:
-            NotFound: the conversation has no such document.
-        """
+        """Remove a document. Raises `NotFound` if the conversation has no such document."""
         base_id = await self._base_id(tenant_id, user, session)
         if base_id is None:
             raise NotFound(f"There is no document {document_id}.")

@@ -62,11 +62,8 @@ class Converter:
         self._places = asyncio.Semaphore(limits.at_once)
 
     async def convert(self, kind: Kind, data: bytes) -> Converted:
-        """Convert a document to text; all but plain text and Markdown are parsed in a separate process.
-
-        Raises:
-            BadDocument: it cannot be read; says why.
-        """
+        """Convert a document to text; all but plain text and Markdown are parsed in a separate process. Raises
+        `BadDocument` if it cannot be read; says why."""
         if kind in ("text", "markdown"):
             text = storable(await asyncio.to_thread(decoded, data))
             if len(text) > MOST_CHARACTERS:
@@ -113,12 +110,8 @@ class Converter:
 
 
 async def _run(command: Sequence[str], data: bytes, seconds: float, most_bytes: int) -> tuple[int, bytes]:
-    """Give a program the document; return its exit code and what it writes.
-
-    Raises:
-        BadDocument: it takes too long, or writes too much.
-        OSError: it cannot be started.
-    """
+    """Give a program the document; return its exit code and what it writes. Raises `BadDocument` if it takes
+    too long, or writes too much, and `OSError` if it cannot be started."""
     process = await asyncio.create_subprocess_exec(
         *command,
         stdin=asyncio.subprocess.PIPE,

@@ -141,11 +141,7 @@ class Documents:
         return Ingested("replaced" if before else "created", stored)
 
     async def base_id(self, tenant_id: UUID, prefix: str) -> UUID:
-        """Return the id of a base.
-
-        Raises:
-            NotFound: the tenant has none of this prefix.
-        """
+        """Return the id of a base. Raises `NotFound` if the tenant has none of this prefix."""
         values = {"tenant_id": tenant_id, "prefix": prefix}
         row = only(prefix, await self._database.fetch(tenant_id, _BASE, values, tuple_row))
         base_id: UUID = row[0]
@@ -173,13 +169,8 @@ class Documents:
     async def put(
         self, tenant_id: UUID, base_id: UUID, document: dict[str, Any], chunks: Sequence[tuple[Chunk, str]]
     ) -> None:
-        """Store a document with its chunks and their terms, in place of the one of the same source.
-
-        A search sees either the old chunks or the new ones.
-
-        Raises:
-            NotFound: the base was removed meanwhile.
-        """
+        """Store a document with its chunks and their terms, in place of the one of the same source. A search
+        sees either the old chunks or the new ones. Raises `NotFound` if the base was removed meanwhile."""
         values = {"tenant_id": tenant_id, "base_id": base_id, "id": uuid7(), "chunk_count": len(chunks)}
         async with self._database.tenant(tenant_id) as connection:
             only(base_id, await (await connection.execute(_LOCK_BASE, values)).fetchall())
@@ -195,11 +186,8 @@ class Documents:
 
     @again_if_contended
     async def delete(self, tenant_id: UUID, base_id: UUID, document_id: UUID) -> None:
-        """Remove a document; a job removes its chunks from the index.
-
-        Raises:
-            NotFound: the base has no document of this id.
-        """
+        """Remove a document; a job removes its chunks from the index. Raises `NotFound` if the base has no
+        document of this id."""
         values = {"tenant_id": tenant_id, "base_id": base_id, "document_id": document_id}
         async with self._database.tenant(tenant_id) as connection:
             # In the same order as `put`, so that the two cannot deadlock.

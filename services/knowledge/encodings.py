@@ -99,11 +99,8 @@ _REFUSED = "is not text in UTF-8, UTF-16, GB18030 or Big5"
 
 
 def decoded(data: bytes, *, declared: str = "") -> str:
-    """Return the text of a file; `declared` is the encoding that it names itself, which may be wrong.
-
-    Raises:
-        BadDocument: it is binary, or in another encoding.
-    """
+    """Return the text of a file; `declared` is the encoding that it names itself, which may be wrong. Raises
+    `BadDocument` if it is binary, or in another encoding."""
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         text = _decode(data, "utf-16")
         if text is None:
@@ -147,10 +144,8 @@ def _share_of_frequent(text: str, data: bytes) -> float:
 
 
 def _is_gb2312(text: str) -> bool:
-    """Whether all characters are of the common Chinese set: its symbols, such as those of a frame, and rare hanzi.
-
-    A hanzi that touches a Latin letter is two accented letters of another language.
-    """
+    """Whether all characters are of the common Chinese set: its symbols, such as those of a frame, and rare
+    hanzi. A hanzi that touches a Latin letter is two accented letters of another language."""
     foreign = set(_NOT_ASCII.findall(text[:_SAMPLE]))
     if not foreign or _TOUCHES_LATIN.search(text[:_SAMPLE]):
         return False

@@ -37,11 +37,8 @@ _BROKEN_WORD = re.compile("[\ufffe\xad]\\s*\n?")
 
 
 def convert(kind: Kind, data: bytes) -> Converted:
-    """The document as text; without a part if it holds none.
-
-    Raises:
-        BadDocument: it cannot be read; says why.
-    """
+    """The document as text; without a part if it holds none. Raises `BadDocument` if it cannot be read; says
+    why."""
     readers = {"html": from_html, "pdf": _pdf, "docx": _docx, "xlsx": from_xlsx, "csv": from_csv}
     read = readers[kind](data)
     parts = tuple(replace(part, text=storable(part.text)) for part in read.parts if part.text.strip())

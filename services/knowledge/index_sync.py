@@ -44,13 +44,8 @@ class ChunkIndexSync:
         jobs.task(FORGET_PASSAGES)(self._forget)
 
     async def index_waiting(self) -> int:
-        """Index all waiting chunks of all tenants; return how many.
-
-        Who else writes into Milvus gets in between two batches.
-
-        Raises:
-            Unavailable: Milvus, the embedding endpoint or the database does not answer.
-        """
+        """Index all waiting chunks of all tenants; return how many. Who else writes into Milvus gets in between
+        two batches. Raises `Unavailable` if Milvus, the embedding endpoint or the database does not answer."""
         count = 0
         rows = await self._database.fetch_without_tenant("SELECT tenants_with_passages_to_index()", {}, tuple_row)
         for tenant_id in [row[0] for row in rows]:

@@ -46,11 +46,8 @@ _Tokens = list[re.Match[str]]
 
 
 def as_shown(value: object, code: str) -> str:
-    """Return the value of a cell in its number format.
-
-    A date in numbers is written as 2025-12-29, whatever the order of its numbers. A value that the format cannot
-    show is as it is.
-    """
+    """Return the value of a cell in its number format. A date in numbers is written as 2025-12-29, whatever the
+    order of its numbers. A value that the format cannot show is as it is."""
     try:
         if code == "General" and not isinstance(value, (bool, float, date, time, timedelta)):
             return str(value)

@@ -31,21 +31,13 @@ _MOST_SPAN = 1_000
 
 
 def from_html(data: bytes) -> Converted:
-    """Read a page.
-
-    Raises:
-        BadDocument: it cannot be read; says why.
-    """
+    """Read a page. Raises `BadDocument` if it cannot be read; says why."""
     screen_html(data)
     return from_html_text(decoded(data, declared=declared_in_html(data)))
 
 
 def from_html_text(text: str) -> Converted:
-    """Read a page whose encoding is known.
-
-    Raises:
-        BadDocument: it is nested too deeply.
-    """
+    """Read a page whose encoding is known. Raises `BadDocument` if it is nested too deeply."""
     from bs4 import BeautifulSoup  # noqa: PLC0415 — each kind of document loads its own library
     from markdownify import MarkdownConverter  # noqa: PLC0415
 
@@ -154,10 +146,8 @@ def _whole(said: Any, usual: int) -> int:
 
 
 def _unmerge_all(soup: Any) -> None:
-    """Repeat merged cells of HTML in every row and column that they cover.
-
-    A table around other tables lays a page out, and is taken apart.
-    """
+    """Repeat merged cells of HTML in every row and column that they cover. A table around other tables lays a
+    page out, and is taken apart."""
     for table in soup("table"):
         if table.find("table"):
             _take_apart(table)

@@ -31,11 +31,7 @@ _UNSEEN = frozenset({b"script", b"style"})
 
 
 def screen_html(data: bytes) -> None:
-    """Count tags, their depth and the text between them.
-
-    Raises:
-        BadDocument: there is too much of one.
-    """
+    """Count tags, their depth and the text between them. Raises `BadDocument` if there is too much of one."""
     if data.count(b"<") > _MOST_TAGS:
         raise _too_many_tags(_MOST_TAGS)
     depth = text = at = 0

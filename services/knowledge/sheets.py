@@ -27,10 +27,8 @@ _LINE_BREAKS = re.compile(r"(?<!\s)\s*[\r\n\v\f\u2028\u2029]+\s*")
 
 
 def markdown_table(rows: Iterable[Sequence[str]], left_out: list[str]) -> Iterator[str]:
-    """Yield the lines of a table: what stands above it, its header, its rows.
-
-    Names the columns that are too many in `left_out`.
-    """
+    """Yield the lines of a table: what stands above it, its header, its rows. Names the columns that are too
+    many in `left_out`."""
     coming = iter(rows)
     first = list(islice(coming, _SAMPLED_ROWS))
     above, first = _notes_and_table(first)
@@ -80,11 +78,7 @@ _MOST_MERGED = 10_000
 
 
 def from_csv(data: bytes) -> Converted:
-    """Read a CSV file, whatever separates its fields.
-
-    Raises:
-        BadDocument: it cannot be read; says why.
-    """
+    """Read a CSV file, whatever separates its fields. Raises `BadDocument` if it cannot be read; says why."""
     text = decoded(data)
     csv.field_size_limit(_LONGEST_FIELD)
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(text))
@@ -124,11 +118,8 @@ _LEFT_OUT = {
 
 
 def from_xlsx(data: bytes) -> Converted:
-    """Read the sheets of a workbook: values as they are shown, each sheet under its name.
-
-    Raises:
-        BadDocument: it cannot be read; says why.
-    """
+    """Read the sheets of a workbook: values as they are shown, each sheet under its name. Raises `BadDocument`
+    if it cannot be read; says why."""
     left_out: list[str] = []
     try:
         screen_xlsx(data)

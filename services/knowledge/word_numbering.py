@@ -31,10 +31,8 @@ class WordNumbering:
         self._begun: set[str] = set()
 
     def label(self, paragraph: Element) -> str | None:
-        """Count a paragraph and return its number with the space behind it.
-
-        None if it has none: no bullets have one but boxes.
-        """
+        """Count a paragraph and return its number with the space behind it. None if it has none: no bullets
+        have one but boxes."""
         properties = paragraph.find(f"{W}pPr")
         style_id = _value(properties, "pStyle") or self._default
         own, level = _numbered(properties)

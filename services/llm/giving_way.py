@@ -118,10 +118,8 @@ class GivingWay:
         return {option: value for option, value in self._options.items() if option not in self.left_out}
 
     def give_way(self, failure: ModelFailed) -> bool:
-        """Leave out what the model has just refused; False = the failure has another reason, or it cannot be.
-
-        A model that wrote a call into its text is asked once more without tools.
-        """
+        """Leave out what the model has just refused; False = the failure has another reason, or it cannot be. A
+        model that wrote a call into its text is asked once more without tools."""
         if failure.topic == "calls":
             again, self._asked_again = not self._asked_again, True
             self.left_out += ["tools"] if "tools" in self.options else []

@@ -1,4 +1,4 @@
-"""Kinds of values of settings: how their text is read, what is accepted, and how the file .env is encoded."""
+"""Types of the values of settings: how text is read, which values are accepted, and the encoding of `.env`."""
 
 import codecs
 import re

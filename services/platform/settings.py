@@ -36,9 +36,9 @@ from state.budget import WRITTEN, RequestBudget
 
 PREFIX = "ANAMNESIS_"
 _TURNS_PER_MINUTE, _REQUESTS_PER_MINUTE = 60, 3000
-"""Limits of a user and of a tenant, where callers are known and no others are set."""
+"""Limits for a user and a tenant if callers are known and no other limits are set."""
 URL_VARIABLE, KEY_VARIABLE = f"{PREFIX}URL", f"{PREFIX}KEY"
-"""Address and credential of commands; no settings of the service, which must not know the second."""
+"""Variables with address and credential for commands; no settings, because the service needs neither."""
 OF_COMMANDS = frozenset({URL_VARIABLE, KEY_VARIABLE})
 
 
@@ -531,12 +531,12 @@ class Settings(BaseSettings):
 
     @property
     def turns_per_minute(self) -> int | None:
-        """Most turns of one user; None = no limit."""
+        """Return the maximum turns of one user; None = no limit."""
         return self._limit(self.rate_limit_user_per_minute, _TURNS_PER_MINUTE)
 
     @property
     def requests_per_minute(self) -> int | None:
-        """Most requests of one tenant; None = no limit."""
+        """Return the maximum requests of one tenant; None = no limit."""
         return self._limit(self.rate_limit_tenant_per_minute, _REQUESTS_PER_MINUTE)
 
     def _limit(self, given: int | None, usual: int) -> int | None:
@@ -546,12 +546,12 @@ class Settings(BaseSettings):
 
     @property
     def keys_folder(self) -> Path:
-        """The folder of users' keys."""
+        """Return the folder of users' keys."""
         return self.encryption_keys_dir or self.data_dir.with_name(f"{self.data_dir.name}-keys")
 
     @property
     def operations_protected(self) -> bool:
-        """Whether what is for the operator asks for a key; without authentication there is none."""
+        """Return whether pages for the operator need a key; without authentication they do not."""
         return self.auth != "none" and self.protect_operations is not False
 
     _of_console = PrivateAttr(default_factory=frozenset[str])
@@ -561,17 +561,17 @@ class Settings(BaseSettings):
         self._of_console = frozenset(names)
 
     def from_console(self, name: str) -> bool:
-        """Whether a setting was chosen in the console."""
+        """Return whether a setting was chosen in the console."""
         return name in self._of_console
 
     @property
     def offline(self) -> bool:
-        """Whether the built-in offline model answers."""
+        """Return whether the built-in offline model answers."""
         return self.llm_model is None
 
     @property
     def address(self) -> str:
-        """Where the service listens."""
+        """Return where the service listens."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{host}:{self.port}"
 
@@ -582,11 +582,11 @@ SECRET_FIELDS = frozenset(
 
 
 def load_settings(**overrides: Any) -> Settings:
-    """Read the settings, with the model that was chosen in the console where nothing else names one.
+    """Read the settings, with the model chosen in the console if nothing else names one.
 
     Raises:
-        ConfigurationError: a value is wrong. Its message is one line that names the variable, the
-            value (unless it is secret) and what is accepted.
+        ConfigurationError: A value is wrong. The message is one line with the variable, the value (unless it is
+            secret) and what is accepted.
     """
     encoding = encoding_of(Path(".env"))
     try:
@@ -608,7 +608,7 @@ def load_settings(**overrides: Any) -> Settings:
 
 
 def _refuse_own_address(settings: Settings) -> None:
-    """Refuse a model at the address where the service itself listens, which would ask itself without end."""
+    """Refuse a model at the address where the service itself listens: it would ask itself without end."""
     address = urlsplit(settings.llm_base_url or "")
     if settings.llm_model and address.port == settings.port and is_loopback(address.hostname or ""):
         raise ConfigurationError(

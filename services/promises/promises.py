@@ -60,50 +60,64 @@ class Promises:
     async def make(
         self, owner: Owner, new: NewPromise, trigger: Trigger, now: datetime | None = None
     ) -> tuple[Promise, UUID]:
-        """Make a promise; return it, and the operation that undoes it. One with a known id is made once.
-
-        Raises:
-            InvalidInput: `when` cannot be read or lies in the past, or the text or the time zone is none.
-            Conflict: too many wait already.
-        """
+        """Make a promise; return it, and the operation that undoes it. One with a known id is made once. Raises
+        `InvalidInput` if `when` cannot be read or lies in the past, or the text or the time zone is none, and
+        `Conflict` if too many wait already."""
         now = now or datetime.now(UTC)
-        trigger = _placed(trigger, new.conversation_id)
-        text = self._text(new.text)
-        zone = await self._zone(owner, new.timezone)
-        occasion = occasion_of(new.when, now, zone)
-        promise_id, operation_id = new.id or uuid7(), uuid5(new.id, "operation") if new.id else uuid7()
+        known = replace(new, id=new.id or uuid7(), timezone=await self._zone(owner, new.timezone))
+        assert known.id is not None  # noqa: S101 — it was just given one
+
+        async def add(connection: Connection) -> None:
+            await self.make_in(connection, owner, known, trigger, now)
+
+        await self._database.transact(owner.tenant_id, add)
+        return await self.get(owner, known.id, now), uuid5(known.id, "operation")
+
+    async def make_in(
+        self,
+        connection: Connection,
+        owner: Owner,
+        new: NewPromise,
+        trigger: Trigger,
+        now: datetime,
+        *,
+        but: Sequence[datetime] = (),
+    ) -> UUID | None:
+        """Make a promise of a known id and time zone in a transaction of the caller's; return its operation.
+        None = it is there already, or it is due at one of the moments of `but`. Raises as `make`."""
+        assert new.id is not None  # noqa: S101 — as the caller promises
+        assert new.timezone is not None  # noqa: S101
+        occasion = occasion_of(new.when, now, new.timezone)
+        operation_id = uuid5(new.id, "operation")
         values = {
             **vars(owner),
-            "id": promise_id,
+            "id": new.id,
             "conversation_id": new.conversation_id,
             "message_id": new.message_id,
             "operation_id": operation_id,
-            "text": Words(text),
+            "text": Words(self._text(new.text)),
             "said": Words(new.when.strip()),
             "quote": Words(self._secrets.without(new.quote)),
             "rule": Words(occasion.rule),
-            "timezone": zone,
+            "timezone": new.timezone,
             "asked_by": new.asked_by,
             "due_at": occasion.at,
         }
-
-        async def add(connection: Connection) -> None:
-            counted = await (await connection.execute(sql.COUNT_OPEN, values)).fetchone()
-            if counted and counted[0] >= MOST_OPEN:
-                raise Conflict(f"{MOST_OPEN} promises wait already; cancel some of them.")
-            if (await connection.execute(sql.ADD, values)).rowcount:
-                made = {name: str(values[name]) for name in _FIELDS if name in values} | {"id": str(promise_id)}
-                made |= {"state": "open", "due_at": occasion.at.isoformat()}
-                await self._note(connection, owner, "make", None, made, trigger, operation_id)
-
-        await self._database.transact(owner.tenant_id, add)
-        return await self.get(owner, promise_id, now), operation_id
+        counted = await (await connection.execute(sql.COUNT_OPEN, values)).fetchone()
+        if counted and counted[0] >= MOST_OPEN:
+            raise Conflict(f"{MOST_OPEN} promises wait already; cancel some of them.")
+        if occasion.at in but or not (await connection.execute(sql.ADD, values)).rowcount:
+            return None
+        made = {name: str(values[name]) for name in _FIELDS if name in values} | {"id": str(new.id)}
+        made |= {"state": "open", "due_at": occasion.at.isoformat()}
+        trigger = _placed(trigger, new.conversation_id)
+        items = [_told(occasion.at, new.timezone, made["text"])]
+        await self._note(connection, owner, "make", None, made, trigger, operation_id, items)
+        return operation_id
 
     async def make_plain(self, turn: OpenTurn, asked: PlainPromise) -> MemoryChange:
-        """Make what a message asks for in plain form, once; return what the turn tells of it.
-
-        Where it cannot be made, that is told, and it has no operation.
-        """
+        """Make what a message asks for in plain form, once; return what the turn tells of it. Where it cannot
+        be made, that is told, and it has no operation."""
         new = NewPromise(
             text=asked.text,
             when=asked.when,
@@ -121,11 +135,7 @@ class Promises:
         return MemoryChange(**{**change, "operation_id": str(operation_id)})
 
     async def get(self, owner: Owner, promise_id: UUID, now: datetime | None = None) -> Promise:
-        """One promise of a user's.
-
-        Raises:
-            NotFound: there is none, or what asked for it was forgotten.
-        """
+        """One promise of a user's. Raises `NotFound` if there is none, or what asked for it was forgotten."""
         found = await self._page(owner, {"id": promise_id}, None, 1, now)
         if not found:
             raise NotFound(f"There is no promise {promise_id}.")
@@ -196,11 +206,8 @@ class Promises:
         return await self.get(owner, promise_id, now)
 
     async def conversation(self, owner: Owner, *, conversation_id: UUID | None, session: str | None) -> UUID:
-        """Return the id of a conversation of the user's.
-
-        Raises:
-            NotFound: the user has none of this id or name.
-        """
+        """Return the id of a conversation of the user's. Raises `NotFound` if the user has none of this id or
+        name."""
         values = {**vars(owner), "conversation_id": conversation_id, "session": session}
         found = await self._database.fetch(owner.tenant_id, sql.CONVERSATION_NAMED, values, tuple_row)
         if not found:
@@ -210,11 +217,8 @@ class Promises:
     async def take_back(
         self, connection: Connection, owner: Owner, old: Mapping[str, Any] | None, new: Mapping[str, Any]
     ) -> None:
-        """Undo a change, in a transaction of the caller's.
-
-        Raises:
-            Conflict: the promise was kept or changed since.
-        """
+        """Undo a change, in a transaction of the caller's. Raises `Conflict` if the promise was kept or changed
+        since."""
         values = {**vars(owner), "id": UUID(new["id"])}
         row = await _one(connection, sql.LOCK, values)
         if row is None or any(_logged(row)[name] != new[name] for name in (*_FIELDS, "due_at")):
@@ -271,18 +275,24 @@ class Promises:
         new: Mapping[str, Any],
         trigger: Trigger,
         operation_id: UUID | None = None,
+        items: Sequence[str] = (),
     ) -> None:
-        operation = Operation(OPERATION, field=kind, old_value=old, new_value=dict(new))
+        """Log a change; `items` = what a later turn tells of it."""
+        results = {"items": list(items)} if items else None
+        operation = Operation(OPERATION, field=kind, old_value=old, new_value=dict(new), results=results)
         trigger = replace(trigger, expert_id=owner.expert_id, space_id=owner.space_id)
         await self._log.append(connection, owner.tenant_id, owner.user_id, operation, trigger, operation_id)
 
 
 def promised_change(turn: OpenTurn, asked: PlainPromise) -> MemoryChange:
     """Return what a turn tells of a promise that its message asks for in plain form."""
-    moment = f"{asked.at.astimezone(time_zone(turn.timezone)):%Y-%m-%d %H:%M}"
-    items = [f"{moment} {asked.text}"]
+    items = [_told(asked.at, turn.timezone, asked.text)]
     summary = told("promise", items, language_of([asked.quote]))
     return MemoryChange(kind="promise", summary=summary, operation_id=str(turn.turn_id), items=items)
+
+
+def _told(at: datetime, timezone: str, text: str) -> str:
+    return f"{at.astimezone(time_zone(timezone)):%Y-%m-%d %H:%M} {text}"
 
 
 async def _one(

@@ -1,7 +1,7 @@
-"""Reflection: after a turn, what the expert thinks of it, kept with the answer.
+"""Reflection: after a turn the expert writes a private note on it, which is kept with the answer.
 
-It stands in `messages.private_note`, which only this module writes. The expert's own next prompt to the same user
-shows it as a private note; no answer, export or other prompt does.
+Only this module writes `messages.private_note`. The expert's next prompt to the same user shows the note; no
+answer, export or other prompt does.
 """
 
 import json
@@ -27,9 +27,9 @@ from services.reflection.schedule import REFLECT
 from services.text.language import Language, language_of
 
 _MOST = 500
-"""Characters of all of it together."""
+"""Maximum characters of a note."""
 _LONGEST_SHOWN = 3000
-"""Characters of a message that the prompt shows."""
+"""Maximum characters of a message in the prompt."""
 
 _RULES: dict[Language, str] = {
     "zh": (
@@ -88,7 +88,7 @@ class PrivateNote(BaseModel):
 
 
 class Reflection:
-    """Thinks turns over. Every process with a worker has one: it registers the job."""
+    """Writes private notes on turns. Every process with a worker has one: it registers the job."""
 
     def __init__(self, database: Database, models: ChatModels, jobs: JobQueue, *, on: bool = True) -> None:
         self._database = database
@@ -97,14 +97,14 @@ class Reflection:
         jobs.task(REFLECT, can_wait=True)(self._job)
 
     async def reflect(self, tenant_id: UUID, turn_id: UUID) -> bool:
-        """Write the private note of a turn's answer, once; return whether it was written.
+        """Write the private note on a turn's answer, once; return whether it was written.
 
-        Nothing is written where the expert does not reflect, no model answers as it should, or something in the
-        conversation was retracted meanwhile.
+        Nothing is written if the expert does not reflect, if the models give no valid answer, or if something in
+        the conversation was retracted meanwhile.
 
         Raises:
-            ModelFailed: the model did not answer.
-            Unavailable: it is left alone for a moment.
+            ModelFailed: The model did not answer.
+            Unavailable: Models are not asked for a while after failures.
         """
         if not self._on or self._models.offline:
             return False
@@ -154,11 +154,8 @@ class Reflection:
 
 
 def checked(text: str) -> PrivateNote:
-    """Check a model's private note.
-
-    Raises:
-        BadModelOutput: it is not of the form, or too long.
-    """
+    """Return a model's private note after checking it. Raises `BadModelOutput` if the note has the wrong form,
+    or is too long."""
     note = json_answer(PrivateNote, text.replace("\\u0000", ""))
     if len("".join(note.model_dump().values())) > _MOST:
         raise BadModelOutput("it is too long")

@@ -1,4 +1,4 @@
-"""The job that thinks over a turn: named here, as the turn causes it."""
+"""Name of the job that writes private notes, for the turns that cause it."""
 
 REFLECT = "reflect_on_turn"
-"""Task that writes what the expert thinks of a turn, and says to nobody."""
+"""Task that writes the expert's private note on a turn."""

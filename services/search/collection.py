@@ -45,10 +45,8 @@ def make_collection(
     version: str = TERMS_VERSION,
     add_own_fields: "Callable[[CollectionSchema], None] | None" = None,
 ) -> None:
-    """Make an empty collection with its indexes; searches see it at once.
-
-    Beside its terms and its embedding a row has the fields that are added; None = those of a unit.
-    """
+    """Make an empty collection with its indexes; searches see it at once. Beside its terms and its embedding a
+    row has the fields that are added; None = those of a unit."""
     indexes = client.prepare_index_params()
     add_vector_index(client, indexes, "embedding")
     indexes.add_index(

@@ -48,11 +48,9 @@ def probe_texts() -> list[str]:
 def measured(vectors: Vectors) -> dict[Language, EmbeddingQuality]:
     """Say what an embedding is good for by language, from the vectors of `probe_texts`.
 
-    For each sentence its paraphrase is sought among all paraphrases and misleading sentences of the
-    language. A constant or otherwise senseless embedding has quality 0.
-
-    Raises:
-        ValueError: The vectors are not one for each text, or are not finite.
+    For each sentence its paraphrase is sought among all paraphrases and misleading sentences of the language. A
+    constant or otherwise senseless embedding has quality 0. Raises `ValueError` if the vectors are not one for
+    each text, or are not finite.
     """
     table = np.asarray(vectors, dtype=np.float64)
     if table.ndim != 2 or len(table) != len(probe_texts()) or not np.isfinite(table).all():  # noqa: PLR2004

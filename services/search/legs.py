@@ -154,10 +154,8 @@ def by_meaning(query: Query, vectors: Vectors, units: Searched, mask: Mask, head
 
 
 def sought(query: Query, vectors: Sequence[Sequence[float]] | Vectors) -> Vectors:
-    """Return what units are compared with: the message with the talk before it, and its parts, of length 1.
-
-    A message of several sentences lies amid them; what it asks counts at least half.
-    """
+    """Return what units are compared with: the message with the talk before it, and its parts, of length 1. A
+    message of several sentences lies amid them; what it asks counts at least half."""
     every = of_length_1(vectors)
     said = 1 + len(query.recent)
     if not all(query.asking):

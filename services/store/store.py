@@ -101,13 +101,9 @@ class Store:
         jobs.periodic(_SWEEP, _EVERY)(self.sweep)
 
     async def batch(self, owner: StoreOwner, operations: Sequence[Operation]) -> list[Result]:
-        """Carry out operations on the items of a user, or of one of their spaces; return the result of each.
-
-        A user or a space that is written to and not there is made.
-
-        Raises:
-            InvalidInput: a namespace, a key, a value or a filter is not accepted; nothing was done.
-        """
+        """Carry out operations on the items of a user, or of one of their spaces; return the result of each. A
+        user or a space that is written to and not there is made. Raises `InvalidInput` if a namespace, a key, a
+        value or a filter is not accepted; nothing was done."""
         writes = {
             (joined(each.namespace), checked_key(each.key)): each for each in operations if isinstance(each, Put)
         }

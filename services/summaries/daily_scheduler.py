@@ -1,7 +1,7 @@
-"""The schedule of daily summaries: half past midnight in each user's time zone.
+"""Schedule of daily summaries: they are due at half past midnight in each user's time zone.
 
-The end of a visit makes its day due; a round looks at what is due, and puts off what is too early. So a
-round that did not take place, a service that was away for days and an import are all caught up by the next one.
+The end of a visit makes its day due. Each round looks at what is due and postpones what is too early; so the next
+round makes up for a round that was missed, for a long pause of the service, and for an import.
 """
 
 import asyncio
@@ -29,9 +29,9 @@ DAILY_ROUND = "find_days_to_summarise"
 
 _AFTER_MIDNIGHT = timedelta(minutes=30)
 _ACTIVE = timedelta(minutes=10)
-"""Seconds after a message during which the user's days wait for the next round."""
+"""Time after a message during which the user's days wait for the next round."""
 _CLAIMED = timedelta(minutes=20)
-"""Time after which work given to a job is due again, in case the job is lost or fails."""
+"""Time after which work that a job has taken is due again, in case the job is lost or fails."""
 _USERS_AT_ONCE = 5
 _VISITS_AT_ONCE = 500
 _DAYS_AT_ONCE = 5
@@ -67,10 +67,10 @@ class DueVisit:
     space_id: UUID | None
     started_at: datetime
     has_nothing: bool
-    """Whether it continues, or holds only incomplete answers."""
+    """Whether the visit still continues, or holds only incomplete answers."""
     timezone: str
     is_active: bool
-    """Whether the user is talking at this moment."""
+    """Whether the user is talking now."""
 
 
 _UserDay = tuple[UUID, UUID, UUID | None, date]
@@ -78,7 +78,7 @@ _UserDay = tuple[UUID, UUID, UUID | None, date]
 
 
 class DailyScheduler:
-    """Finds the days whose summaries are due, for the nightly scheduler; it registers the job that makes them."""
+    """Finds the days whose summaries are due, for the nightly scheduler; registers the job that makes them."""
 
     def __init__(self, database: Database, daily: DailySummaries, jobs: JobQueue, *, on: bool = True) -> None:
         self._database = database
@@ -88,19 +88,15 @@ class DailyScheduler:
         jobs.task(SUMMARISE_DAYS, can_wait=True)(self._summarise)
 
     async def find(self, now: datetime) -> int:
-        """Defer jobs for every day whose summary is due, of all tenants; return how many days.
-
-        While another process does the same there is nothing to do.
-        """
+        """Defer jobs for every day whose summary is due, of all tenants; return the number of days. Nothing is
+        done while another process does it."""
         async with self._database.only_one(DAILY_ROUND) as alone:
             tenants = await self._database.tenants() if alone else []
             return sum([await self._find_of(tenant_id, now) for tenant_id in tenants])
 
     async def up_to_date(self, owner: Owner, start: date, end: date, timezone: str, *, newest: int) -> list[Day]:
-        """The newest days with messages, oldest first, with summaries as fresh as possible.
-
-        Those of a few days that are missing or stale are made now, if it does not take long; the others by a job.
-        """
+        """Return the newest days with messages, oldest first, with summaries that are as fresh as possible. A
+        few missing or stale summaries are made now, unless that takes long; a job makes the others."""
         days = (await self._daily.days(owner, start, end, timezone))[-newest:]
         missing = [day for day in days if day.fresh is None]
         if not missing or not self.is_on:
@@ -114,7 +110,7 @@ class DailyScheduler:
         return days
 
     async def summarise_later(self, tenant_id: UUID, visit_ids: Sequence[UUID]) -> None:
-        """Defer a job that summarises the days of these visits, unless one is waiting already."""
+        """Defer a job that summarises the days of these visits, unless one is already waiting."""
         if visit_ids and self.is_on:
             async with self._database.tenant(tenant_id) as connection:
                 await defer_days(self._jobs, connection, tenant_id, visit_ids)
@@ -136,7 +132,7 @@ class DailyScheduler:
     async def _claim(
         self, connection: Connection, tenant_id: UUID, due: Sequence[DueVisit], now: datetime
     ) -> dict[_UserDay, UUID]:
-        """Postpone all of them: to their time, to the next round, or until their job counts as lost.
+        """Postpone all visits: to their time, to the next round, or until their job counts as lost.
 
         Returns:
             The days whose time has come, each with one of its visits.
@@ -147,7 +143,7 @@ class DailyScheduler:
             day = local_day(visit.started_at, visit.timezone)
             _, over = bounds(day, day, visit.timezone)
             if visit.has_nothing:
-                ats.append(None)  # due again when it ends, or grows
+                ats.append(None)  # due again when the visit ends or grows
             elif over + _AFTER_MIDNIGHT > now:
                 ats.append(over + _AFTER_MIDNIGHT)
             elif visit.is_active:
@@ -179,7 +175,7 @@ class DailyScheduler:
 
 
 def _five_users_each(ready: Mapping[_UserDay, UUID]) -> list[list[UUID]]:
-    """The days in groups of as many users as are summarised at once."""
+    """Group visits of the days: each group has the days of the few users who are summarised at once."""
     by_user: dict[UUID, list[UUID]] = defaultdict(list)
     for (user_id, *_), visit_id in ready.items():
         by_user[user_id].append(visit_id)

@@ -1,7 +1,7 @@
-"""Summaries of visits, made when a visit has ended, and of a user's local days, from those of their visits.
+"""Summaries of visits that have ended, and of a user's local days, made from the summaries of their visits.
 
-A visit belongs to the day on which it began, also when it goes on over midnight. A summary names the visits that
-it was made from, so whether it still says all of its day can be seen at any time: nobody has to mark it.
+A visit belongs to the day on which it began, even if it goes on after midnight. A summary names the visits from
+which it was made; comparing them shows whether it is still complete, so nothing has to mark it as stale.
 """
 
 import contextlib
@@ -40,17 +40,17 @@ class Day:
 
     @property
     def stale(self) -> bool:
-        """Whether the summary misses part of the day, or belongs to another zone's day."""
+        """Return whether the summary misses a part of the day, or is of the day in another zone."""
         return self.stored is not None and not self.stored.is_of(self.visits)
 
     @property
     def fresh(self) -> StoredDay | None:
-        """The summary if it covers the whole day."""
+        """Return the summary if it covers the whole day."""
         return None if self.stale else self.stored
 
 
 class DailySummaries:
-    """Reads and makes summaries of visits and days. Every process with a worker has one: it registers a job."""
+    """Reads and makes summaries of visits and days. Every process with a worker has one: it registers the job."""
 
     def __init__(self, store: DayStore, writer: SummaryWriter, schedule: VisitSchedule, jobs: JobQueue) -> None:
         self.store = store
@@ -59,14 +59,14 @@ class DailySummaries:
         jobs.task(SUMMARISE_VISIT, can_wait=True)(self._job)
 
     async def of_visit(self, tenant_id: UUID, visit: DayVisit) -> WrittenSummary | None:
-        """Return the topic of a visit: as it was summarised, or summarised now; None if there is nothing to tell.
+        """Return the summary of a visit, stored or made now; None if there is nothing to tell.
 
-        Of a visit that goes on, or is too short for a summary, it is what the user said; that is not stored.
+        For a visit that continues, or is too short, it consists of the user's own words and is not stored.
 
         Raises:
-            Conflict: something in its conversation was retracted meanwhile; what it was about is not to be told.
-            ModelFailed: the model did not answer.
-            BadModelOutput: what it answered is no summary, twice.
+            Conflict: Something in its conversation was retracted meanwhile, so it must not be told.
+            ModelFailed: The model did not answer.
+            BadModelOutput: The model's answer was no summary, twice.
         """
         if visit.is_summarised and visit.summary:
             return WrittenSummary.model_construct(summary=visit.summary, key_topics=visit.key_topics)
@@ -94,9 +94,9 @@ class DailySummaries:
         """Summarise a visit that has ended.
 
         Raises:
-            Conflict: something in its conversation was retracted again and again meanwhile.
-            ModelFailed: the model did not answer.
-            BadModelOutput: what it answered is no summary, twice.
+            Conflict: Something in its conversation was retracted again and again meanwhile.
+            ModelFailed: The model did not answer.
+            BadModelOutput: The model's answer was no summary, twice.
         """
         visit = await self.store.visit(tenant_id, visit_id)
         if visit is not None and visit.ended_at is not None and self._schedule.summaries:
@@ -106,12 +106,13 @@ class DailySummaries:
         try:
             await self.summarise_visit(job.tenant_id, visit_id)
         except BadModelOutput as error:
-            # Asked again at once it would answer the same; its day has it tried once more.
+            # Asked again at once, the model would answer the same; the summary of the day makes another attempt.
             log.warning("visit summary given up", visit_id=str(visit_id), reason=error.message)
             VISIT_SUMMARIES.labels("given_up").inc()
 
     async def days(self, owner: Owner, start: date, end: date, timezone: str) -> list[Day]:
-        """The days from `start` to `end`, in that zone, on which a visit began, oldest first; one round trip."""
+        """Return the days from `start` to `end` on which a visit began in that zone, oldest first; one round
+        trip."""
         stored, visits = await self.store.days(owner, start, end, *bounds(start, end, timezone))
         by_date: Mapping[date, StoredDay] = {day.date: day for day in stored}
         by_day: dict[date, list[DayVisit]] = defaultdict(list)
@@ -120,22 +121,22 @@ class DailySummaries:
         return [Day(day, found, by_date.get(day)) for day, found in sorted(by_day.items())]
 
     async def past_days(self, tenant_id: UUID, now: datetime) -> list[tuple[Owner, date, str]]:
-        """Every day of a tenant's users that is over and on which a visit began, with the user's zone."""
+        """Return every past day of a tenant's users on which a visit began, with the user's zone."""
         starts = await self.store.starts(tenant_id)
         days = dict.fromkeys((owner, local_day(at, timezone), timezone) for owner, timezone, at in starts)
         return [each for each in days if each[1] < local_day(now, each[2])]
 
     @again_if_retracted
     async def make(self, owner: Owner, day: date, timezone: str) -> bool:
-        """Make the summary of a day, if it is missing or stale; return whether it was made.
+        """Make the summary of a day if it is missing or stale; return whether it was made.
 
-        Summaries of its visits that are missing are made first. A day with one visit has that visit's
-        summary, without asking the model.
+        Missing summaries of its visits are made first. A day with one visit gets the summary of that visit,
+        without asking the model.
 
         Raises:
-            ModelFailed: the model did not answer; the day stays as it was.
-            BadModelOutput: what it answered is no summary, twice; the day stays as it was.
-            Conflict: something said on it was retracted again and again meanwhile; the day stays as it was.
+            ModelFailed: The model did not answer; the day stays as it was.
+            BadModelOutput: The model's answer was no summary, twice; the day stays as it was.
+            Conflict: Something said on the day was retracted again and again meanwhile; the day stays as it was.
         """
         found = await self.days(owner, day, day, timezone)
         if not found:

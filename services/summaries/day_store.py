@@ -20,9 +20,9 @@ from services.summaries.writer import WrittenSummary
 from services.text.tokenizer import indexed_text
 
 _BREAK = timedelta(minutes=30)
-"""Longest pause within a sitting."""
+"""Maximum pause within a sitting."""
 _MOST_OF_A_SITTING = 50
-"""Visits read to find the beginning of a sitting."""
+"""Maximum visits that are read to find the beginning of a sitting."""
 
 _VISIT: LiteralString = """
 SELECT v.id, v.conversation_id, v.user_id, v.expert_id, v.space_id, v.started_at, v.last_active_at, v.ended_at,
@@ -34,7 +34,7 @@ _ONE: LiteralString = f"""{_VISIT}
 WHERE v.id = %(id)s AND v.tenant_id = %(tenant_id)s
 """
 
-# The bounds are bare values: under row-level security nothing else is looked up in an index.
+# The bounds are plain values: under row-level security the index is used for nothing else.
 _BETWEEN: LiteralString = f"""{_VISIT}
 WHERE v.user_id = %(user_id)s AND v.tenant_id = %(tenant_id)s AND v.expert_id = %(expert_id)s
   AND v.space_id IS NOT DISTINCT FROM %(space_id)s
@@ -42,7 +42,7 @@ WHERE v.user_id = %(user_id)s AND v.tenant_id = %(tenant_id)s AND v.expert_id = 
 ORDER BY v.started_at, v.id
 """
 
-# Of any conversation, the newest first; the one that goes on where the question is asked is not before.
+# In any conversation, newest first; the visit that continues in the conversation of the question is left out.
 _BEFORE: LiteralString = f"""{_VISIT}
 WHERE v.user_id = %(user_id)s AND v.tenant_id = %(tenant_id)s AND v.expert_id = %(expert_id)s
   AND (v.space_id IS NULL OR v.space_id = %(space_id)s)
@@ -75,8 +75,9 @@ WHERE conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s AND co
 ORDER BY created_at, id
 """
 
-# What is made of a conversation is stored only if nothing in it was retracted since it was read. A retraction
-# locks the conversation before it withdraws: it comes either before this or after it.
+# A summary of a conversation is stored only if nothing in the conversation was retracted since it was read. A
+# retraction locks the conversation before it withdraws anything, so it comes entirely before or after this
+# statement.
 _UNRETRACTED: LiteralString = """
 WITH unretracted AS (
     SELECT c.id FROM conversations c
@@ -108,7 +109,7 @@ ON CONFLICT (user_id, expert_id, date, space_id, tenant_id) DO UPDATE SET
 RETURNING date
 """  # noqa: S608 — our own text only
 
-# A day can lose all its visits: the user's zone was changed, or a message came that joins one to the day before.
+# A day can lose all its visits: when the user's zone changes, or when a late message joins one to the day before.
 _REMOVE: LiteralString = """
 DELETE FROM daily_summaries
 WHERE user_id = %(user_id)s AND tenant_id = %(tenant_id)s AND expert_id = %(expert_id)s AND date = %(date)s
@@ -116,7 +117,7 @@ WHERE user_id = %(user_id)s AND tenant_id = %(tenant_id)s AND expert_id = %(expe
 RETURNING date
 """
 
-# Each as it was when its day was summarised; one that has changed since stays due.
+# Only visits in the state in which their day was summarised; one that has changed since stays due.
 _DONE: LiteralString = f"""{_UNRETRACTED}
 UPDATE visits SET daily_due_at = NULL
 FROM unnest(%(ids)s::uuid[], %(counts)s::integer[]) AS done (id, message_count)
@@ -133,7 +134,7 @@ WHERE v.tenant_id = %(tenant_id)s ORDER BY 1, 2, 3, 5
 
 @dataclass(frozen=True)
 class DayVisit:
-    """A visit, as the summary of its day needs it."""
+    """A visit with what the summary of its day needs."""
 
     id: UUID
     conversation_id: UUID
@@ -154,7 +155,7 @@ class DayVisit:
 
     @property
     def is_summarised(self) -> bool:
-        """Whether its summary covers all of it."""
+        """Return whether its summary covers all of it."""
         return self.summary is not None and self.summarised_count == self.message_count
 
 
@@ -174,20 +175,20 @@ class StoredDay:
     updated_at: datetime
 
     def is_of(self, visits: Sequence[DayVisit]) -> bool:
-        """Whether it was made from the present state of these visits."""
+        """Return whether it was made from the present state of these visits."""
         return set(self.visit_ids) == {visit.id for visit in visits} and self.message_count == sum(
             visit.message_count for visit in visits
         )
 
 
 class DayStore:
-    """Reads and writes summaries of visits and days of one tenant's users."""
+    """Reads and writes summaries of visits and days of a tenant's users."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def visit(self, tenant_id: UUID, visit_id: UUID) -> DayVisit | None:
-        """The visit, or None if it no longer exists."""
+        """Return the visit; None if it no longer exists."""
         values = {"id": visit_id, "tenant_id": tenant_id}
         found = await self._database.fetch(tenant_id, _ONE, values, class_row(DayVisit))
         return found[0] if found else None
@@ -195,10 +196,11 @@ class DayStore:
     async def visit_before(
         self, owner: Owner, conversation_id: UUID, now: datetime, *, this_sitting: bool = False
     ) -> DayVisit | None:
-        """The last visit before the present sitting, or with `this_sitting` the last one; None if there is none.
+        """Return the last visit before the present sitting, or with `this_sitting` simply the last one.
 
-        Visits in several conversations with only a short break between them are one sitting: "last time" is
-        not the chat of a minute ago. Where there was no other sitting, it is that chat after all.
+        Visits in several conversations with only short breaks between them are one sitting, so that "last time" is
+        not the chat of a minute ago. If there was no other sitting, it is that chat after all; None if there is
+        none.
         """
         values = {**vars(owner), "conversation_id": conversation_id, "now": now, "limit": _MOST_OF_A_SITTING}
         found = await self._database.fetch(owner.tenant_id, _BEFORE, values, class_row(DayVisit))
@@ -210,7 +212,8 @@ class DayStore:
         return found[0] if found else None
 
     async def nearest(self, owner: Owner, lower: datetime, upper: datetime, until: datetime) -> list[datetime]:
-        """When the last visit before `lower` and the first from `upper` on, before `until`, began, if any did."""
+        """Return when the last visit before `lower` began, and the first from `upper` to before `until`, if
+        any."""
         values = {**vars(owner), "lower": lower, "upper": upper, "until": until}
         [row] = await self._database.fetch(owner.tenant_id, _NEAREST, values, tuple_row)
         return [started_at for started_at in row if started_at is not None]
@@ -218,10 +221,8 @@ class DayStore:
     async def days(
         self, owner: Owner, start: date, end: date, lower: datetime, upper: datetime
     ) -> tuple[list[StoredDay], list[DayVisit]]:
-        """Summaries of the days from `start` to `end`, and the visits that began between; one round trip.
-
-        Only those of the space, or of none: a day in which something was said in both has two summaries.
-        """
+        """Return summaries of the days from `start` to `end`, and the visits that began between; one round
+        trip. Summaries are of this space or of no space: a day with talks in both has two."""
         values = {**vars(owner), "start": start, "end": end, "lower": lower, "upper": upper}
         return await self._database.fetch_each(
             owner.tenant_id,
@@ -230,12 +231,12 @@ class DayStore:
         )
 
     async def days_at(self, owner: Owner, start: date, end: date, at: datetime) -> list[StoredDay]:
-        """Summaries of the days from `start` to `end` as they were at a moment, oldest first."""
+        """Return the summaries of the days from `start` to `end` as they were at a moment, oldest first."""
         values = {**vars(owner), "start": start, "end": end, "as_of": at}
         return await self._database.fetch(owner.tenant_id, as_of(_DAYS), values, class_row(StoredDay))
 
     async def messages(self, tenant_id: UUID, visit: DayVisit) -> list[Said]:
-        """Who said what in the complete messages of a visit, oldest first."""
+        """Return who said what in the complete messages of a visit, oldest first."""
         values = {
             "conversation_id": visit.conversation_id,
             "tenant_id": tenant_id,
@@ -246,7 +247,7 @@ class DayStore:
         return [(role, indexed_text(speaker or "", content)) for role, content, speaker in said]
 
     async def write_visit(self, tenant_id: UUID, visit: DayVisit, written: WrittenSummary) -> bool:
-        """Store the summary of a visit; False if its messages changed since they were read."""
+        """Store the summary of a visit; return False if its messages changed since they were read."""
         values = {
             **_conversations([visit]),
             "id": visit.id,
@@ -262,7 +263,8 @@ class DayStore:
     async def write_day(
         self, owner: Owner, day: date, timezone: str, written: WrittenSummary, visits: Sequence[DayVisit]
     ) -> bool:
-        """Store or replace the summary of a day; False if something was retracted since the visits were read."""
+        """Store or replace the summary of a day; return False if something was retracted since visits were
+        read."""
         values = {
             **_conversations(visits),
             **vars(owner),
@@ -282,7 +284,7 @@ class DayStore:
         await self._database.fetch(owner.tenant_id, _REMOVE, {**vars(owner), "date": day}, tuple_row)
 
     async def done(self, tenant_id: UUID, visits: Sequence[DayVisit]) -> None:
-        """Mark the day of these visits as done, except visits that have changed meanwhile."""
+        """Mark the day of these visits as done, except for visits that have changed meanwhile."""
         values = {
             **_conversations(visits),
             "tenant_id": tenant_id,
@@ -292,12 +294,12 @@ class DayStore:
         await self._database.fetch(tenant_id, _DONE, values, tuple_row)
 
     async def starts(self, tenant_id: UUID) -> list[tuple[Owner, str, datetime]]:
-        """When each visit of a tenant began, with its owner and the user's time zone; by owner, oldest first."""
+        """Return when each visit of a tenant began, with its owner and the user's zone; by owner, oldest first."""
         rows = await self._database.fetch(tenant_id, _STARTS, {"tenant_id": tenant_id}, tuple_row)
         return [(Owner(tenant_id, *whose), timezone, at) for *whose, timezone, at in rows]
 
 
 def _conversations(visits: Sequence[DayVisit]) -> dict[str, Any]:
-    """Conversations of visits, each with the time of its last retraction at the time of reading."""
+    """Return the conversations of visits, each with the last retraction that was known when it was read."""
     read = {visit.conversation_id: visit.retracted_at for visit in visits}
     return {"conversation_ids": list(read), "retracted_ats": list(read.values())}

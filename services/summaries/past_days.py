@@ -1,8 +1,7 @@
 """Records of the days that a message asks about, read without a model.
 
-Prepared summaries are read as they are. What has none yet is described by the summaries of its visits,
-or else by what both said, which may also be narrowed to a part of a day; the summary is then made in the
-background.
+A prepared summary is read as it is. A day without one is described by the summaries of its visits, or else by what
+both said, which may also be limited to a part of the day; its summary is then made in the background.
 """
 
 from collections import defaultdict
@@ -25,8 +24,8 @@ from services.text.marks import one_line
 from services.time_reference.local_days import bounds, hours_of, local_day
 from state.prompt import TimeReference
 
-# Some exchanges of each visit, from its beginning to its end: what the user said, and the answer to it. Under
-# row-level security only bare bounds use the index.
+# Some exchanges of each visit, from its beginning to its end: a message of the user and the answer to it. Under
+# row-level security only plain bounds use the index.
 _SAMPLE: LiteralString = """
 SELECT m.id, v.id AS visit_id, m.role, m.content, m.speaker, m.created_at
 FROM unnest(%(visit_ids)s::uuid[]) AS wanted (id)
@@ -56,17 +55,17 @@ ORDER BY m.created_at DESC, m.id DESC LIMIT %(limit)s
 
 
 _MOST_SAMPLED = 120
-"""Exchanges read without summaries, for all days together."""
+"""Maximum exchanges that are read in place of missing summaries, for all days together."""
 _LEAST_SAMPLED = 3
 _MOST_RAW = 200
-"""Newest messages read verbatim."""
+"""Maximum newest messages that are read verbatim."""
 _MOST_PREPARED = 10
-"""Days summarised after one answer."""
+"""Maximum days that are summarised after one answer."""
 
 
 @dataclass(frozen=True)
 class DaysQuery:
-    """The owner of the days, and the turn."""
+    """A question about days: their owner and range, and the turn that asks."""
 
     owner: Owner
     conversation_id: UUID
@@ -79,19 +78,19 @@ class DaysQuery:
 
 @dataclass(frozen=True)
 class ToldDay:
-    """The records of a local day."""
+    """Records of a local day."""
 
     date: date
     text: str
-    """Its summary, or those of its visits; may be empty."""
+    """Summary of the day, or summaries of its visits; may be empty."""
     key_topics: Sequence[str]
     said: Sequence[SaidMessage] = ()
-    """Some exchanges of visits without a summary yet, in order."""
+    """Some exchanges of visits that have no summary yet, in order."""
 
 
 @dataclass(frozen=True)
 class DaysResult:
-    """Records found of the days in question."""
+    """Records of the days in question."""
 
     start: date
     """The first day in question; for the last visit, its day."""
@@ -107,7 +106,7 @@ class DaysResult:
     whole_day: bool = False
     """Whether the hours in question were empty, so that this is the whole day."""
     known: bool = True
-    """False = it could not be read."""
+    """False = the days could not be read."""
 
     def without(self, message_ids: Collection[str]) -> "DaysResult":
         """Return the days without these messages; summaries of days stay."""
@@ -122,7 +121,7 @@ def _but(said: Sequence[SaidMessage], message_ids: Collection[str]) -> list[Said
 
 
 def not_known(asked: DaysQuery) -> DaysResult:
-    """Placeholder for days that cannot be read."""
+    """Return a placeholder for days that cannot be read."""
     today = local_day(asked.now, asked.timezone)
     reference = asked.reference
     return DaysResult(reference["start_date"] or today, reference["end_date"] or today, known=False)
@@ -132,7 +131,7 @@ class PastDays:
     """Reads the records of days, or of the last visit."""
 
     def __init__(self, daily: DailySummaries, database: Database, *, most_tokens: int) -> None:
-        """Take the tokens of a prompt that days may use."""
+        """Take the maximum tokens that days may use in a prompt."""
         self._daily = daily
         self._database = database
         self.most_tokens = most_tokens
@@ -182,7 +181,7 @@ class PastDays:
         return [each for each in told if each is not None]
 
     async def _newest(self, asked: DaysQuery, lower: datetime, upper: datetime) -> list[SaidMessage]:
-        """The newest messages at or after `lower` and before `upper`, in order, without the one being answered."""
+        """Return the newest messages from `lower` to before `upper`, in order, without the one being answered."""
         values = {
             **vars(asked.owner),
             "lower": lower,
@@ -207,7 +206,7 @@ class PastDays:
 
 
 def _told(same: Sequence[Day], samples: dict[UUID, list[SaidMessage]]) -> ToldDay | None:
-    """Return the records of a day: inside a space, outside it, or both."""
+    """Return the records of a day; `same` are its parts inside and outside a space."""
     texts: list[str] = []
     topics: list[str] = []
     said: list[SaidMessage] = []

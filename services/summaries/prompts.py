@@ -12,7 +12,7 @@ from services.text.language import Language
 from services.text.tokenizer import indexed_text
 
 SummaryKind = Literal["first", "increment", "part", "whole"]
-"""Kind of a summary: of a conversation, of an old summary and what came later, of a part, or of all parts."""
+"""Kind of summary: of a conversation, of an old summary with what came later, of a part, or of all parts."""
 
 _RULES = {
     "zh": (
@@ -63,7 +63,7 @@ _LENGTHS: Mapping[Language, Mapping[SummaryKind, str]] = {
     },
 }
 _WORDS_OF_A_TOKEN: Mapping[Language, float] = {"zh": 1.0, "en": 0.5}
-"""Words, or Chinese characters, that surely fit into a token."""
+"""Minimum words, or Chinese characters, that fit into a token."""
 
 _SPEAKERS = {"zh": {"user": "用户", "assistant": "助手"}, "en": {"user": "User", "assistant": "Assistant"}}
 _COLON = {"zh": "：", "en": ": "}
@@ -81,7 +81,7 @@ _HEADINGS: Mapping[Language, Mapping[SummaryKind, tuple[str, str]]] = {
         "whole": ("Summaries of the parts", "Last messages"),
     },
 }
-"""Headings of the summaries before the messages, and of the messages."""
+"""Headings above the earlier summaries, and above the messages."""
 
 _TOPICS = {
     "zh": (
@@ -103,9 +103,9 @@ _TOPICS = {
 _TOPICS_FORM = '{"topics": [{"title": "…", "summary": "…", "start": 1, "end": 12, "keywords": ["…"]}]'
 
 Said = tuple[Literal["user", "assistant"], str]
-"""Who said it, and what."""
+"""Role and text of a message."""
 Place = tuple[datetime, UUID]
-"""`created_at` and id of a message: its place in its conversation."""
+"""Place of a message in its conversation: `created_at` and id."""
 
 
 @dataclass(frozen=True)
@@ -123,19 +123,19 @@ class SaidMessage:
 
     @property
     def told(self) -> str:
-        """Return its text; the words of another participant begin with their name."""
+        """Return the text; words of another participant begin with their name."""
         return indexed_text(self.speaker or "", self.content)
 
     @property
     def place(self) -> Place:
-        """Where it stands."""
+        """Return its place in the conversation."""
         return self.created_at, self.id
 
 
 def transcript(
     messages: Sequence[Said], language: Language, *, numbered: bool = False, days: Sequence[date] = ()
 ) -> str:
-    """Messages as lines; `days` = those on which they were written, of which each begins with its own line."""
+    """Return messages as lines; with `days`, their dates, a line with the date begins each new day."""
     speakers, colon = _SPEAKERS[language], _COLON[language]
     lines = [f"{speakers[role]}{colon}{' '.join(text.split())}" for role, text in messages]
     for place in range(len(days) - 1, -1, -1):
@@ -161,8 +161,8 @@ def summary(
     """Ask for a summary of summaries and the messages after them; either may be missing.
 
     Args:
-        days: where the user is, on which each message was written: by them “next month” becomes a date.
-        most_tokens: of the summary.
+        days: Local date of each message, so that the model can turn “next month” into a date.
+        most_tokens: Maximum tokens of the summary.
     """
     most = round(most_tokens * _WORDS_OF_A_TOKEN[language])
     length = _LENGTHS[language][kind].format(most=most)
@@ -228,7 +228,7 @@ def visit_summary(
 ) -> list[BaseMessage]:
     """Ask for the summary of a visit; `earlier` = summaries of its beginning if one call cannot hold it.
 
-    `day` is that of the visit where the user is, by which "next month" becomes a date.
+    `day` is the local date of the visit, so that the model can turn "next month" into a date.
     """
     named = f"星期{_WEEKDAYS[day.weekday()]}" if language == "zh" else f"{day:%A}"
     head = [_DATED[language].format(day=day, weekday=named), ""]
@@ -238,5 +238,5 @@ def visit_summary(
 
 
 def day_summary(visits: Sequence[str], language: Language) -> list[BaseMessage]:
-    """Ask for the summary of a day from those of its visits."""
+    """Ask for the summary of a day, from the summaries of its visits."""
     return [SystemMessage(_DAY_RULES[language] + _FORM), HumanMessage(_numbered(visits))]

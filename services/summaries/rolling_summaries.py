@@ -1,7 +1,7 @@
-"""The rolling summary of a conversation, updated in the background.
+"""Rolling summary of a conversation, updated in the background.
 
-Up to its covered point a conversation is in the summary, behind it in the prompt's history; the point moves
-only together with the text that covers it, so no message is ever in neither.
+Messages up to a covered point are in the summary, later ones in the history of the prompt. The point moves only
+together with the summary that covers it, so no message is ever in neither.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ _FIRST_PAUSE_S = 0.1
 _READ_AT_ONCE = 500
 
 _Conversation = tuple[UUID, UUID]
-"""The ids of its tenant and its own."""
+"""Tenant id and conversation id."""
 
 
 class RollingSummaries:
@@ -60,14 +60,15 @@ class RollingSummaries:
         """Renew the summary if it is due; return whether it was.
 
         Raises:
-            ModelFailed: the model did not answer; the summary stays as it was.
-            BadModelOutput: the model answered no summary, twice; the summary stays as it was.
-            Conflict: others changed the conversation, or its summary, again and again.
+            ModelFailed: The model did not answer; the summary stays as it was.
+            BadModelOutput: The model's answer was no summary, twice; the summary stays as it was.
+            Conflict: Others changed the conversation or its summary again and again.
         """
         conversation = (tenant_id, conversation_id)
         window = self._settings.memory_summary_window_size
         for attempt in range(_RETRIES + 1):
-            # The state first: a retraction between the two is noticed when the summary is written.
+            # The state is read first, so that a retraction between the two reads is noticed when the summary is
+            # written.
             state = await self.store.state(tenant_id, conversation_id, window=window)
             old = await self.store.get(tenant_id, conversation_id)
             if state is None or not self._is_due(state, old):
@@ -111,10 +112,8 @@ class RollingSummaries:
     async def _from_the_beginning(
         self, conversation: _Conversation, through: Place, state: SummaryState
     ) -> tuple[str, int]:
-        """Summarise the whole transcript; return the summary, and how many messages it covers.
-
-        Stretches that fill a call are summarised once and kept: what they say never changes.
-        """
+        """Summarise the whole transcript; return the summary, and the number of messages that it covers. Each
+        stretch that fills a call is summarised once and kept, because what it says never changes."""
         await self.store.forget_parts(*conversation, all_of_them=False)
         parts = [part for part in await self.store.parts(*conversation) if part.through <= through]
         rest: list[SaidMessage] = []
@@ -158,21 +157,21 @@ class RollingSummaries:
         return summaries
 
     async def _read(self, conversation: _Conversation, after: Place, through: Place) -> list[SaidMessage]:
-        """Messages of an increment; those beyond one call are not read."""
-        limit = self._chunk_tokens + 1  # each has a token at least
+        """Return the messages of an increment; those that do not fit into one call are not read."""
+        limit = self._chunk_tokens + 1  # each message has at least one token
         return await self.store.messages(*conversation, after=after, through=through, limit=limit)
 
     async def _job(self, job: RunningJob, *, conversation_id: UUID) -> None:
         try:
             await self.update(job.tenant_id, conversation_id)
         except BadModelOutput as error:
-            # A repeated request would fail the same way; the next turn brings a new message.
+            # A repeated request would fail in the same way; the next turn brings a new message.
             log.warning("summary given up", conversation_id=str(conversation_id), reason=error.message)
             SUMMARIES.labels("given_up").inc()
 
 
 def _further(through: Place | None, old: StoredSummary | None) -> Place | None:
-    """The point never moves back, even when more of the newest messages now stay out of the summary."""
+    """Return the new covered point; it never moves back, even when more of the newest messages stay uncovered."""
     if old is None or through is None:
         return through
     return max(through, old.through)
@@ -183,5 +182,5 @@ def _days(messages: Sequence[SaidMessage], timezone: str) -> list[date]:
 
 
 def _said(messages: Sequence[SaidMessage], most_tokens: int) -> list[Said]:
-    """The text; only the beginning of a message too long for one call."""
+    """Return the messages as said; a message too long for one call is cut to its beginning."""
     return [(m.role, m.told if m.token_count <= most_tokens else f"{m.told[:most_tokens]}…") for m in messages]

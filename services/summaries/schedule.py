@@ -1,4 +1,4 @@
-"""When a conversation's rolling summary is due, by the settings, and when it is made again."""
+"""Rules from the settings for when a conversation's rolling summary is due, and when it is made again."""
 
 import contextlib
 from collections.abc import Awaitable, Callable, Coroutine
@@ -12,14 +12,14 @@ Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 ARCHIVE_SOON = 0.8
-"""Share of a prompt's budget from which topics are archived after the answer; at the whole of it, before."""
+"""Share of the prompt's budget from which topics are archived after an answer; at its whole, before it."""
 _RETRIES = 3
 
 
 def again_if_retracted(
     method: Callable[Arguments, Awaitable[Result]],
 ) -> Callable[Arguments, Coroutine[Any, Any, Result]]:
-    """Make a method read and summarise again if what it read was retracted meanwhile, up to three times."""
+    """Make a method read and summarise again, up to three times, if what it read was retracted meanwhile."""
 
     @wraps(method)
     async def repeated(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
@@ -32,9 +32,11 @@ def again_if_retracted(
 
 
 def is_due(settings: Settings, *, covered: bool, behind: int) -> bool:
-    """Whether a summary is to be renewed, with `behind` completed messages behind the covered point.
+    """Return whether a summary is to be renewed.
 
-    `covered`: whether there is one already.
+    Args:
+        covered: Whether there is a summary already.
+        behind: Number of completed messages after the covered point.
     """
     if not settings.memory_summaries:
         return False
@@ -44,5 +46,5 @@ def is_due(settings: Settings, *, covered: bool, behind: int) -> bool:
 
 
 def fewest_messages(settings: Settings) -> int:
-    """Completed messages from which a conversation has a summary."""
+    """Return the number of completed messages from which a conversation has a summary."""
     return max(settings.memory_summary_min_messages, settings.memory_summary_window_size + 1)

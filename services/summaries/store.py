@@ -1,4 +1,4 @@
-"""The rolling summary in PostgreSQL: what it covers, and how it is replaced without losing anything."""
+"""Rolling summaries in PostgreSQL: what they cover, and how they are replaced without losing a message."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ WHERE conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s AND co
 ORDER BY created_at, id LIMIT %(limit)s
 """
 
-# Waits for messages that are being stored, and they wait for this.
+# Waits for messages that are being stored; they wait for this statement too.
 _LOCK = """
 SELECT 1 FROM conversations
 WHERE id = %(conversation_id)s AND tenant_id = %(tenant_id)s
@@ -60,7 +60,7 @@ SELECT count(*), coalesce(bool_or(uncovered), false) FROM remembered_messages
 WHERE conversation_id = %(conversation_id)s AND completed AND (created_at, id) <= (%(at)s, %(message_id)s)
 """
 
-# The point never goes back. It may stay where it is only to take in messages that came late.
+# The point never moves back. It may stay where it is only to include messages that came late.
 _WRITE = """
 INSERT INTO conversation_summaries AS s (conversation_id, tenant_id, summary, summary_version,
     covered_through_created_at, covered_through_message_id, covered_message_count, increments_since_full,
@@ -142,29 +142,29 @@ class StoredSummary:
 
     @property
     def through(self) -> Place:
-        """The last message that it covers."""
+        """Return the place of the last message that it covers."""
         return self.covered_through_created_at, self.covered_through_message_id
 
 
 @dataclass(frozen=True)
 class SummaryState:
-    """Messages to summarise."""
+    """The state of a conversation: which messages are to be summarised."""
 
     strategy: str
     late: bool
-    """Whether messages have come late, with a time that is covered already."""
+    """Whether messages came late, with a time before the covered point."""
     behind: int
     """Completed messages after the covered point."""
     through_created_at: datetime | None
     through_message_id: UUID | None
     retracted_at: datetime | None
-    """When something in the conversation was retracted last; what is made of it names this when it is stored."""
+    """Time of the last retraction in the conversation; a summary is stored only if this is still the last."""
     timezone: str = "UTC"
     """Time zone of the user."""
 
     @property
     def through(self) -> Place | None:
-        """The newest message that may be covered; None = there are too few."""
+        """Return the place of the newest message that may be covered; None = there are too few messages."""
         if self.through_created_at is None or self.through_message_id is None:
             return None
         return self.through_created_at, self.through_message_id
@@ -181,13 +181,13 @@ class Part:
 
     @property
     def through(self) -> Place:
-        """Its last message."""
+        """Return the place of its last message."""
         return self.through_created_at, self.through_message_id
 
 
 @dataclass(frozen=True)
 class NewSummary:
-    """A summary to be written, made from the version `expected`."""
+    """A summary to be written in place of the version `expected`."""
 
     summary: str
     expected: int
@@ -196,11 +196,11 @@ class NewSummary:
     """Number of messages covered."""
     increments: int
     retracted_at: datetime | None = None
-    """When something was retracted last, as known before its messages were read."""
+    """Time of the last retraction that was known before its messages were read."""
 
 
 class SummaryStore:
-    """Reads and writes rolling summaries of one tenant's conversations."""
+    """Reads and writes rolling summaries of a tenant's conversations."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -213,7 +213,7 @@ class SummaryStore:
         return found[0] if found else None
 
     async def state(self, tenant_id: UUID, conversation_id: UUID, *, window: int) -> SummaryState | None:
-        """The messages to summarise, without the newest `window`; None if the conversation no longer exists."""
+        """Return the state, leaving out the newest `window` messages; None if the conversation is gone."""
         values = {**_ids(tenant_id, conversation_id), "window": window}
         found = await self._database.fetch(tenant_id, _STATE, values, class_row(SummaryState))
         return found[0] if found else None
@@ -221,7 +221,7 @@ class SummaryStore:
     async def messages(
         self, tenant_id: UUID, conversation_id: UUID, *, after: Place | None, through: Place, limit: int
     ) -> list[SaidMessage]:
-        """Completed messages after `after` up to `through`, oldest first, at most `limit`."""
+        """Return completed messages after `after` up to `through`, oldest first, at most `limit`."""
         values = {
             **_ids(tenant_id, conversation_id),
             "after_at": after[0] if after else "-infinity",
@@ -233,10 +233,11 @@ class SummaryStore:
         return await self._database.fetch(tenant_id, _MESSAGES, values, class_row(SaidMessage))
 
     async def write(self, tenant_id: UUID, conversation_id: UUID, new: NewSummary) -> bool:
-        """Replace the summary; False if another writer was faster, or messages were added or retracted meanwhile.
+        """Replace the summary; return False if another writer was faster, or messages were added or retracted
+        meanwhile.
 
-        While it is written no message of the conversation is stored, and none is in progress: so all that
-        stand before its point are counted.
+        While it is written, no message of the conversation is stored or in progress, so all messages before its
+        point are counted.
         """
         values: dict[str, Any] = {
             **_ids(tenant_id, conversation_id),
@@ -261,17 +262,17 @@ class SummaryStore:
         return True
 
     async def parts(self, tenant_id: UUID, conversation_id: UUID) -> list[Part]:
-        """The summaries of stretches, in order, without gaps."""
+        """Return the summaries of stretches, in order and without gaps."""
         return await self._database.fetch(tenant_id, _PARTS, _ids(tenant_id, conversation_id), class_row(Part))
 
     async def add_part(
         self, tenant_id: UUID, conversation_id: UUID, number: int, part: Part, retracted_at: datetime | None
     ) -> None:
-        """Store the summary of a part, unless one exists or a message was retracted since it was read.
+        """Store the summary of a stretch, unless it exists or a message was retracted since it was read.
 
         Args:
-            number: of the stretch, from 1.
-            retracted_at: when something was retracted last, as known before the messages were read.
+            number: Number of the stretch, from 1.
+            retracted_at: Time of the last retraction that was known before the messages were read.
         """
         values = {
             **_ids(tenant_id, conversation_id),
@@ -286,12 +287,12 @@ class SummaryStore:
         await self._database.fetch(tenant_id, _ADD_PART, values, tuple_row)
 
     async def forget_parts(self, tenant_id: UUID, conversation_id: UUID, *, all_of_them: bool) -> None:
-        """Delete parts: those that miss a late message and the ones after them, or all."""
+        """Delete summaries of stretches: all, or those from the first that misses a late message on."""
         values = {**_ids(tenant_id, conversation_id), "all": all_of_them}
         await self._database.fetch(tenant_id, _FORGET_PARTS, values, tuple_row)
 
     async def conversations(self, tenant_id: UUID) -> Sequence[UUID]:
-        """Conversations of the tenant whose expert keeps a rolling summary."""
+        """Return the conversations of the tenant whose expert keeps a rolling summary."""
         rows = await self._database.fetch(tenant_id, _DUE, {"tenant_id": tenant_id}, tuple_row)
         return [row[0] for row in rows]
 

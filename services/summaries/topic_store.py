@@ -1,4 +1,4 @@
-"""Archived topics in PostgreSQL, and which messages are in none."""
+"""Archived topics in PostgreSQL, and the messages that are in no topic."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -24,7 +24,7 @@ FROM conversations c JOIN experts e ON e.id = c.expert_id JOIN users u ON u.id =
 WHERE c.id = %(conversation_id)s AND c.tenant_id = %(tenant_id)s
 """
 
-# The oldest, as many as the model's context can hold.
+# The oldest messages, as many as the model's context can hold.
 _UNARCHIVED = """
 SELECT id, role, content, created_at, speaker FROM (
     SELECT m.id, m.role, m.content, m.created_at, m.speaker,
@@ -38,7 +38,7 @@ WHERE tokens <= context_window * 0.9
 ORDER BY created_at, id
 """
 
-# Of as many messages as a prompt could hold at the most.
+# As many messages as a prompt can hold at most.
 _IS_FULL = """
 SELECT sum(m.token_count) >= e.context_threshold * e.context_window
 FROM conversations c JOIN experts e ON e.id = c.expert_id
@@ -105,10 +105,10 @@ class Unarchived:
     expert_id: UUID
     space_id: UUID | None
     timezone: str
-    """The user's."""
+    """Time zone of the user."""
     messages: list[SaidMessage] = field(default_factory=list)
     retracted_at: datetime | None = None
-    """When something in the conversation was retracted last, as known before the messages were read."""
+    """Time of the last retraction that was known before the messages were read."""
 
 
 @dataclass(frozen=True)
@@ -122,13 +122,13 @@ class NewTopic:
 
 
 class TopicStore:
-    """Reads and writes topics of one tenant's conversations."""
+    """Reads and writes topics of a tenant's conversations."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def unarchived(self, tenant_id: UUID, conversation_id: UUID) -> Unarchived | None:
-        """Return what could be archived; None if the conversation is gone."""
+        """Return the messages that could be archived; None if the conversation is gone."""
         values = {"tenant_id": tenant_id, "conversation_id": conversation_id}
         found, messages = await self._database.fetch_each(
             tenant_id,
@@ -138,7 +138,7 @@ class TopicStore:
         return replace(found[0], messages=messages) if found else None
 
     async def is_full(self, tenant_id: UUID, conversation_id: UUID) -> bool:
-        """Whether what is in no topic would fill a prompt."""
+        """Return whether the messages in no topic would fill a prompt."""
         values = {"tenant_id": tenant_id, "conversation_id": conversation_id}
         found = await self._database.fetch(tenant_id, _IS_FULL, values, tuple_row)
         return bool(found and found[0][0])
@@ -153,10 +153,8 @@ class TopicStore:
     ) -> int:
         """Store the topics and link their messages, all or nothing; return how many topics were stored.
 
-        Nothing is stored when a message is in a topic already, as another process was faster.
-
-        Raises:
-            Conflict: something was retracted after `retracted_at`, which was known before the messages were read.
+        Nothing is stored if a message is already in a topic, because another process was faster. Raises `Conflict`
+        if something was retracted after `retracted_at`, the last retraction known when messages were read.
         """
         values: dict[str, Any] = {
             "tenant_id": tenant_id,
@@ -184,7 +182,7 @@ class TopicStore:
         after: tuple[datetime, UUID] | None = None,
         limit: int,
     ) -> list[StoredTopic]:
-        """Topics of a conversation, oldest first; `after` = `last_message_at` and id of the last one seen."""
+        """Return topics, oldest first; `after` = `last_message_at` and id of the last topic seen."""
         values = {"tenant_id": tenant_id, "conversation_id": conversation_id, **page_after(after, limit)}
         return await self._database.fetch(tenant_id, _LIST, values, class_row(StoredTopic))
 

@@ -1,4 +1,4 @@
-"""Topics: stretches of a conversation that leave the prompt, and stay in it as a title and a summary."""
+"""Topics: stretches of a conversation that leave the prompt and are represented there by a title and a summary."""
 
 import asyncio
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from services.text.language import Language, language_of
 log = structlog.get_logger(__name__)
 
 _SHORTEST_TOPIC = 10
-"""Messages."""
+"""Minimum length of a topic in messages."""
 _LONGEST_SUMMARY_TOKENS = 200
 
 
@@ -54,12 +54,12 @@ class TopicArchive:
         keep_newest: int = 6,
         in_time_s: float = 20.0,
     ) -> None:
-        """Take what it works with.
+        """Take the services that it uses.
 
         Args:
-            on: with False nothing is archived.
+            on: Whether anything is archived.
             keep_newest: Number of the newest messages that are never archived.
-            in_time_s: Seconds that an answer waits for it.
+            in_time_s: Seconds that an answer waits for archiving.
         """
         self.store = store
         self._models = models
@@ -69,7 +69,7 @@ class TopicArchive:
         jobs.task(ARCHIVE)(self._job)
 
     async def archive_in_time(self, tenant_id: UUID, conversation_id: UUID) -> bool:
-        """Archive before an answer; return whether that worked. A failure is logged, not raised."""
+        """Archive before an answer; return whether it worked. A failure is logged, not raised."""
         try:
             async with asyncio.timeout(self._in_time_s):
                 await self.archive(tenant_id, conversation_id)
@@ -84,12 +84,12 @@ class TopicArchive:
 
     @again_if_retracted
     async def archive(self, tenant_id: UUID, conversation_id: UUID) -> int:
-        """Find the topics of what is not archived yet, and archive them; return how many.
+        """Find topics in the messages that are in none, and archive them; return how many.
 
         Raises:
-            ModelFailed: the model did not answer; nothing was archived.
-            BadModelOutput: the model's answer is wrong, twice; nothing was archived.
-            Conflict: something in the conversation was retracted again and again meanwhile.
+            ModelFailed: The model did not answer; nothing was archived.
+            BadModelOutput: The model's answer was wrong, twice; nothing was archived.
+            Conflict: Something in the conversation was retracted again and again meanwhile.
         """
         found = await self.store.unarchived(tenant_id, conversation_id)
         if found is None or not self._on or found.strategy != "topics":
@@ -119,7 +119,7 @@ class TopicArchive:
 
     async def _job(self, job: RunningJob, *, conversation_id: UUID) -> None:
         try:
-            # After an import there can be many prompts full of it.
+            # After an import, unarchived messages can fill many prompts.
             while await self.archive(job.tenant_id, conversation_id):
                 if not await self.store.is_full(job.tenant_id, conversation_id):
                     break
@@ -129,11 +129,8 @@ class TopicArchive:
 
 
 def _checked(text: str, messages: int) -> _Answer:
-    """A model's answer, whose topics can be archived.
-
-    Raises:
-        BadModelOutput: it is no JSON, or a range is out of bounds, too short, or overlaps the one before.
-    """
+    """Return a model's answer after checking that its topics can be archived. Raises `BadModelOutput` if it is
+    no JSON, or a range is out of bounds, too short, or overlaps the one before."""
     answer = json_answer(_Answer, text)
     topics = answer.topics
     if not topics:
@@ -151,6 +148,6 @@ def _checked(text: str, messages: int) -> _Answer:
 
 
 def _by_rule(said: Sequence[Said], language: Language) -> _Topic:
-    """Without a model, all of it is one topic."""
+    """Return one topic with all messages, for use without a model."""
     summary = extract("", said, language, _LONGEST_SUMMARY_TOKENS) or title_from(said)
     return _Topic(title=title_from(said), summary=summary[:1000], start=1, end=len(said))

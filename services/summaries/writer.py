@@ -1,4 +1,4 @@
-"""Has summaries written: by the small model, or without one in the user's own words, as many as fit."""
+"""Writes summaries: with the small model, or without one from as many of the user's own words as fit."""
 
 import math
 import re
@@ -25,13 +25,14 @@ from services.validation import no_nul, without_nul
 _QUESTION = re.compile(r"[?？]\s*$|[吗呢]\s*$")
 _LONGEST_TITLE = 40
 _SURELY_OVER = 2
-"""Largest ratio between tokens of sentences counted one by one and together."""
+"""Maximum ratio between the tokens of sentences counted one by one and counted together."""
 
 
 def extract(summary: str, messages: Sequence[Said], language: Language, most_tokens: int) -> str:
-    """The user's statements, the old summary's first; beyond the limit the least informative are left out.
+    """Return the user's statements, those of the old summary first; over the limit the least informative are left
+    out.
 
-    Telling is a statement whose words are rare among all of them (inverse document frequency).
+    A statement is informative if its words are rare among all statements (inverse document frequency).
     """
     old = _sentences(summary)
     new = [
@@ -50,7 +51,7 @@ def extract(summary: str, messages: Sequence[Said], language: Language, most_tok
     joint = "" if language == "zh" else " "
     least_telling = sorted(kept, key=telling)
     sizes = [count_tokens(sentence) for sentence in least_telling]
-    # Count all sentences together only near the limit: a long transcript has thousands.
+    # Only near the limit are all sentences counted together: a long transcript has thousands.
     first, left = 0, sum(sizes)
     while left > _SURELY_OVER * most_tokens and first < len(sizes):
         left -= sizes[first]
@@ -65,7 +66,7 @@ def extract(summary: str, messages: Sequence[Said], language: Language, most_tok
 
 
 def title_from(messages: Sequence[Said]) -> str:
-    """The beginning of the user's first statement."""
+    """Return the beginning of the user's first statement."""
     text = next((" ".join(text.split()) for role, text in messages if role == "user"), "…")
     return text if len(text) <= _LONGEST_TITLE else f"{text[: _LONGEST_TITLE - 1]}…"
 
@@ -76,11 +77,11 @@ def _sentences(text: str) -> list[str]:
 
 VISIT_TOKENS = 300
 DAY_TOKENS = 450
-"""Largest summary, in tokens; one made by rules is cut to it."""
+"""Maximum tokens of a summary; one made by rules is cut to them."""
 _SHORT_TOKENS = 120
-"""Tokens kept of a visit that continues or is too short for a summary."""
+"""Maximum tokens that stand for a visit that continues or is too short for a summary."""
 _LONG = 20_000
-"""Characters of messages from which a thread counts and cuts them."""
+"""Minimum characters of messages for which a thread counts and cuts them."""
 
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(no_nul)]
@@ -97,12 +98,12 @@ class WrittenSummary(BaseModel):
 class SummaryWriter:
     """Turns messages and older summaries into one summary: of a conversation, a visit or a day.
 
-    Every method raises `ModelFailed` if the model does not answer, and `BadModelOutput` if what it answers is no
+    Every method raises `ModelFailed` if the model does not answer, and `BadModelOutput` if its answer is no
     summary, twice.
     """
 
     def __init__(self, models: ChatModels, *, most_tokens: int, chunk_tokens: int) -> None:
-        """Take the model, the length of a conversation's summary, and the tokens that one call may hold."""
+        """Take the model, the tokens of a conversation's summary, and the tokens that one call may hold."""
         self._models = models
         self._most_tokens = most_tokens
         self.chunk_tokens = chunk_tokens
@@ -110,9 +111,9 @@ class SummaryWriter:
     async def conversation(
         self, kind: SummaryKind, messages: Sequence[Said], earlier: Sequence[str] = (), *, days: Sequence[date]
     ) -> str:
-        """The summary of a conversation or a part of it, from messages and the summaries before them.
+        """Return the summary of a conversation or a part of it, from messages and the summaries before them.
 
-        `days` are those on which the messages were written, where the user is.
+        `days` are the local dates of the messages.
         """
         said = [text for _, text in messages]
         language = language_of(said if kind == "increment" else [*earlier, *said])
@@ -122,7 +123,7 @@ class SummaryWriter:
         return await ask_for(self._models, asked, self._plain)
 
     async def visit(self, messages: Sequence[Said], day: date) -> WrittenSummary:
-        """The summary of a visit on a day. If it is too long for one call, earlier parts are summarised first."""
+        """Return the summary of a visit. If it is too long for one call, earlier parts are summarised first."""
         if self._models.offline:
             return await by_rule(messages, most_tokens=VISIT_TOKENS)
         language, chunks = await _beside(messages, partial(self._chunks, messages))
@@ -131,7 +132,7 @@ class SummaryWriter:
         return await self._dated(prompts.visit_summary(last, parts, language, day), VISIT_TOKENS)
 
     async def day(self, visits: Sequence[str], topics: Sequence[str]) -> WrittenSummary:
-        """The summary of a day with several visits, from theirs; `topics` = the visits' own, in order."""
+        """Return the summary of a day, from those of its visits; `topics` = the topics of the visits, in order."""
         language = language_of(visits)
         if self._models.offline:
             text = extract(" ".join(visits), [], language, DAY_TOKENS)
@@ -154,7 +155,7 @@ class SummaryWriter:
         return text
 
     def _chunks(self, messages: Sequence[Said]) -> tuple[Language, list[list[Said]]]:
-        """Return the language of messages, and the messages in parts of which each fits into a call."""
+        """Return the language of messages, and the messages in parts that each fit into a call."""
         chunks: list[list[Said]] = [[]]
         size = 0
         for role, text in messages:
@@ -169,12 +170,12 @@ class SummaryWriter:
 
 
 async def by_rule(messages: Sequence[Said], *, most_tokens: int = _SHORT_TOKENS) -> WrittenSummary:
-    """Return the user's own words in a visit, as many as fit."""
+    """Return as many of the user's own words in a visit as fit."""
     return await _beside(messages, partial(_by_rule, messages, most_tokens))
 
 
 async def _beside(messages: Sequence[Said], work: Callable[[], Result]) -> Result:
-    """Do some work on messages; in a thread if they are long."""
+    """Do some work on messages, in a thread if they are long."""
     return await beside_the_loop(work, characters=sum(len(text) for _, text in messages), most=_LONG)
 
 

@@ -1,4 +1,4 @@
-"""Caches of what was found in texts. They hold the texts themselves, so they can be dropped as a whole."""
+"""Caches of what was found in texts. They hold the texts themselves, so `drop_texts` can empty them all."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -13,21 +13,21 @@ _CLEAR: list[Callable[[], None]] = []
 
 
 def text_cache(size: int) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]:
-    """Keep the results of a pure function of texts, the `size` used last."""
+    """Keep the results of a pure function of texts for the `size` arguments that were used last."""
 
     def keep(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
         cached = lru_cache(maxsize=size)(function)
         _CLEAR.append(cached.cache_clear)
-        return cached  # type: ignore[return-value]  # typeshed's form of it loses the parameters
+        return cached  # type: ignore[return-value]  # typeshed's type of `lru_cache` loses the parameters
 
     return keep
 
 
 class Found(Generic[Result]):
-    """Keeps what was found in texts that are looked through together, the `size` used last."""
+    """Remembers what was found in each of the `size` texts that were looked at last."""
 
     def __init__(self, size: int, find: Callable[[list[str]], Sequence[Result]]) -> None:
-        """Take what finds something in each of several texts."""
+        """Take `find`, which returns one result for each of the texts it is given."""
         self._size = size
         self._find = find
         self._kept: OrderedDict[str, Result] = OrderedDict()
@@ -35,7 +35,7 @@ class Found(Generic[Result]):
         _CLEAR.append(self._drop)
 
     def of(self, texts: Sequence[str]) -> list[Result]:
-        """Return what is found in each text; those not kept are looked through at once."""
+        """Return what is found in each text; the texts that are not remembered are looked through in one call."""
         with self._alone:
             known = {text: self._kept[text] for text in texts if text in self._kept}
         missing = [text for text in dict.fromkeys(texts) if text not in known]
@@ -54,11 +54,11 @@ class Found(Generic[Result]):
 
 
 def drop_with_texts(clear: Callable[[], None]) -> None:
-    """Have something else dropped, too, that holds texts."""
+    """Also call `clear` whenever texts are dropped, because what it clears holds texts too."""
     _CLEAR.append(clear)
 
 
 def drop_texts() -> None:
-    """Drop everything that is kept: a text in it may be one that a user has just had forgotten."""
+    """Empty all caches: a text in one may be a text that a user has just had forgotten."""
     for clear in _CLEAR:
         clear()

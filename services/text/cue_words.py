@@ -1,4 +1,4 @@
-"""The words by which rules recognise kinds of messages: plain lists, so that adding words improves a language."""
+"""Words by which rules recognise kinds of messages. They are plain lists: adding a word improves a language."""
 
 from services.text.language import Language
 
@@ -30,7 +30,7 @@ had may tell remind
 什么 啥 哪 谁 几 多少 多大 多久 多高 多长 怎么 怎样 如何 为何 吗 是否 是不是 有没有 来着 告诉我 提醒我
 """,
 )
-"""Words that make a question: an English one begins with it, a Chinese one has it somewhere."""
+"""Question words. An English question begins with one; a Chinese question has one anywhere."""
 
 PLEASANTRIES = _cues(
     """
@@ -48,7 +48,7 @@ sounds sound now funny helpful kind day fantastic brilliant excellent appreciate
 在吗 吗 辛苦了 加油 当然 原来如此 没错 非常 没关系 祝 开心 愉快 快乐 有意思 有趣 好玩 随便 聊聊 周末
 """,
 )
-"""Words of courtesies."""
+"""Words of courtesy."""
 
 WEAK_WORDS = _cues(
     """
@@ -62,4 +62,4 @@ thanks sure sorry
 不过 对了 其实 比较 应该 可能 还记得 这样 那样 有什 么样 怎么样 请问 问一 一问 知不知道
 """,
 )
-"""Words so general that two texts may share them and have nothing in common."""
+"""Words so general that two texts may share them and still have nothing in common."""

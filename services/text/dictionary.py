@@ -1,7 +1,7 @@
-"""jieba's dictionary of Chinese words, read in place from its mapped file: no loading, and no 55 MB of memory.
+"""jieba's dictionary of Chinese words, read from its memory-mapped file: nothing is loaded, which saves 55 MB.
 
-Its lines, `word frequency kind`, are sorted by the first character of the word, so that a word is found by halving
-the file. What a text asks for is remembered by its first two characters.
+The lines, `word frequency kind`, are sorted by the first character of the word, so that a binary search finds a
+word. The lines that were read are remembered by the first two characters of their words.
 """
 
 import mmap
@@ -17,7 +17,7 @@ TOTAL = 60_101_967
 _LOG_TOTAL = log(TOTAL)
 
 _FIRST = "一 ".encode()
-"""Words before this one have Latin letters or digits, which a run of Chinese has not, and are not sorted."""
+"""First word of the sorted part. Lines before it have Latin letters or digits, which no run of Chinese has."""
 _PAIR = 2
 _REMEMBERED = 16_384
 
@@ -26,7 +26,7 @@ class Entry(NamedTuple):
     """A word, or the beginning of words."""
 
     frequency: int
-    """0 for a beginning that is no word."""
+    """Frequency of the word; 0 for a beginning that is no word itself."""
     weight: float
     """Logarithm of its probability."""
 
@@ -36,7 +36,7 @@ _NOTHING: Mapping[str, Entry] = {}
 
 
 class Dictionary:
-    """Words that begin with a Chinese character, and the likeliest ones of a run, as jieba finds them."""
+    """Finds words that begin with a Chinese character, and splits a run into the likeliest words as jieba does."""
 
     def __init__(self, path: Path) -> None:
         """Map the file."""
@@ -47,14 +47,13 @@ class Dictionary:
         self._with_first = lru_cache(maxsize=_REMEMBERED)(self._find_block)
 
     def get(self, text: str) -> int:
-        """The frequency of a word; 0 for anything else."""
+        """Return the frequency of a word; 0 for anything else."""
         entry = self._beginning_with(text[:_PAIR]).get(text)
         return entry.frequency if entry else 0
 
     def likeliest(self, run: str, found: dict[int, tuple[float, int]]) -> None:
-        """For each place of a run: the probability of the likeliest words from there, as a logarithm, and the
-        place of the last character of the first of them.
-        """
+        """Fill `found` for each place of a run: the best log probability of its rest, and the end of its first
+        word."""
         end = len(run)
         found[end] = (0.0, 0)
         after = 0.0
@@ -74,7 +73,7 @@ class Dictionary:
             after = found[at][0]
 
     def _read(self, start: str) -> Mapping[str, Entry]:
-        """Words and prefixes that begin with these two characters; or the single character."""
+        """Return the words, and beginnings of words, that begin with these one or two characters."""
         begin, end = self._with_first(start[0]) if start else (0, 0)
         if begin == end:
             return _NOTHING
@@ -94,12 +93,12 @@ class Dictionary:
         return found or _NOTHING
 
     def _find_block(self, first: str) -> tuple[int, int]:
-        """Range of the lines whose words begin with this character."""
+        """Return the range of the lines whose words begin with this character."""
         key = first.encode()
         return self._line_from(key, past=False), self._line_from(key, past=True)
 
     def _line_from(self, key: bytes, *, past: bool) -> int:
-        """Position of the first line not less than the key, or greater."""
+        """Return the position of the first line that is not less than the key; with `past`, that is greater."""
         low, high = self._begin, len(self._lines)
         while low < high:
             middle = max(self._lines.rfind(b"\n", low, (low + high) // 2) + 1, low)
@@ -126,8 +125,8 @@ def _entry(frequency: str) -> Entry:
 
 @lru_cache(maxsize=1)
 def dictionary() -> Dictionary:
-    """The dictionary in jieba's folder."""
-    package = find_spec("jieba")  # not imported: its modules warn of themselves
+    """Return the dictionary in jieba's folder."""
+    package = find_spec("jieba")  # importing jieba would print its warnings
     if package is None or package.origin is None:
         raise ModuleNotFoundError("jieba is not installed")
     return Dictionary(Path(package.origin).with_name("dict.txt"))

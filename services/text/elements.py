@@ -1,4 +1,4 @@
-"""Elements of a text by their names, `<name …>…</name>`, found in the time of its length."""
+"""Elements of a text, `<name …>…</name>`, found by their names in time proportional to the length of the text."""
 
 import re
 from collections.abc import Iterator
@@ -17,9 +17,10 @@ class Element:
 
 
 def elements(text: str, *names: str) -> Iterator[Element]:
-    """Yield the elements of these names in any case, in order and disjoint; what is never closed is none.
+    """Yield the elements of these names, in any case and in order; they do not overlap. An unclosed element is
+    left out.
 
-    A pattern such as `<name>.*?</name>` would look for the end of each opening mark through the whole text.
+    A pattern such as `<name>.*?</name>` would search the whole text again for every opening mark.
     """
     unclosed: set[str] = set()
     at = 0

@@ -1,4 +1,4 @@
-"""Texts as wholes: their language, Chinese or English, their sentences, and whether two of them say the same."""
+"""Texts as wholes: whether they are Chinese or English, their sentences, and whether two texts say the same."""
 
 import re
 import unicodedata
@@ -19,22 +19,22 @@ SEMICOLONS = ";；"
 ABBREVIATIONS = ("Dr", "Mr", "Mrs", "Ms", "Prof", "St", "vs", r"e\.g", r"i\.e")
 """Patterns of abbreviations that end with a full stop and seldom end a sentence."""
 _ABBREVIATED = "|".join(rf"(?<=\b{each})\." for each in ABBREVIATIONS)
-"""The full stop of an abbreviation that goes on."""
+"""Full stop of an abbreviation, which does not end the sentence."""
 
 Comparison = Literal["same", "alike", "apart"]
-"""`same`: equal but for case, width, spaces and punctuation. `alike`: they may say the same, or contradict each
-other; a model can tell. `apart`: they are about different things."""
+"""`same`: equal except for case, width, spaces and punctuation. `alike`: the texts may say the same or
+contradict each other, which a model can tell. `apart`: they are about different things."""
 
 ALIKE = 0.55
-"""Cosine of two embeddings from which on texts are alike, unless unrelated texts reach it."""
+"""Minimum cosine of two embeddings for texts to count as alike, unless unrelated texts reach it too."""
 _SHORT, _KEPT = 500, 2_000
-"""Characters of texts that are kept folded, and their number: each is compared with many."""
+"""Longest text, in characters, whose folded form is cached, and number of cached texts."""
 _MARKS = " .,;:!?\"'“”‘’()（）。，；：！？、…"
 _BESIDE_CHINESE = re.compile(r"(?<=[\u3400-\u9fff]) | (?=[\u3400-\u9fff])")
 
 
 def language_of(texts: Iterable[str]) -> Language:
-    """Chinese where there are at least half as many Chinese characters as words in other scripts."""
+    """Return `zh` if there are at least half as many Chinese characters as words in other scripts, else `en`."""
     chinese = words = 0
     for text in texts:
         more_chinese, more_words = (_remembered_count if len(text) <= _SHORT else _remembered_long_count)(text)
@@ -44,11 +44,11 @@ def language_of(texts: Iterable[str]) -> Language:
 
 
 def _count(text: str) -> tuple[int, int]:
-    """Chinese characters and words in other scripts."""
+    """Count the Chinese characters, and the words in other scripts."""
     return len(_CHINESE.findall(text)), len(_WORD.findall(text))
 
 
-# Many readers of a message in a turn ask for its language.
+# Several parts of a turn ask for the language of its message.
 _remembered_count = text_cache(512)(_count)
 _remembered_long_count = text_cache(16)(_count)
 
@@ -63,11 +63,11 @@ class Span:
 
 @dataclass(frozen=True)
 class Sentence(Span):
-    """A sentence with its closing marks and following white space; joined, sentences are the text."""
+    """A sentence with its closing marks and the white space after it; all sentences joined are the text."""
 
     text: str
     mark: str
-    """The marks that end it; empty at the end of a text without one."""
+    """Marks that end the sentence; empty at the end of a text that has none there."""
 
     @property
     def asks(self) -> bool:
@@ -76,7 +76,7 @@ class Sentence(Span):
 
 
 def sentences(text: str, also: str = "") -> list[Sentence]:
-    """Split a text into its sentences, in order; `also` are further characters that end one."""
+    """Split a text into its sentences, in order; `also` names further characters that end a sentence."""
     return [
         Sentence(*found.span(), found[0], found["mark"]) for found in _pattern(also).finditer(text) if found[0]
     ]
@@ -85,7 +85,7 @@ def sentences(text: str, also: str = "") -> list[Sentence]:
 @cache
 def _pattern(also: str) -> re.Pattern[str]:
     ends = f"{_ENDS}{also}"
-    # A full stop before a character is part of a figure, an address or an abbreviation.
+    # A full stop directly before a character belongs to a number, an address or an abbreviation.
     body = rf"[^{ends}]*(?:(?:\.(?=\S)|{_ABBREVIATED})[^{ends}]*)*"
     return re.compile(rf"{body}(?P<mark>[{ends}]+|$)\s*")
 
@@ -94,8 +94,8 @@ def compare(one: str, other: str, likeness: float = 0.0, *, floor: float = ALIKE
     """Compare two texts.
 
     Args:
-        likeness: the cosine of their embeddings, -1 to 1.
-        floor: the least likeness of texts that are alike.
+        likeness: Cosine of their embeddings, -1 to 1.
+        floor: Minimum likeness of texts that are alike.
     """
     if folded(one) == folded(other):
         return "same"
@@ -103,7 +103,7 @@ def compare(one: str, other: str, likeness: float = 0.0, *, floor: float = ALIKE
 
 
 def folded(text: str) -> str:
-    """Return a text without what does not change its meaning: case, width, spaces, punctuation around words."""
+    """Return a text without differences that mean nothing: case, width, spaces, punctuation around words."""
     return (_kept if len(text) <= _SHORT else _folded)(text)
 
 

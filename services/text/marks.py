@@ -1,7 +1,7 @@
-"""Marks that give a text a meaning to a model or its server: tags of the prompt, and tokens of chat templates.
+"""Marks that mean something to a model or its server: tags of the prompt, and tokens of chat templates.
 
-Data that a prompt quotes may hold them, written plainly, in full width, or with invisible characters between. They
-are broken by replacing their first character; the rest of the text stays as it is.
+Data quoted in a prompt may hold them plainly, in full width, or with invisible characters between. A mark is
+broken by replacing its first character; the rest of the text stays as it is.
 """
 
 import re
@@ -11,13 +11,13 @@ from functools import lru_cache
 
 _BROKEN = {"<": "‹", "[": "("}
 _BEGIN = re.compile(r"[<\[＜﹤［〈](?![0-9])")
-"""Possible beginning of a mark, unlike a date; most texts have none of it."""
+"""Possible beginning of a mark. Dates do not match, and neither do most texts."""
 _CHANGES = re.compile(r"[^\x00-\x7f\u4e00-\u9fff]")
-"""Characters that may have another plain form, or none."""
+"""Character that may have a plainer form, or be invisible."""
 _LOOKS = {"〈": "<", "〉": ">", "▁": "_"}
 _INVISIBLE = frozenset({"Cf", "Cc", "Mn", "Me", "Cn", "Co"})
 _LONGEST = 64
-"""Characters of the longest mark, with what may be hidden in it."""
+"""Maximum length of a mark in characters, including invisible characters in it."""
 
 # `<|im_end|>`, DeepSeek's `<｜User｜>`, Llama's `[/INST]` and `<</SYS>>`, Gemma's `<end_of_turn>`, GLM's `[gMASK]`
 _TOKENS = (
@@ -26,21 +26,21 @@ _TOKENS = (
     r"|<</?SYS>>|</?(?:start_of_turn|end_of_turn|start_of_image|bos|eos|pad|unk|sop|eop)>"
 )
 _TOKENS_OF_DATA = r"</?(?:s|think|thinking|tool_call|tool_calls|tool_response|function_calls|invoke)>"
-"""Tokens that a user may well write, about HTML or about models; data may not."""
+"""Tokens that are broken only in data: a user may well write them when talking about HTML or models."""
 
 
 def one_line(text: str) -> str:
-    """Return a label, such as a name, on one line: its line breaks would forge lines of a prompt."""
+    """Return a label, such as a name, on one line: line breaks in it could forge lines of the prompt."""
     return " ".join(text.split())
 
 
 def without_tokens(text: str, tags: Collection[str] = ()) -> str:
-    """Return what a user says with tokens of chat templates broken, and these tags of the prompt."""
+    """Return the words of a user with the tokens of chat templates, and these tags of the prompt, broken."""
     return _broken(text, _pattern(tuple(tags), False))
 
 
 def without_marks(text: str, tags: Collection[str]) -> str:
-    """Return data with everything broken that a model or its server could take for more than text."""
+    """Return data with every mark broken that a model or its server could take for more than text."""
     return _broken(text, _pattern(tuple(tags), True))
 
 
@@ -66,10 +66,8 @@ def _broken(text: str, pattern: re.Pattern[str]) -> str:
 
 
 def _folded(text: str) -> tuple[str, list[int]]:
-    """The text in its plain form, without what cannot be seen, and the place of each of its characters.
-
-    Only what comes soon after the beginning of a possible mark is looked at closely.
-    """
+    """Return the plain form of a text, without invisible characters, and the place of each character in it.
+    Only the characters soon after a possible beginning of a mark are converted."""
     folded: list[str] = []
     places: list[int] = []
     at = 0
@@ -89,7 +87,7 @@ def _folded(text: str) -> tuple[str, list[int]]:
 
 @lru_cache(maxsize=8_192)
 def _plain(character: str) -> str:
-    """Return a character in its plain form; empty = it cannot be seen."""
+    """Return the plain form of a character; empty for an invisible one."""
     if character.isascii():
         return character
     if unicodedata.category(character) in _INVISIBLE:

@@ -1,4 +1,4 @@
-"""Passages of a text: cut at its paragraphs and lines first, then at sentences, clauses and words.
+"""Passages of a text: cut at paragraphs and lines first, then at sentences, clauses and words.
 
 A passage is the unit of meaning of a long text: it is indexed, embedded and shown by itself.
 """
@@ -21,26 +21,25 @@ _BLOCK_CHARACTERS = 50_000
 _KNOWN_PIECES = 1_024
 
 _LEAST, _USUAL, _LONGEST = 150, 600, 800
-"""Sizes: the least and the usual one of a passage, and that up to which a text is one. In characters, of which a
-Chinese one counts three times: some hundred English words or two hundred Chinese characters, as many as an encoder
-looks at."""
+"""Minimum and usual size of a passage, and the largest text that stays one passage. Sizes count characters, a
+Chinese one as three: usual are some hundred English words or two hundred Chinese characters, as an encoder
+reads."""
 _LONG = 400
-"""The size from which a text is more than a few sentences."""
+"""Minimum size of a text that is more than a few sentences."""
 _OF_CHINESE = 3
 _CHINESE = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]")
 _ENDS_IN_HEADING = re.compile(r"\n[ \t]*(?:#{1,6} [^\n]+|\*\*[^\n*]+\*\*:?)\s*\Z")
 MOST_PASSAGES = 999
-"""Passages of a text; more than any message has."""
+"""Maximum number of passages of a text; no message reaches it."""
 
 
 def cut(text: str, *, most: int, overlap: int, length: Callable[[str], int]) -> Iterator[str]:
     """Yield the pieces of a text in order, without the white space around them.
 
     Args:
-        text: that is cut.
-        most: length of a piece at the most.
-        overlap: length of the end of a piece that is repeated at the beginning of the next.
-        length: measures a text.
+        most: Maximum length of a piece.
+        overlap: Length of the end of a piece that is repeated at the beginning of the next.
+        length: Measures a text.
     """
     splitter = RecursiveCharacterTextSplitter(
         separators=_SEPARATORS,
@@ -55,25 +54,21 @@ def cut(text: str, *, most: int, overlap: int, length: Callable[[str], int]) -> 
 
 
 def is_long(text: str) -> bool:
-    """Whether a text is more than a few sentences."""
+    """Return whether a text is more than a few sentences."""
     return len(text) * _OF_CHINESE > _LONG and _size(text) > _LONG
 
 
 def passages_of(text: str) -> tuple[Span, ...]:
-    """Return the passages of a text, in order: one where it is short.
-
-    They leave out nothing but white space between them.
-    """
+    """Return the passages of a text, in order; a short text is one passage. They leave out only the white space
+    between them."""
     if len(text) * _OF_CHINESE <= _LONGEST or _size(text) <= _LONGEST:
         return (Span(0, len(text)),)
     return _remembered_passages(text)
 
 
 def passage(text: str, number: int) -> str:
-    """Return the passage of a text with a number from 0, marked where the text goes on before or after it.
-
-    A number that the text does not have, since it was changed, stands for its last passage.
-    """
+    """Return the passage with a number from 0; marks show whether the text goes on before or after it. If the
+    text was changed and has no such number any more, its last passage is returned."""
     every = passages_of(text)
     if len(every) == 1:
         return text
@@ -92,7 +87,7 @@ def _cut_into_passages(text: str) -> tuple[Span, ...]:
             begins.append(at)
         at += len(piece)
     for place, (begin, end) in enumerate(pairwise(begins), start=1):
-        # A heading belongs to what stands under it.
+        # A heading belongs to the text below it.
         if heading := _ENDS_IN_HEADING.search(text, begin, end):
             begins[place] = heading.start() + 1
     begins = begins[:MOST_PASSAGES]
@@ -104,13 +99,13 @@ _remembered_passages = text_cache(64)(_cut_into_passages)
 
 
 def _size(text: str) -> int:
-    if text.isascii():  # the splitter asks for every piece, which may be a character
+    if text.isascii():  # the splitter measures every piece, which may be one character
         return len(text)
     return len(text) + (_OF_CHINESE - 1) * len(_CHINESE.findall(text))
 
 
 def _windows(piece: str, most: int, overlap: int, length: Callable[[str], int]) -> Iterator[str]:
-    """Cut what has no separator where it is too long; the splitter would do so character by character."""
+    """Cut a piece that has no separator into windows; the splitter would cut it character by character."""
     while length(piece) > most:
         longest = most if length(piece[:most]) > most else len(piece)
         end = bisect_right(range(longest), most, lo=1, key=lambda stop: length(piece[:stop])) - 1
@@ -121,7 +116,7 @@ def _windows(piece: str, most: int, overlap: int, length: Callable[[str], int]) 
 
 
 def _blocks(text: str) -> Iterator[str]:
-    """Cut a very long text: the splitter holds its text many times over."""
+    """Cut a very long text into blocks first: the splitter holds many copies of the text in memory."""
     at = 0
     while len(text) - at > _BLOCK_CHARACTERS:
         half, whole = at + _BLOCK_CHARACTERS // 2, at + _BLOCK_CHARACTERS

@@ -1,6 +1,6 @@
-"""Kinds of messages by subject and purpose: what they ask, order and state. Rules for Chinese and English.
+"""Kinds of messages by subject and purpose: what they ask, order or state. Rules for Chinese and English.
 
-After "Translate …", "What is …" or 写一篇… follows a task and its material.
+After "Translate …", "What is …" or 写一篇…, a task and its material follow.
 """
 
 import re
@@ -14,9 +14,9 @@ _RUN = re.compile(r"[^\W_]+")
 _ENGLISH = re.compile(r"(?:[^\W_]|')+")
 _LONGEST_PLEASANTRY = 4
 _LONGEST_SMALL_TALK = 200
-"""Characters beyond which a message is no small talk, whatever it repeats."""
+"""Maximum length of small talk in characters, however often it repeats itself."""
 
-# "How do I cook rice" says nothing about its speaker.
+# A question such as "How do I cook rice" says nothing about the person who asks.
 _REQUESTS_OF_ONE = re.compile("帮我|给我|教我|跟我|让我|告诉我|提醒我|我想|我该|我要|我能|我可以")
 _OWN = frozenset(["my", "mine", "our", "ours"])
 _OF_ONE = re.compile(
@@ -50,16 +50,16 @@ _IN_GENERAL: dict[Language, re.Pattern[str]] = {
 }
 
 _LONGEST_TOPIC = 5
-"""Characters up to which 呢 only names what is asked about (我妈妈呢); behind more it also ends statements."""
+"""Maximum characters before 呢 in a short question (我妈妈呢); after longer text it also ends statements."""
 
 _ASKS_AFTER = re.compile(
     r"(?:(?:wait|ok|okay|so|and|but|hey|hi|hello|lol|oh|um|well|please|btw|by the way|also|again|on|in|at|for|to|"
     r"from|with|by|of|about)\b[\s,.!]*){0,12}"
     r"(?:wh?at|which|whe(?:n|re)|who[ms]?e?|why|how)(?:'?s|'?re|'?ll|'?d|'?m)?\b"
 )
-"""A question word after the opening of a message, also shortened or in colloquial spelling."""
+"""A question word after the opening of a message, including short forms and colloquial spelling."""
 _ASKS_NOTHING: dict[Language, re.Pattern[str]] = {
-    # Question words that stand for anything or nothing: 什么都吃, 不管谁来, 没什么忌口, 好几次.
+    # Question words that mean anything or nothing: 什么都吃, 不管谁来, 没什么忌口, 好几次.
     "zh": re.compile(
         r"(?:不管|无论|不论|任凭|随便)[^，,。.！!？?；;]*"
         r"|(?:什么|啥|谁|哪|怎么|多[少大久高长])[^，,。.！!？?；;]{0,8}?[都也]"
@@ -71,7 +71,7 @@ _ASKS_NOTHING: dict[Language, re.Pattern[str]] = {
         r"(?:wh?at an? |when (?:i|we|he|she|it|they|i'm|we're|he's|she's|it's|they're|my|our|his|her|their|the)\b)"
     ),
 }
-"""Sentences that look like questions and are none, unless their mark says so."""
+"""Sentences that look like questions but ask nothing, unless they end with a question mark."""
 
 _ENGLISH_VERBS = (
     "add analy[sz]e answer arrange assume brainstorm build calculate categori[sz]e change check choose classify "
@@ -82,7 +82,7 @@ _ENGLISH_VERBS = (
     "provide rank rate read recommend refactor rephrase replace respond rewrite select show simplify solve sort "
     "state suggest summari[sz]e tell_me tell_if tell_whether translate turn use verify write "
 )
-"""Beginnings of orders; a _ stands for a space."""
+"""Verbs that begin an order; a _ stands for a space."""
 _CHINESE_VERBS = (
     "写 撰写 编写 起草 翻译 改写 重写 润色 续写 仿写 总结 概括 归纳 列出 列举 解释 说明 "
     "描述 介绍 讲讲 讲解 分析 比较 对比 计算 判断 评价 评估 给出 提供 生成 创建 创作 设计 "
@@ -100,7 +100,7 @@ _CHINESE_ORDER = rf"(?:{'|'.join(_CHINESE_VERBS.split())})(?![了过])"
 _PLAIN_ORDER = re.compile(
     rf"\A(?:{_ENGLISH_ORDER}(?!:| (?:of|is|was|are|were)\b)|{_POLITE_CHINESE}{_CHINESE_ORDER})"
 )
-"""An order without the circumstances that may as well open a statement (作为独生女，…)."""
+"""An order without circumstances before it, because those may also open a statement (作为独生女，…)."""
 _ORDER = re.compile(
     rf"\A(?:{_ENGLISH_ORDER}"
     rf"|{_POLITE_CHINESE}(?:根据|基于|针对|按照|关于|通过|作为|假设|想象|给定|已知|设|阅读|参考|结合"
@@ -116,7 +116,7 @@ _TELL = re.compile(
 
 
 def asks(message: str, language: Language) -> bool:
-    """Whether the message asks something, by its mark or its words."""
+    """Return whether the message asks something, by its question mark or its words."""
     if language == "zh":
         folded = simplified(message).rstrip()
         if folded.endswith(("?", "？")) or (folded.endswith("呢") and len(folded) <= _LONGEST_TOPIC):
@@ -132,12 +132,12 @@ def asks(message: str, language: Language) -> bool:
 
 
 def refers_back(message: str, language: Language) -> bool:
-    """Whether the message may refer to something named before."""
+    """Return whether the message may refer to something named before."""
     return has_cue(simplified(message), REFERS_BACK[language], language)
 
 
 def is_about_oneself(message: str, language: Language) -> bool:
-    """Whether a message speaks of the user's own affairs ("my", "did I", 我的), beyond wanting something done."""
+    """Return whether a message is about the user's own affairs ("my", "did I", 我的), not only a wish for work."""
     folded = message.lower()
     if language == "zh":
         return "我" in _REQUESTS_OF_ONE.sub("", simplified(folded))
@@ -145,17 +145,17 @@ def is_about_oneself(message: str, language: Language) -> bool:
 
 
 def is_about_the_assistant(message: str, language: Language) -> bool:
-    """Whether a message is about what the assistant said or did ("what did you recommend", 你推荐的)."""
+    """Return whether a message is about what the assistant said or did ("what did you recommend", 你推荐的)."""
     return bool(_OF_THE_ASSISTANT[language].search(simplified(message.lower())))
 
 
 def asks_in_general(message: str) -> bool:
-    """Whether a message asks for general knowledge (how do I boil rice, 什么是复利)."""
+    """Return whether a message asks for general knowledge (how do I boil rice, 什么是复利)."""
     return bool(_IN_GENERAL[language_of([message])].search(simplified(message.strip().lower())))
 
 
 def is_small_talk(message: str) -> bool:
-    """Whether a message is only courtesies ("thanks!", "好的")."""
+    """Return whether a message consists of courtesies only ("thanks!", "好的")."""
     if len(message) > _LONGEST_SMALL_TALK:
         return False
     language = language_of([message])
@@ -165,7 +165,7 @@ def is_small_talk(message: str) -> bool:
 
 
 def has_cue(message: str, cues: frozenset[str], language: Language) -> bool:
-    """Whether one of the cues is in a message: in Chinese anywhere, in English as a word."""
+    """Return whether a message has one of the cues: anywhere in Chinese, as a whole word in English."""
     if language == "zh":
         return any(cue in message for cue in cues)
     return not cues.isdisjoint(english_words(message))
@@ -173,8 +173,8 @@ def has_cue(message: str, cues: frozenset[str], language: Language) -> bool:
 
 @text_cache(64)
 def english_words(message: str) -> tuple[str, ...]:
-    """The words of an English message in lower case, contractions whole."""
-    # A turn asks several things of its message, one after the other.
+    """Return the words of an English message in lower case; contractions stay whole."""
+    # A turn asks several such questions about its message, one after the other.
     return tuple([part.strip("'") for part in _ENGLISH.findall(message.lower().replace("’", "'"))])
 
 
@@ -183,7 +183,7 @@ def _runs(message: str) -> list[str]:
 
 
 def _is_all_pleasantries(run: str) -> bool:
-    """Whether a text can be split into courtesies, longest first."""
+    """Return whether a text can be split into courtesies, trying the longest first."""
     if run.isascii():
         return run in PLEASANTRIES["en"]
     at = 0
@@ -198,28 +198,28 @@ def _is_all_pleasantries(run: str) -> bool:
 
 
 def asks_for_work(sentence: str) -> bool:
-    """Tell whether a folded sentence begins as an order for work."""
+    """Return whether a folded sentence begins with an order for work."""
     return _ORDER.match(sentence) is not None
 
 
 def asks_to_be_told(sentence: str) -> bool:
-    """Tell whether a folded sentence begins as an order to tell or show something (tell me …, 告诉我…)."""
+    """Return whether a folded sentence begins with an order to tell or show something (tell me …, 告诉我…)."""
     return _TELL.match(sentence) is not None
 
 
 _MOST_CHARACTERS = 2_000
 _SHORT, _KEPT = 500, 2_000
-"""Characters of texts of which it is kept, and their number: turns recall the same ones."""
+"""Longest text, in characters, whose answer is cached, and how many are: turns recall the same texts again."""
 
 
 _CLAUSE = re.compile(r"[,，;；:：]|\s[-–—]+\s|——")
 _FIRST_PERSON = frozenset(["i", "i'm", "i've", "i'd", "i'll", "we", "we're", "we've", "we'll", *_OWN])
 _LEAST = 5
-"""Chinese characters, or English words, of the shortest clause that tells something about anybody."""
+"""Minimum length of a clause that tells something about somebody: Chinese characters, or English words."""
 
 
 def states_something(text: str) -> bool:
-    """Whether a message states something, if only before it asks ("I leave on Friday, can you …")."""
+    """Return whether a message states something, even if it then asks ("I leave on Friday, can you …")."""
     return (_kept if len(text) <= _SHORT else _states_something)(text)
 
 
@@ -229,7 +229,7 @@ def _states_something(text: str) -> bool:
         said = sentence.text.strip()
         if not said or is_small_talk(said):
             continue
-        if sentence.asks or (not sentence.mark and asks(said, language)):  # 我不知道怎么走。 tells something
+        if sentence.asks or (not sentence.mark and asks(said, language)):  # 我不知道怎么走。 states something
             if any(_tells_something(clause.strip(), language) for clause in _CLAUSE.split(said)[:-1]):
                 return True
             continue
@@ -241,7 +241,7 @@ def _states_something(text: str) -> bool:
 
 
 def _tells_something(clause: str, language: Language) -> bool:
-    """Whether a clause before a question tells something; an English one in the first person may be short."""
+    """Return whether a clause before a question tells something; in the first person a short one may."""
     folded = simplified_text(clause)
     if asks(clause, language) or _PLAIN_ORDER.match(folded) or asks_to_be_told(folded):
         return False

@@ -1,7 +1,7 @@
-"""Keys, tokens, card numbers and identity numbers in texts, which memory does not keep. Pure.
+"""Finds keys, tokens, card numbers and identity numbers in texts; memory does not keep them. Pure functions.
 
-Formats decide, and check digits where there are any; no word tells a secret, except the name that a value is
-assigned to. The formats of vendors are detect-secrets'; the others are here.
+The format decides, and check digits if there are any. No word marks a secret, except the name that a value is
+assigned to. Formats of vendors come from detect-secrets; the others are here.
 """
 
 import re
@@ -13,7 +13,7 @@ from typing import Any
 _WORTH_A_LOOK = re.compile(r"\d|-----BEGIN |://")
 _MARKS = ("-----begin ", "://", "xox")
 _LONG = re.compile(r"[\w./+~=-]{16}|\d(?:(?:[ -]?\d){12}|\d\d-\d\d-\d{4})", re.ASCII)
-"""Every secret has a mark, or is a long word or number: in other texts, most of them, no format is tried."""
+"""Every secret matches this: it is marked, or is a long word or number. Most texts do not match."""
 
 _OWN: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (kind, re.compile(pattern, re.ASCII))
@@ -61,12 +61,12 @@ class _Found:
 
 @dataclass(frozen=True)
 class Secrets:
-    """Leaves secrets out of texts that memory keeps; with `are_kept`, it leaves everything as it is."""
+    """Leaves secrets out of texts that memory keeps; if `are_kept`, texts stay as they are."""
 
     are_kept: bool = False
 
     def without(self, text: str) -> str:
-        """Return a text with the kind of each secret in its place: `[card number left out]`."""
+        """Return a text in which each secret is replaced by its kind: `[card number left out]`."""
         return text if self.are_kept else without_secrets(text)
 
     def without_in(self, value: Any) -> Any:
@@ -81,7 +81,7 @@ class Secrets:
 
 
 def without_secrets(text: str) -> str:
-    """Return a text with the kind of each secret in its place."""
+    """Return a text in which each secret is replaced by its kind."""
     if not _WORTH_A_LOOK.search(text):
         return text
     if not any(map(text.lower().__contains__, _MARKS)) and not _LONG.search(text):
@@ -112,7 +112,8 @@ def _secrets(text: str) -> Iterator[_Found]:
 
 
 def _is_card(text: str) -> bool:
-    """Whether digits are grouped as on a card, have an issuer's beginning and length, and Luhn's check digit."""
+    """Return whether digits are grouped as on a card, with an issuer's prefix and length and a valid Luhn
+    digit."""
     digits = [int(each) for each in text if each.isdigit()]
     if not _GROUPS.fullmatch(text) or not _ISSUER.fullmatch("".join(map(str, digits))):
         return False
@@ -121,15 +122,15 @@ def _is_card(text: str) -> bool:
 
 
 def _is_resident(text: str) -> bool:
-    """Whether the check digit of a resident identity number of mainland China is right (GB 11643)."""
+    """Return whether an identity number of mainland China has a valid check digit (GB 11643)."""
     total = sum(int(digit) * weight for digit, weight in zip(text, _RESIDENT_WEIGHTS, strict=False))
     return text[-1].upper() == "10X98765432"[total % 11]
 
 
 @cache
 def _of_vendors() -> tuple[tuple[str, re.Pattern[str]], ...]:
-    """Return detect-secrets' formats of a fixed length: no text takes long to be looked through."""
-    # Imported where it is needed: it takes a tenth of a second, and most processes meet no secret.
+    """Return those formats of detect-secrets that have a fixed length: they search any text quickly."""
+    # Imported late because it takes a tenth of a second, and most processes meet no secret.
     from detect_secrets.plugins import (  # noqa: PLC0415
         aws,
         azure_storage_key,

@@ -1,4 +1,4 @@
-"""Text as PostgreSQL takes it."""
+"""Text in the form that PostgreSQL accepts."""
 
 import re
 

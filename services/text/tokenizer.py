@@ -1,7 +1,7 @@
-"""Terms for indexing and searching a message: English stems, Chinese words and character pairs.
+"""Terms for indexing and searching a message: English stems, Chinese words and pairs of Chinese characters.
 
-A full-text index of a general store splits neither Chinese nor inflected English well, so it is given
-terms that are ready, joined by spaces. No term holds punctuation, at which such an index would split it.
+The full-text index of a general store splits neither Chinese nor inflected English well. It is therefore given
+finished terms, joined by spaces. No term holds punctuation, because such an index would split it there.
 """
 
 import re
@@ -49,8 +49,8 @@ _CHINESE_STOP_WORDS = """
 _CHINESE_CHARACTERS = "的了是我你他她它们吗呢吧啊在和也都就不有这那个上下来去说要会很到着与及或把被让给对从"
 _STOP = frozenset([*_ENGLISH_STOP_WORDS.split(), *_CHINESE_STOP_WORDS.split(), *_CHINESE_CHARACTERS])
 _OF_AN_ANSWER = 240
-"""Bytes of an assistant's answer that are embedded, as many English or a third as many Chinese characters: its
-subject stands there, and the encoder's time grows with the text."""
+"""Bytes of an assistant's answer that are embedded: as many English characters, or a third as many Chinese
+ones. The subject stands at the beginning, and the encoder's time grows with the text."""
 _NONE: frozenset[str] = frozenset()
 _LONGEST_TERM = 64
 _LONGEST_RUN = 64
@@ -88,34 +88,34 @@ _remembered_simplified = text_cache(256)(_simplified)
 
 
 def simplified_text(text: str) -> str:
-    """Fold to half width, lower case and simplified Chinese."""
+    """Fold a text to half width, lower case and simplified Chinese."""
     return simplified(unicodedata.normalize("NFKC", text).lower())
 
 
 def english_words(text: str) -> list[str]:
-    """All English words and numbers of a text in lower case, in order, stop words among them."""
+    """Return all English words and numbers of a text in lower case and in order, including stop words."""
     return _ENGLISH_WORD.findall(unicodedata.normalize("NFKC", text).translate(_APOSTROPHES).lower())
 
 
 def indexed_text(speaker: str, text: str) -> str:
-    """`Speaker: text`: what is embedded and split into terms; the text alone where nobody is named."""
+    """Return the text to embed and to split into terms: `Speaker: text`, or the text alone if nobody is named."""
     return f"{speaker}: {text}" if speaker else text
 
 
 def embedded_text(role: str, speaker: str | None, text: str) -> str:
-    """Return what of a message is embedded: of an answer whose author has no name, the beginning."""
+    """Return the part of a message that is embedded: only the beginning of an answer by an unnamed author."""
     if role == "assistant" and not speaker:
         return text[:_OF_AN_ANSWER].encode()[:_OF_AN_ANSWER].decode(errors="ignore")
     return indexed_text(speaker or "", text)
 
 
 def terms(text: str) -> list[str]:
-    """The terms of a text with repetitions; empty for a text of stop words.
+    """Return the terms of a text, with repetitions; empty for a text of stop words.
 
-    Full-width forms and traditional characters are folded. English words are lower case and stemmed
-    (Porter2), stop words are left out. A run of Chinese gives its characters, its pairs of
-    neighbouring characters and the words of jieba's search mode. An e-mail address and a number
-    with separators are a term each, and so are their parts.
+    Full-width forms and traditional characters are folded. English words become lower-case stems (Porter2); stop
+    words are left out. A run of Chinese yields its characters, its pairs of neighbouring characters, and the words
+    of jieba's search mode. An e-mail address, or a number with separators, is one term, and so is each of its
+    parts.
     """
     return list((_remembered_terms if len(text) <= _SHORT else _terms)(text))
 
@@ -127,16 +127,13 @@ def _terms(text: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-# A turn tokenizes a message several times: to search, rank and show it.
+# A turn tokenizes a message several times: to search, to rank and to show it.
 _remembered_terms = text_cache(512)(_terms)
 
 
 def informative_terms(text: str) -> frozenset[str]:
-    """The terms that a related text is expected to share.
-
-    General words are left out, and of Chinese the pairs that are no words: they exist for finding, and
-    most of them straddle two words.
-    """
+    """Return the terms that a related text is expected to share. General words are left out, and so are Chinese
+    pairs that are no words: pairs serve searching, and most of them straddle two words."""
     return (_remembered_informative if len(text) <= _SHORT else _all_informative)(text)
 
 
@@ -148,7 +145,7 @@ _remembered_informative = text_cache(512)(_all_informative)
 
 
 def is_informative(text: str) -> bool:
-    """Whether a text has such a term."""
+    """Return whether a text has an informative term."""
     return any(_informative(text))
 
 
@@ -162,7 +159,7 @@ def _informative(text: str) -> Iterator[str]:
 
 
 def shared_terms(texts: Iterable[str], asked: Collection[str]) -> list[int]:
-    """Return how many of some terms each text has."""
+    """Return how many of the terms in `asked` each text has."""
     wanted = frozenset(asked)
     long = [term for term in wanted if len(term) > _PAIR and _CHINESE.match(term)]
     return [len(_NONE.union(*(_shared(run, wanted, long) for run in _runs(text)))) for text in texts]
@@ -173,7 +170,7 @@ def _shared(run: str, wanted: frozenset[str], long: Sequence[str]) -> frozenset[
         return wanted.intersection(_other(run))
     if any(term in run for term in long):
         return wanted.intersection(_chinese(run))
-    # Shorter terms are found without cutting the run into words.
+    # Shorter terms are found without splitting the run into words.
     return wanted.intersection([*run, *map(add, run, run[1:])])
 
 
@@ -183,7 +180,7 @@ def _runs(text: str) -> list[str]:
 
 
 def is_weak(term: str) -> bool:
-    """Whether a term is too general to be evidence alone."""
+    """Return whether a term is too general to count as evidence by itself."""
     return term in _weak_terms()
 
 
@@ -194,7 +191,7 @@ def _weak_terms() -> frozenset[str]:
 
 
 def _chinese(run: str) -> tuple[str, ...]:
-    # The talk before a message is tokenized again with every message.
+    # The messages before a new message are tokenized again with it.
     return (_remembered_chinese if len(run) <= _LONGEST_RUN else _terms_of_chinese)(run)
 
 
@@ -203,7 +200,7 @@ def _terms_of_chinese(run: str) -> tuple[str, ...]:
     characters = [character for character, is_stop in zip(run, stops, strict=True) if not is_stop]
     if len(run) == 1:
         return tuple(characters)
-    # Words alone do not suffice: 一只狗 yields 狗 and 狗叫 does not.
+    # Words alone do not suffice: 一只狗 yields 狗, but 狗叫 does not.
     pairs = [
         pair
         for at in range(len(run) - 1)
@@ -216,19 +213,19 @@ _remembered_chinese = text_cache(1_024)(_terms_of_chinese)
 
 
 def _segment(run: str) -> tuple[str, ...]:
-    """The words of a run of Chinese; a run longer than any sentence is read in pieces, which are remembered."""
+    """Return the words of a run of Chinese; a run longer than any sentence is split in cached pieces."""
     pieces = (run[at : at + _LONGEST_RUN] for at in range(0, len(run), _LONGEST_RUN))
     return tuple(chain.from_iterable(map(_remembered_segment, pieces)))
 
 
 @text_cache(1_024)
 def _remembered_segment(run: str) -> tuple[str, ...]:
-    # A turn tokenizes a message several times: to understand, search, rank and cover it.
+    # A turn tokenizes a message several times: to understand it, to search, to rank and to compare.
     return tuple(_tools().segment(run))
 
 
 def _is_stop(term: str) -> bool:
-    """Whether a Chinese term is a stop word, or a pair across two one-character stop words."""
+    """Return whether a Chinese term is a stop word, or a pair across two one-character stop words."""
     return term in _STOP or (len(term) == _PAIR and term[0] in _STOP and term[1] in _STOP)
 
 
@@ -245,7 +242,7 @@ def _other(run: str) -> tuple[str, ...]:
 
 
 def _stem(word: str) -> str:
-    # A stemmer keeps the word at hand in itself.
+    # A stemmer object keeps the current word as state, so threads do not share one.
     with _lock:
         return _tools_locked().stem(word)
 
@@ -265,7 +262,7 @@ def _tools_locked() -> _Tools:
 
 def _load() -> _Tools:
     with warnings.catch_warnings():
-        # jieba's modules have escapes and an import of which newer Pythons warn.
+        # jieba's modules have invalid escapes and an import; newer Pythons warn about both.
         warnings.simplefilter("ignore")
         import jieba  # noqa: PLC0415 — 16 MB, for processes that cut a text
         import opencc  # noqa: PLC0415
@@ -273,7 +270,7 @@ def _load() -> _Tools:
     tokenizer = jieba.Tokenizer()
     # jieba's own loading takes half a second and trusts a cache file in a world-writable directory.
     tokenizer.FREQ, tokenizer.total, tokenizer.initialized = dictionary(), TOTAL, True
-    # Its two passes over a run ask for each piece twice: one does, and asks for as little as it can.
+    # jieba makes two passes over a run and asks for each piece twice; one pass suffices and asks for less.
     tokenizer.get_DAG = lambda _: None
     tokenizer.calc = lambda run, _, route: dictionary().likeliest(run, route)
 

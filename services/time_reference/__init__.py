@@ -1,1 +1,1 @@
-"""Time as people write it: zones now, references to past days later."""
+"""Time as people write it: dates, times of day and time zones in English and Chinese text."""

@@ -1,9 +1,9 @@
-"""References to time in Chinese, simplified or traditional, and the expressions by which they are found.
+"""References to time in Chinese, simplified or traditional, and the expressions that find them.
 
-A phrase is read from left to right, from the wide to the narrow: what begins it (去年, 2023年, 三月, 上周) and the
-steps that follow (十二月, 第一周, 周三, 初). Both are found by one expression each, over simplified characters.
-In it an alternative is a group whose name ends with `_` (a beginning), or that names the step; the groups within
-it say what it needs. The looks to either side keep out what only looks like time: 五月天, 2号楼.
+A phrase is read from left to right, from wide to narrow: a beginning (去年, 2023年, 三月, 上周), then steps
+(十二月, 第一周, 周三, 初). One expression finds beginnings and one finds steps, both in simplified characters.
+Each alternative in them is a group: its name ends with `_` for a beginning, or is that of the step; the groups
+inside hold what the reader needs. Lookarounds exclude words that only look like time: 五月天, 2号楼.
 """
 
 import re
@@ -70,7 +70,7 @@ _LUNAR_DAY = rf"(?:{_LUNAR_TENTH}|{_N}{{1,3}})"
 
 
 def _lunar(name: str) -> str:
-    """A lunar month, which is said to be one, is named as none other is, or has a day that no other has."""
+    """Return a pattern of months that must be lunar, by their name, their day or the word 农历."""
     month = rf"(?P<{name}_month>[正冬腊]|闰?(?:{_MONTH_NUMBER}))"
     said = rf"(?:(?:{_LUNAR}|(?=[正腊闰])|(?={_MONTH_NUMBER}月{_LUNAR_TENTH}))"
     return rf"{said}(?:(?P<{name}_year>{_N}{{2,4}})年)?{month}月(?:(?P<{name}_day>{_LUNAR_DAY})[日号]?)?)"
@@ -159,7 +159,7 @@ TRIGGERS = re.compile(
 
 
 def found_in(text: str, today: date) -> list[Found]:
-    """All references to time in a text, from left to right."""
+    """Return all references to time in a text, from left to right."""
     text = text.translate(FOLD)
     found: list[Found] = []
     before: tuple[Phrase | None, int] = (None, 0)
@@ -181,7 +181,7 @@ def found_in(text: str, today: date) -> list[Found]:
 
 
 def _listed(first: Phrase, second: Phrase, today: date) -> Phrase:
-    """上周二和周四, 去年三月和五月, 3月1日、5日: the second is of the same week, year or month as the first."""
+    """Read 上周二和周四, 去年三月和五月, 3月1日、5日: the second is in the week, year or month of the first."""
     span = first.resolved(today)
     if span is None or second.cycle is None:
         return second
@@ -203,7 +203,7 @@ def _reference(text: str, at: int, first: tuple[Phrase | None, int], today: date
 
 
 def _two_ends(text: str, at: int, stop: int, first: Phrase, today: date) -> Found | None:
-    """三月到五月, 3月1日至5日, 周一和周三之间; None if there is only one end."""
+    """Read 三月到五月, 3月1日至5日, 周一和周三之间; return None if there is only one end."""
     to = JOINS["to"].match(text, stop)
     middle = to or JOINS["and"].match(text, stop)
     last = _phrase(text, middle.end(), today, after=first) if middle else None
@@ -224,7 +224,7 @@ def _two_ends(text: str, at: int, stop: int, first: Phrase, today: date) -> Foun
 
 
 def _phrase(text: str, at: int, today: date, after: Phrase | None = None) -> tuple[Phrase | None, int] | None:
-    """The longest phrase that begins there and where it stops; without a phrase if there is no such day."""
+    """Return the longest phrase that begins at a place, and where it stops; no phrase if there is no such day."""
     begun = _beginning(text, at, today, after)
     if begun is None:
         return None

@@ -1,4 +1,4 @@
-"""Meanings of pieces of Chinese text that speak of time: beginnings of phrases, and the steps that follow."""
+"""Readers of pieces of Chinese text about time: beginnings of phrases, and the steps that follow them."""
 
 import re
 from collections.abc import Callable
@@ -40,7 +40,7 @@ _AWAY = {
     **dict.fromkeys("明听来下", 1),
     **{"前": -2, "后": 2},
 }
-"""Distance that a word for days and years tells, in units; 寻日 and 琴日 are Cantonese."""
+"""Distance, in units from the current one, of words for days and years; 寻日 and 琴日 are Cantonese."""
 _BEFORE_THE_REPUBLIC = 1911
 
 
@@ -72,13 +72,13 @@ def _decade(match: re.Match[str], today: date) -> Phrase | None:
 
 
 def _away(unit: Unit, word: str, big: str | None, today: date) -> Phrase:
-    """昨天, 大前天, 去年."""
+    """Read 昨天, 大前天, 去年."""
     away = _AWAY[word]
     return Phrase(period(unit, today, away + len(big or "") * (1 if away > 0 else -1)))
 
 
 def _ago(match: re.Match[str], today: date) -> Phrase | None:
-    """三天前, 两周后, 半年前, 三个半月前, 几个月前."""
+    """Read 三天前, 两周后, 半年前, 三个半月前, 几个月前."""
     unit = _UNITS[match["ago_unit"]]
     sign = -1 if match["ago_way"].endswith("前") else 1
     if counts := _about(match["ago_count"]):
@@ -96,7 +96,7 @@ def _ago(match: re.Match[str], today: date) -> Phrase | None:
 
 
 def _about(text: str) -> tuple[int, int] | None:
-    """The least and the most that a vague number means: 几, 两三, 十几."""
+    """Return the minimum and maximum that a vague number means: 几, 两三, 十几."""
     if text in {"几", "数", "好几"}:
         return FEW
     if text[-1] in "几多来":
@@ -107,7 +107,7 @@ def _about(text: str) -> tuple[int, int] | None:
 
 
 def _rolling(match: re.Match[str], today: date) -> Phrase | None:
-    """最近三天, 过去两周, 近一年, 未来一个月, 这几天; 三天内, 三天以来."""
+    """Read 最近三天, 过去两周, 近一年, 未来一个月, 这几天; 三天内, 三天以来."""
     way = match["roll_way"] or match["within_way"]
     text = match["roll_count"] or match["within_count"]
     unit = _UNITS[match["roll_unit"] or match["within_unit"]]
@@ -128,7 +128,7 @@ def _rolling(match: re.Match[str], today: date) -> Phrase | None:
 
 
 def _units_before(match: re.Match[str], today: date) -> Phrase | None:
-    """前两天, 上两周, 上2个月, 前几天: that many whole units before the current one."""
+    """Read 前两天, 上两周, 上2个月, 前几天: that many whole units before the current one."""
     unit, text = _UNITS[match["before_unit"]], match["before_count"]
     count = FEW[1] if text in {"几", "些", "数"} else chinese_number(text)
     if count < 1:
@@ -139,7 +139,7 @@ def _units_before(match: re.Match[str], today: date) -> Phrase | None:
 
 
 def _this(match: re.Match[str], today: date) -> Phrase | None:
-    """上周, 上上个月, 这个季度, 下礼拜, 上个周末."""
+    """Read 上周, 上上个月, 这个季度, 下礼拜, 上个周末."""
     way, unit_word = match["way"], match["way_unit"]
     away = {"上": -len(way), "下": len(way), "前": -len(way)}.get(way[0], 0)
     if unit_word == "周末":
@@ -150,7 +150,7 @@ def _this(match: re.Match[str], today: date) -> Phrase | None:
 
 
 def _current_part(match: re.Match[str], today: date) -> Phrase:
-    """月初, 年底, 上半年, 中旬: of the month or the year that is running."""
+    """Read 月初, 年底, 上半年, 中旬: a part of the current month or year."""
     unit = _UNITS[match["part_unit"]] if match["part_unit"] else Unit.MONTH
     which = match["part_word"] or match["part_word2"]
     return Phrase(period(unit, today)).narrowed(steps.part(_PARTS[which], narrow=which in _NARROW))
@@ -178,7 +178,7 @@ def _lunar_step(match: re.Match[str]) -> Step:
 
 
 def _festival(match: re.Match[str], today: date) -> Phrase | None:
-    """春节, 上个中秋, 下一个端午: without a word before it the latest that has begun."""
+    """Read 春节, 上个中秋, 下一个端午; without a word before it, the latest that has begun."""
     one = one_of(Unit.YEAR, lunar.festival(match["festival"]))
     if not match["festival_way"]:
         return one
@@ -187,7 +187,7 @@ def _festival(match: re.Match[str], today: date) -> Phrase | None:
 
 
 def steps_of(match: re.Match[str], today: date) -> tuple[Step, ...]:
-    """Return the steps by which a following piece of text narrows the phrase; none if it says nothing."""
+    """Return the steps by which the next piece of text narrows the phrase; none if it says nothing."""
     kind = match.lastgroup or ""
     text = match[kind]
     if kind == "nth":
@@ -214,7 +214,7 @@ _STEPS: dict[str, Callable[[str], Step]] = {
 
 
 def _counted(match: re.Match[str]) -> tuple[Step, ...]:
-    """第二周, 最后五天, 前三个月."""
+    """Read 第二周, 最后五天, 前三个月."""
     which = chinese_number(match["nth_which"]) if match["nth_which"] else 0
     count = chinese_number(match["nth_count"]) if match["nth_count"] else 1
     last = match["nth_way"] in {"最后", "后", "末"}

@@ -1,4 +1,4 @@
-"""Times of a day and lengths of time to the minute, as people write them in English and Chinese."""
+"""Times of day, and durations to the minute, as people write them in English and Chinese."""
 
 import re
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from services.time_reference.numerals import CHINESE_NUMERAL, ENGLISH_ONES, ENGL
 
 _NOON = 12
 _LAST_OF_AFTERNOON = 5
-"""An hour up to this one, by itself, is of the afternoon: at three."""
+"""Latest hour that belongs to the afternoon when nothing else is said: "at three"."""
 _ONES = "|".join(sorted((word for word in ENGLISH_ONES if word != "zero"), key=len, reverse=True))
 _TENS = "|".join(ENGLISH_TENS)
 _WORDS = rf"(?:(?:{_TENS})(?:[ -](?:{_ONES}))?|{_ONES})"
@@ -39,21 +39,21 @@ _HOUR = 60
 
 @dataclass(frozen=True, slots=True)
 class ClockTime:
-    """A time of a day as a text gives it."""
+    """A time of day as a text gives it."""
 
     hour: int
     minute: int
     place: tuple[int, int] = (0, 0)
-    """Where its words begin and end."""
+    """Place of its words in the text: begin and end."""
     is_exact: bool = True
-    """Whether it says which half of the day is meant."""
+    """Whether the text says which half of the day it means."""
 
     def on_clock(self, part: Hours | None, *, either: bool) -> list[tuple[int, int]]:
-        """The hours and minutes that may be meant; an hour from 24 on is of the next day.
+        """Return the hours and minutes that may be meant; hours from 24 on belong to the next day.
 
         Args:
-            part: the part of the day that is named beside it.
-            either: whether both halves of the day are possible.
+            part: Part of the day that is named beside it.
+            either: Whether both halves of the day are possible.
         """
         if self.is_exact:
             return [(self.hour, self.minute)]
@@ -66,7 +66,7 @@ class ClockTime:
 
 
 def clock_time(text: str) -> ClockTime | None:
-    """The first time of a day in a text, in lower case and simplified characters; None where there is none."""
+    """Return the first time of day in a text of lower case and simplified characters; None if there is none."""
     for found in _CLOCK.finditer(text):
         hour, minute, is_exact = _read(found)
         if 0 <= hour <= 24 and 0 <= minute < _HOUR:  # noqa: PLR2004 — a day's hours
@@ -75,7 +75,7 @@ def clock_time(text: str) -> ClockTime | None:
 
 
 def minutes_from_now(text: str) -> int | None:
-    """The minutes that a text counts from now (in two hours, 半小时后); None where it says anything else."""
+    """Return the minutes that a text counts from now (in two hours, 半小时后); None if it says anything else."""
     if found := _FROM_NOW.fullmatch(text) or _FROM_NOW_CHINESE.fullmatch(text):
         said, unit = found["count"], _MINUTES.get(found["unit"], _HOUR)
         count = 0.5 if said.startswith(("half", "半")) else float(_number(said))

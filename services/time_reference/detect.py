@@ -1,7 +1,7 @@
-"""Whether a message asks about past conversation, and which local days: rules that cost nothing.
+"""Decides by rules, without a model, whether a message asks about a past conversation, and on which local days.
 
-A time word alone asks nothing: there must be words of the user and the assistant with each other, said at
-that time, and a question or a request about them.
+A word for a time does not suffice: the message must also mention talk between the user and the assistant at that
+time, and ask about it.
 """
 
 import re
@@ -38,7 +38,7 @@ _SPEAKS = re.compile(
     r"来着|來著|接着|接著|继续|[给給帮幫替你我咱俩聊说谈讲提讨話话題题約约記记吵问荐议議教答告诉訴吐介總总回]|\b(?:we|you|u|i|i've|our|me|last|where)\b|your|again|please|remember|recall|conversation|chat|discuss|session|talk|topic|advice|recommend|suggest|\btips?\b",
     re.IGNORECASE,
 )
-"""Without any of these nothing was said."""
+"""A message without any of these mentions no talk."""
 _CHINESE_LETTER = re.compile("[\u3400-\u9fff]")
 
 _JOINED = re.compile(
@@ -54,19 +54,19 @@ _TIME_AS_SENTENCE = re.compile(
     rf"(?:^|[.!?。\n])\s{{0,8}}(?:(?:on|in|at|about|so|ok|from|关于|就是|那) ?)?{TIME}++"
     r"(?:(?:的?时候|那天|吧| morning| evening| night| afternoon))?(?:[.…](?=\s*\w)|。(?=\s*[\u3400-\u9fff]))"
 )
-"""Its end is no end: the question follows ("Last Monday. What did we talk about?")."""
+"""A time that stands as a sentence of its own before its question ("Last Monday. What did we talk about?")."""
 _SURELY_OVER = re.compile(r"yesterday|\bago\b|\blast\b|\bprevious|just|earlier", re.IGNORECASE)
 _YEARLY = re.compile(
     r"(?:\bb(?:irth)?day|\banniversary|\bborn)(?:'s|\s{1,8}(?:is|was|falls))?(?:\s{1,8}(?:on|the))*\s{0,8}$"
     r"|(?:生日|出生|纪念日|紀念日)(?:就?是|在|为|為|[:：])?\s{0,8}$",
     re.IGNORECASE,
 )
-"""Before a date of the calendar: it is that of a birthday, and nothing was said then."""
+"""Words around a calendar date that is a birthday or an anniversary; nothing was said then."""
 _YEARLY_AFTER = re.compile(r"\s{0,8}是?[^，。,.？?！!]{0,6}(?:生日|出生)(?!那)")
 _BEFORE_A_DATE = 40
 _LONGEST_CLAUSE = 300
 _SHORT = 40
-"""Characters of a clause whose time may be that of the question after it."""
+"""Maximum characters of a clause whose time may belong to the question after it."""
 _KINDS: dict[str, Literal["days", "last_visit", "just_now", "past"]] = {
     **{DAYS: "days", RECENT: "days", LAST_VISIT: "last_visit", LAST_TALK: "last_visit", JUST_NOW: "just_now"},
     "": "past",
@@ -75,7 +75,7 @@ _KINDS: dict[str, Literal["days", "last_visit", "just_now", "past"]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Clause:
-    """A clause of the message, its times replaced by marks."""
+    """A clause of the message in which marks replace the times."""
 
     text: str
     begin: int
@@ -83,11 +83,8 @@ class _Clause:
 
 
 def detect(message: str, timezone: str, now: datetime) -> TimeReference | None:
-    """The past conversation that a message asks about, if it asks about one; `now` with its zone.
-
-    Raises:
-        BadTimeZone: there is no such time zone.
-    """
+    """Return the past conversation that a message asks about, or None; `now` has the user's time zone. Raises
+    `BadTimeZone` if there is no such time zone."""
     local = now.astimezone(time_zone(timezone))
     shown = bounded(message)
     text = folded(shown)
@@ -113,7 +110,7 @@ def detect(message: str, timezone: str, now: datetime) -> TimeReference | None:
 
 
 def _times(text: str, local: datetime) -> tuple[list[Time], list[int]]:
-    """The times that are past or not over, joined where the text joins them; and the places of those to come."""
+    """Return the times that are past or going on, joined where the text joins them; and places of future ones."""
     ranges = [each for each in parse(text, local) if not _is_yearly(text, each.begin, each.stop)]
     today = local.date()
     found = [Time(DAYS, _without_from(text, r.begin), r.stop, r.start, r.end) for r in ranges if r.start <= today]
@@ -132,7 +129,7 @@ def _times(text: str, local: datetime) -> tuple[list[Time], list[int]]:
 
 
 def _is_yearly(text: str, begin: int, stop: int) -> bool:
-    """Return whether a date of the calendar is that of a birthday or an anniversary."""
+    """Return whether a calendar date is that of a birthday or an anniversary."""
     if not any(character.isdigit() for character in text[begin:stop]):
         return False
     before = text[max(0, begin - _BEFORE_A_DATE) : begin]
@@ -140,13 +137,13 @@ def _is_yearly(text: str, begin: int, stop: int) -> bool:
 
 
 def _without_from(text: str, begin: int) -> int:
-    """Where a time begins that does without its "from": "our chat from last week" is about last week."""
+    """Return where a time begins if "from" before it is left out: "our chat from last week" is about last week."""
     found = _FROM.match(text, begin)
     return found.end() if found else begin
 
 
 def _joined(text: str, first: Time, second: Time) -> Time | None:
-    """The days from the earlier to the later of the two, where the text joins them ("Monday to Wednesday")."""
+    """Return the days from the earlier to the later time if the text joins them ("Monday to Wednesday")."""
     if not (first.start and first.end and second.start and second.end):
         return None
     if not _JOINED.fullmatch(text, first.stop, second.begin):
@@ -190,7 +187,7 @@ def _rules(part: str) -> Rules:
 
 
 def _time_of_talk(clause: _Clause, times: list[Time], ahead: list[int], text: str) -> Time | None:
-    """The time of what the two said; what is to be done at a time to come is a plan."""
+    """Return the time at which the two talked; what is to be done at a future time is a plan."""
     of_clause = [time for time in times if 0 <= time.begin - clause.begin < len(clause.text)]
     if not of_clause or len(clause.text) > _LONGEST_CLAUSE:
         return None
@@ -206,7 +203,7 @@ def _time_of_talk(clause: _Clause, times: list[Time], ahead: list[int], text: st
 
 
 def _time_beside(clauses: list[_Clause], place: int, times: list[Time], length: int) -> Time | None:
-    """The time of the clause before or after, where this one asks about talk at a time that it does not name."""
+    """Return the time of the neighbouring clause, if this clause asks about talk without naming a time."""
     clause = clauses[place]
     if re.search(TIME, clause.text) or not clause.rules.said.search(clause.text):
         return None
@@ -227,7 +224,7 @@ def _time_beside(clauses: list[_Clause], place: int, times: list[Time], length: 
 
 
 def _is_to_come(clause: _Clause, time: Time, today: date) -> bool:
-    """Whether the words are to be said yet, on a day that is not over."""
+    """Return whether the words are still to be said, on a day that is not over."""
     return time.end is not None and time.end >= today and clause.rules.intends.search(clause.text) is not None
 
 
@@ -248,7 +245,7 @@ def _reference(
 
 
 def _any_time_before(clause: _Clause) -> Time | None:
-    """The words for a past without bounds, where the two said something then; it narrows nothing."""
+    """Return the words for an unlimited past, if the clause says that the two talked; they narrow nothing."""
     past = PAST.search(clause.text)
     said = clause.rules.said.search(clause.text) and not clause.rules.intends.search(clause.text)
     return Time("", clause.begin + past.start(), clause.begin + past.end()) if past and said else None

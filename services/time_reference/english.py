@@ -1,6 +1,6 @@
-"""References to time in English: where they may begin, and the two ends of from X to Y.
+"""References to time in English: where they may begin, and the two ends of "from X to Y".
 
-What a phrase begins with, and what it means, is in `english_dates.py` and `english_relative.py`.
+The beginnings of phrases, and their meanings, are in `english_dates.py` and `english_relative.py`.
 """
 
 import re
@@ -47,7 +47,7 @@ _BARE = re.compile(rf"(?P<year>{YEAR})|(?:the\s{{1,9}})?(?P<day>{DAY})(?!:)", re
 
 
 def found_in(text: str, today: date) -> list[Found]:
-    """All references to time in a text, from left to right."""
+    """Return all references to time in a text, from left to right."""
     reading, at, found = Text(text, lowered(text), today), 0, []
     while begins := _BEGINS.search(reading.text, at):
         reference = _reference(reading, begins.start())
@@ -81,7 +81,7 @@ def _reference(text: Text, at: int) -> tuple[Span | None, int] | None:
 
 
 def _end_at(text: Text, at: int, before: Phrase | None, opening: str | None) -> Reading | None:
-    """One end of a range, or all there is; after another one a bare year or day of the month will do."""
+    """Read one end of a range, or a single time; after another end, a bare year or day of the month suffices."""
     if found := phrase_at(text, at, follows=before is not None):
         return found
     if (before or opening in {"between", "from"}) and (now := _NOW.match(text.text, at)):

@@ -1,4 +1,4 @@
-"""Dates and longer stretches in English that the calendar names: May 3rd, Friday the 15th, 2019, week 10, Q4."""
+"""Dates and longer times in English that the calendar names: May 3rd, Friday the 15th, 2019, week 10, Q4."""
 
 import re
 from datetime import date
@@ -53,12 +53,12 @@ _DAY_FOLLOWS = re.compile(rf"\s{{0,9}}{DAY}", re.ASCII)
 
 
 def _is_an_end(said: Said) -> bool:
-    """Whether a name is the one or the other end of from March to May, or has its year after it."""
+    """Return whether a name is one end of "from March to May", or is followed by its year."""
     return bool(_BETWEEN_NAMES.search(said.before) or said.follows(_NAME_FOLLOWS))
 
 
 def _date(said: Said) -> Reading:
-    """The day or days of the month that are named, in its year if one is named."""
+    """Read one or more days of a month, in its year if one is named."""
     first = said.number("day")
     days = steps.days_of_month(first, said.number("last")) if said["last"] else steps.day_of_month(first)
     if said["short"]:
@@ -67,7 +67,7 @@ def _date(said: Said) -> Reading:
 
 
 def _in_its_year(said: Said, *parts: Step) -> Phrase:
-    """The part of the year that is named, or of any."""
+    """Return a part of the year that is named, or of any year."""
     return said.year().narrowed(*parts) if said["year"] else one_of(Unit.YEAR, *parts)
 
 
@@ -98,7 +98,7 @@ reads("other", rf"h(?P<number>[12])(?:[\s,-]|\bof\b|\bin\b){{0,4}}(?P<year>{YEAR
     rf"(?:(?:{TO}(?:the )?| and the )(?P<last>{DAY})(?!\s{{0,9}}[/:]| {MONTH}))?{_YEAR_AFTER}",
 )
 def _month_first(said: Said) -> Reading | None:
-    """May 3rd, 2023; May 3-5; but not "I may 3 times"."""
+    """Read May 3rd, 2023 or May 3-5, but not "I may 3 times"."""
     weak = said["month"] == "may" and not said.in_capitals and not said.asked
     return None if weak and not _ORDINAL.match(said["day"]) else _date(said)
 
@@ -109,13 +109,13 @@ def _month_first(said: Said) -> Reading | None:
     rf"(?P<month>{MONTH})\.?{_YEAR_AFTER_MONTH}",
 )
 def _day_first(said: Said) -> Reading | None:
-    """3 May 2023, the 4th of July, 10-22 August, the ninth and seventeenth of April."""
+    """Read 3 May 2023, the 4th of July, 10-22 August, the ninth and seventeenth of April."""
     before = said.before.split()[-1:]
     listed = (said["to"] or "").strip() == "and" and before not in (["between"], ["the"])
     if listed or before in (["a"], ["an"]):
         return None
     if "of" not in said["of"] and not _ORDINAL.match(said["day"]):
-        # "chapter 3 March 5": the second figure is the day.
+        # In "chapter 3 March 5" the second number is the day.
         other = not said["year"] and not said["short"] and said.follows(_DAY_FOLLOWS)
         if other or (said["month"] == "may" and not said.in_capitals):
             return None
@@ -124,7 +124,7 @@ def _day_first(said: Said) -> Reading | None:
 
 @reads("month", rf"(?P<month>{MONTH})")
 def _month_alone(said: Said) -> Phrase | None:
-    """May, where it can be nothing else."""
+    """Read May, where it can be nothing but a month."""
     if SURE.fullmatch(said.match[0]) or said.asked or _is_an_end(said):
         return one_of(Unit.YEAR, said.month)
     return None
@@ -136,7 +136,7 @@ def _month_alone(said: Said) -> Phrase | None:
     rf"(?!{TO}|[\s./-]*(?:of )?{MONTH})(?P<end>\s{{0,9}}(?:[.?!]|\Z))?",
 )
 def _weekday_the_nth(said: Said) -> Reading | None:
-    """Friday the 15th, Fri 15; not Friday 3-5, which are hours."""
+    """Read Friday the 15th or Fri 15, but not Friday 3-5, which are hours."""
     if not (_ORDINAL.match(said["day"]) or "the" in said["the"] or said.match["end"] is not None):
         return None
     both = steps.day_of_month(said.number("day")), steps.weekday(said.weekday)
@@ -145,7 +145,7 @@ def _weekday_the_nth(said: Said) -> Reading | None:
 
 @reads("weekday", rf"(?P<weekday>{WEEKDAY})(?:[\s.,(-]|\bthe\b|\bof\b){{1,4}}(?={MONTH}|{DAY})")
 def _weekday_with_date(said: Said) -> Reading | None:
-    """Monday, February 18; Monday (June-15); Tuesday two weeks ago."""
+    """Read Monday, February 18; Monday (June-15); Tuesday two weeks ago."""
     found = said.then()
     phrase = found[0] if found else None
     span = phrase.resolved(said.today) if phrase else None
@@ -171,14 +171,14 @@ def _weekday_alone(said: Said) -> Phrase | None:
     r"|of|through|until|till|if|we|i|you|did|was|is|what|when|please|morning|afternoon|evening|night|noon)\b)",
 )
 def _the_nth(said: Said) -> Phrase | None:
-    """The 4th, the twenty-second: a day of a month if nothing else can be meant, as with the 4th floor."""
+    """Read the 4th or the twenty-second as a day of a month, if it can be nothing else, such as the 4th floor."""
     before = said.before.split()[-2:]
     if before[-1:] != ["the"] or said.number("day") not in DAY_NUMBERS:
         return None
     if not _ORDINAL.match(said["day"]):
         if before != ["on", "the"] or said.match["end"] is None:  # on the 27.
             return None
-    # The first, the third are seldom days; the twenty-second is.
+    # "The first" and "the third" are seldom days; "the twenty-second" is.
     elif not said["day"][0].isdecimal() and said.number("day") in MONTH_NUMBERS:
         return None
     return one_of(Unit.MONTH, steps.day_of_month(said.number("day")))
@@ -188,7 +188,7 @@ def _the_nth(said: Said) -> Phrase | None:
     "number other", rf"['’]?(?P<tens>\d0)\s?['’]?s\b|(?:(?P<century>nineteen) )?(?P<name>{'|'.join(_DECADES)})\b"
 )
 def _short_decade(said: Said) -> Phrase | None:
-    """The 70s, in the '90s, the seventies, nineteen seventies."""
+    """Read the 70s, in the '90s, the seventies, nineteen seventies."""
     tens = int(said["tens"]) if said["tens"] else 20 + 10 * _DECADES.index(said["name"])
     if said["century"]:
         return _decade(1900 + tens)
@@ -199,7 +199,7 @@ def _short_decade(said: Said) -> Phrase | None:
 
 @reads("number", rf"(?P<year>{YEAR})(?P<gap>[\s,/-]{{1,3}})(?P<month>{MONTH})(?:[\s/-]{{1,2}}(?P<day>{DAY}))?")
 def _year_first(said: Said) -> Reading | None:
-    """2014, jun; 2019 May 3."""
+    """Read 2014, jun or 2019 May 3."""
     if not said["gap"].strip() and said["month"] in {"may", "march"} and not said.in_capitals:
         return None
     phrase = said.year().narrowed(said.month)
@@ -210,7 +210,7 @@ def _year_first(said: Said) -> Reading | None:
 
 @reads("number", rf"(?P<year>{YEAR})")
 def _year_alone(said: Said) -> Phrase | None:
-    """In 2016, the end of 2016, 1972 - 1975; not in 2000 words."""
+    """Read in 2016, the end of 2016, 1972 - 1975, but not in 2000 words."""
     before = said.before
     ranges = said.follows(_YEAR_FOLLOWS) and not before.endswith(("-", "+"))
     asked = _ASKS_FOR_A_YEAR.search(before) and not said.follows(_COUNTED)
@@ -220,7 +220,7 @@ def _year_alone(said: Said) -> Phrase | None:
 
 @reads("season", rf"(?P<season>{SEASON})(?:(?:,|\s|\bof\b|\bin\b){{1,4}}(?P<year>{YEAR}))?")
 def _season(said: Said) -> Phrase | None:
-    """Summer 2019, in the summer (of 2019)."""
+    """Read summer 2019 or in the summer (of 2019)."""
     asked = re.search(r"\b(?:in|during|since|(?:in|during|over)\s{1,9}the)\s{1,9}$", said.before)
     if said["year"] or asked or said.follows(_NAME_FOLLOWS):
         return _in_its_year(said, said.season)

@@ -1,4 +1,4 @@
-"""References in English that count from today or are parts of others: last week, two days ago, the end of May."""
+"""References in English that count from today or name a part of another time: last week, the end of May."""
 
 import re
 from datetime import date
@@ -71,14 +71,14 @@ def _part_of_inner(said: Said, step: Step) -> Reading | None:
 
 
 def _span_at(said: Said, at: int) -> tuple[Span, int] | None:
-    """The stretch of days that is named there, and where it stops."""
+    """Return the days that are named at a place, and where the words stop."""
     found = said.then(at)
     span = found[0].resolved(said.today) if found and found[0] else None
     return (span, found[1]) if found and span else None
 
 
 def _moved(of: date, said: Said, sign: int) -> tuple[date, list[Unit]]:
-    """The date after all amounts of a match, or before them with a `sign` of -1; and their units."""
+    """Return the date after all amounts of a match, or before them with a `sign` of -1, and their units."""
     units = []
     for each in (Said(said.text, match) for match in _AMOUNT.finditer(said["amounts"])):
         amounts = [each.unit.half] if each["half"] or each["and"] or each["also"] else []
@@ -97,7 +97,7 @@ def _moved(of: date, said: Said, sign: int) -> tuple[date, list[Unit]]:
     rf"(?P<rest>(?: (?P<now>now)| (?P<day>today|yesterday)|,?(?: on)? (?P<weekday>{WEEKDAY}))\b)?",
 )
 def _ago(said: Said) -> Phrase | Reading | None:
-    """So long ago: the unit it falls in, or the day if another one is named (a year ago today, on Tuesday)."""
+    """Read two years ago: the unit it falls in, or the day named with it (a year ago today, on Tuesday)."""
     way = said["way"]
     if way in {"before", "after", "from"} and not said["now"]:
         return _from_another(said)
@@ -113,7 +113,7 @@ def _ago(said: Said) -> Phrase | Reading | None:
 
 
 def _from_another(said: Said) -> Reading | None:
-    """3 days before yesterday, two weeks from Friday."""
+    """Read 3 days before yesterday, two weeks from Friday."""
     at = said.match.end("way") + 1
     if (other := _span_at(said, at)) is None:
         return None
@@ -130,7 +130,7 @@ def _from_another(said: Said) -> Reading | None:
     rf"(?P<of> (?=(?:of|in|{WHICH})\b|{YEAR}))?",
 )
 def _nth_of(said: Said) -> Phrase | Reading | None:
-    """First Monday of last month, second week of May, first ten days of 2019, 3rd quarter (2017)."""
+    """Read first Monday of last month, second week of May, first ten days of 2019, 3rd quarter (2017)."""
     if not said["nth"] and not said["last"]:
         return None
     which, quarter = said.number("nth") * (-1 if said["last"] else 1), said["unit"].startswith(("quarter", "qtr"))
@@ -148,7 +148,7 @@ def _nth_of(said: Said) -> Phrase | Reading | None:
 @reads("which number", rf"(?P<count>{NUMBER}) (?P<which>{SHIFTED}) (?P<unit>{UNIT})")
 @reads("which number", rf"(?:this )?(?P<which>{SHIFTED}) (?P<count>{COUNT}|few|several|some) (?P<unit>{UNIT})")
 def _rolling(said: Said) -> Phrase | None:
-    """The last 3 days, the past few weeks, next two months; 6 previous weeks."""
+    """Read the last 3 days, the past few weeks, next two months, 6 previous weeks."""
     count = said.number("count")
     of_unit, ahead = said.unit, said.away > 0
     there = moved(said.today, of_unit, count if ahead else -count)
@@ -160,7 +160,7 @@ def _rolling(said: Said) -> Phrase | None:
 
 @reads("which", rf"{_WHICH} (?P<unit>{ONE_UNIT})(?P<of> (?:of|in)\b)?")
 def _shifted_unit(said: Said) -> Reading | None:
-    """Last week, this month; in the last week: from a week ago to today."""
+    """Read last week or this month; "in the last week" means from a week ago to today."""
     by, of_unit = said.away, said.unit
     if of_unit is Unit.DAY and said["of"] and by < 0:
         return None
@@ -172,7 +172,7 @@ def _shifted_unit(said: Said) -> Reading | None:
 
 @reads("which", rf"{_WHICH} (?P<what>{CLOCK_WORD}|(?:half|weekend|workweek)\b)")
 def _shifted_part(said: Said) -> Phrase:
-    """Last night, this weekend."""
+    """Read last night or this weekend."""
     by, what = said.away, said["what"]
     if what in {"weekend", "workweek"}:
         step = steps.weekend if what == "weekend" else steps.working_days
@@ -182,7 +182,7 @@ def _shifted_part(said: Said) -> Phrase:
 
 @reads("which", rf"{_WHICH} (?={MONTH}|{WEEKDAY})")
 def _full_date(said: Said) -> Reading | None:
-    """This Monday, February 18: the date says which one it is."""
+    """Read this Monday, February 18: the date says which Monday."""
     full = said.then()
     return full if full and full[0] and len(full[0].steps) > 1 else None
 
@@ -219,7 +219,7 @@ def _shifted_season(said: Said) -> Phrase | None:
 
 @reads("unit", rf"(?P<unit>{ONE_UNIT}) (?P<way>before|after)\b(?: (?P<other>last|next)\b(?! {UNIT}))?\s{{0,9}}")
 def _day_before(said: Said) -> Phrase | Reading | None:
-    """The day before yesterday, the week before last, the day after tomorrow, the day before."""
+    """Read the day before yesterday, the week before last, the day after tomorrow, the day before."""
     of_unit, sign = said.unit, -1 if said["way"] == "before" else 1
     if said["other"]:
         return said.running(of_unit, 2 * sign), said.match.end("other")
@@ -231,7 +231,7 @@ def _day_before(said: Said) -> Phrase | Reading | None:
 
 @reads("unit other", r"(?P<unit>weekend|week) of ")
 def _unit_of(said: Said) -> Reading | None:
-    """The week of May 3rd, the weekend of May 5th."""
+    """Read the week of May 3rd, the weekend of May 5th."""
     inner = _inner(said)
     span = inner[0].resolved(said.today) if inner and inner[0] else None
     if inner is None or inner[0] is None or span is None:
@@ -243,7 +243,7 @@ def _unit_of(said: Said) -> Reading | None:
 
 @reads("other", rf"(?:rest|remaining|remainder)(?: (?:of|in|the|my|this|current)){{0,5}} (?P<unit>{ONE_UNIT})")
 def _rest(said: Said) -> Phrase | None:
-    """Rest of the week: to Saturday; rest of the month or year: to its end."""
+    """Read rest of the week, up to Saturday; rest of the month or year, up to its end."""
     of_unit = said.unit
     end = period(of_unit, said.today).end
     if of_unit is Unit.WEEK and said.today.weekday() <= _SATURDAY:
@@ -253,7 +253,7 @@ def _rest(said: Said) -> Phrase | None:
 
 @reads("other", r"(?P<way>earlier|later)(?: (?:in|the|this)){1,3} (?P<unit>week|month|year|wk|yr)\b")
 def _half_gone(said: Said) -> Phrase:
-    """Earlier this month: up to yesterday; later this year: its second half, from today on."""
+    """Read earlier this month, up to yesterday; later this year, its second half from today on."""
     whole = period(said.unit, said.today)
     if said["way"] == "earlier":
         return Phrase(Span(whole.start, max(whole.start, said.today - ONE_DAY)))
@@ -263,7 +263,7 @@ def _half_gone(said: Said) -> Phrase:
 
 @reads("number", rf"(?P<count>{COUNT}) (?P<weekday>(?:mon|tues|wednes|thurs|fri|satur|sun)day)s? ago\b")
 def _weekdays_ago(said: Said) -> Phrase:
-    """Two Mondays ago."""
+    """Read two Mondays ago."""
     behind = (said.today.weekday() - said.weekday - 1) % 7 + 1
     return said.running(Unit.DAY, -behind - 7 * (said.number("count") - 1))
 

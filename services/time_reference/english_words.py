@@ -1,6 +1,6 @@
-"""The words that English says time with, as pieces of patterns; and the readers of phrases that are made of them.
+"""The words with which English names times, as pieces of patterns, and the readers of phrases made of them.
 
-In the pattern of a reader a space stands for any white space.
+In a reader's pattern a space stands for any white space.
 """
 
 import re
@@ -21,7 +21,7 @@ _UNITS = {
     **{"qu": Unit.QUARTER, "qt": Unit.QUARTER, "ye": Unit.YEAR, "yr": Unit.YEAR, "de": Unit.DECADE},
     **{"ce": Unit.CENTURY},
 }
-"""By their first two letters."""
+"""Units of time by the first two letters of their names."""
 _VALUES = {**ENGLISH_ONES, **ENGLISH_TENS, **ENGLISH_ORDINALS, "a": 1, "an": 1}
 _VALUES |= dict.fromkeys(("few", "several", "some"), FEW[1])
 _BACKWARD = "last|past|previous|prior|preceding"
@@ -40,7 +40,7 @@ WEEKDAY = (
 SURE = re.compile(
     "(?:mon|tues|wednes|thurs|fri|satur|sun)day|(?:jan|febr)uary|july|(?:septem|octo|novem|decem)ber"
 )
-"""Words that are nothing but a month or a day of the week, with nothing around them that asks for one."""
+"""Words that can only be a month or a weekday, so that nothing around them has to ask for one."""
 UNIT = r"(?:days?|nights|weeks?|wks?|fortnights?|months?|quarters?|qtrs?|years?|yrs?|decades?|century|centuries)\b"
 ONE_UNIT = r"(?:day|week|wk|fortnight|month|quarter|qtr|year|yr|decade|century)\b"
 SEASON = r"(?:spring|summer|autumn|fall|winter)\b"
@@ -49,7 +49,7 @@ _SPELT = rf"(?:(?:{_TENS})(?:[\s-](?:{_ONES}))?|{_ONES})\b"
 _BEFORE_A_FIGURE = r"(?<!\d[:.,/])(?<![$€£#+:\d])(?<![$€£#+]\s)"
 _AFTER_A_FIGURE = r"(?![\d%]|(?:st|nd|rd|th)\b|[:.,/]\d|\s?[ap]m\b)"
 NUMBER = rf"(?:{_BEFORE_A_FIGURE}\d{{1,4}}{_AFTER_A_FIGURE}|{_SPELT})"
-"""No part of a price, a time of day or a fraction."""
+"""A number that is no part of a price, a time of day or a fraction."""
 COUNT = rf"(?:an?\scouple(?:\sof)?|couple(?:\sof)?|an?|{NUMBER})"
 ORDINAL = rf"(?:\d{{1,2}}(?:st|nd|rd|th)|(?:(?:{_TENS})[\s-])?(?:{'|'.join(ENGLISH_ORDINALS)}))(?![a-z\d])"
 DAY = rf"(?:{ORDINAL}|{_BEFORE_A_FIGURE}\d{{1,2}}{_AFTER_A_FIGURE}|{_SPELT})"
@@ -77,14 +77,14 @@ _HOLDING = frozenset({Unit.WEEK, Unit.MONTH, Unit.YEAR})
 _FIGURES = frozenset("0123456789qh")
 """First characters of dates in figures: 2026-11-21, q4 2016."""
 _DEEPEST = 4
-"""The end of the second week of the month of May; what is deeper is nobody's sentence."""
+"""Maximum depth of nested references; "the end of the second week of the month of May" has this depth."""
 
 Reading = tuple[Phrase | None, int]
 """A phrase and where it stops; no phrase if the words name a day that does not exist."""
 
 
 class Said:
-    """Match of a reader's pattern, in a text in lower case, place for place."""
+    """A match of a reader's pattern in a text in lower case, which has as many characters as the original."""
 
     def __init__(self, text: "Text", match: re.Match[str]) -> None:
         self.text, self.match = text, match
@@ -96,80 +96,80 @@ class Said:
 
     @property
     def before(self) -> str:
-        """Return the text before it."""
+        """Return the text before the match."""
         return self.text.text[max(0, self.match.start() - _LOOK_BACK) : self.match.start()]
 
     @property
     def asked(self) -> bool:
-        """Whether a word before it asks for a time: in May, on the 4th, or it is all there is."""
+        """Return whether the context asks for a time: "in May", "on the 4th", or the match is the whole text."""
         before = _ASKING.search(self.before)
         return bool(before and (before[0] or self.text.text.strip(" .").isalpha()))
 
     @property
     def in_capitals(self) -> bool:
-        """Whether its month begins with a capital letter."""
+        """Return whether the month begins with a capital letter."""
         return self.text.written[self.match.start("month")].isupper()
 
     @property
     def unit(self) -> Unit:
-        """The unit that it names."""
+        """Return the unit that the match names."""
         return _UNITS[self["unit"][:2]]
 
     @property
     def month(self) -> Step:
-        """The step to the month that it names."""
+        """Return the step to the month that the match names."""
         return steps.month(_MONTHS.index(self["month"][:3]) + 1)
 
     @property
     def weekday(self) -> int:
-        """The number of the day of the week, Monday being 0."""
+        """Return the number of the weekday; Monday is 0."""
         return _WEEKDAYS.index(self["weekday"][:2])
 
     @property
     def season(self) -> Step:
-        """The step to the season that it names."""
+        """Return the step to the season that the match names."""
         return steps.season("autumn" if self["season"] == "fall" else self["season"])
 
     @property
     def away(self) -> int:
-        """How many units from the one that is running: -1 for last, 1 for next."""
+        """Return the number of units from the current one: -1 for last, 1 for next."""
         return -1 if self["which"] in _BACKWARD else 1 if self["which"] in _FORWARD else 0
 
     def number(self, name: str) -> int:
-        """The number that a group names; 1 if it names none."""
+        """Return the number that a group names; 1 if it names none."""
         return number(self[name] or "one")
 
     def year(self, name: str = "year") -> Phrase:
-        """The year that a group names."""
+        """Return the year that a group names."""
         return in_year(year(self[name]))
 
     def running(self, of: Unit, away: int = 0) -> Phrase:
-        """The unit that is running, or one so many units from it."""
+        """Return the current unit, or the one that is `away` units from it."""
         return Phrase(period(of, self.today, away))
 
     def existing(self, phrase: Phrase) -> "Reading":
-        """The phrase, unless it names a day that does not exist."""
+        """Return the phrase, without it if it names a day that does not exist."""
         return (phrase if phrase.resolved(self.today) else None), self.match.end()
 
     def follows(self, pattern: re.Pattern[str]) -> bool:
-        """Whether it is followed by such words."""
+        """Return whether such words follow the match."""
         return pattern.match(self.text.text, self.match.end()) is not None
 
     def then(self, at: int | None = None) -> "Reading | None":
-        """The reference that follows it, or begins at a place."""
+        """Return the reference that follows the match, or begins at a place."""
         return phrase_at(self.text, self.match.end() if at is None else at)
 
 
 @dataclass
 class Text:
-    """A text that is read."""
+    """A text that is being read."""
 
     written: str
     text: str
-    """In lower case, place for place."""
+    """The text in lower case, with as many characters as the original."""
     today: date
     depth: int = 0
-    """How many references within references are being read."""
+    """Depth of nested references at this point."""
 
 
 Reader = Callable[[Said], Phrase | Reading | None]
@@ -182,10 +182,10 @@ _KIND = re.compile(
 
 
 def reads(kinds: str, pattern: str) -> Callable[[Reader], Reader]:
-    """Register a reader of what begins so, with a word of one of these kinds; the first registered is asked first.
+    """Register a reader of phrases that begin with a word of one of these kinds; they are asked in this order.
 
-    It answers with a phrase that takes all that the pattern matched, with a phrase and where it stops, or with
-    None if the words mean something else.
+    A reader returns a phrase made of the whole match, a phrase and where it stops, or None if the words mean
+    something else.
     """
 
     def register(reader: Reader) -> Reader:
@@ -198,7 +198,7 @@ def reads(kinds: str, pattern: str) -> Callable[[Reader], Reader]:
 
 @cache
 def readers(kind: str) -> Sequence[tuple[re.Pattern[str], Reader]]:
-    """The readers of what begins with such a word; compiling them takes long enough to be no part of an import."""
+    """Return the readers for a kind of word; they are compiled late because that takes too long for an import."""
     return [(re.compile(pattern.replace(" ", r"\s{1,9}"), re.ASCII), reader) for pattern, reader in _READERS[kind]]
 
 
@@ -209,7 +209,7 @@ def warm() -> None:
 
 
 def phrase_at(text: Text, at: int, *, follows: bool = False) -> Reading | None:
-    """The reference that begins there, with the time of day after it; `follows`: another one stands before it."""
+    """Return the reference at a place, with its time of day; with `follows`, another one stands before it."""
     if text.depth == _DEEPEST:
         return None
     text.depth += 1
@@ -245,7 +245,7 @@ def _read(text: Text, at: int, *, follows: bool) -> Reading | None:
 
 
 def _placed(text: Text, phrase: Phrase, stop: int) -> Reading:
-    """Join a phrase with the words before or after it that say which one: October 3 last year."""
+    """Join a phrase with the words before or after it that say which one is meant: October 3 last year."""
     if phrase.cycle:
         of = _OF_WHICH.match(text.text, stop)
         which = Said(text, of) if of else None
@@ -263,19 +263,19 @@ def _placed(text: Text, phrase: Phrase, stop: int) -> Reading:
 
 
 def in_year(number: int) -> Phrase:
-    """The year."""
+    """Return the phrase of a year."""
     return Phrase(period(Unit.YEAR, date(number, 1, 1)))
 
 
 def number(said: str) -> int:
-    """The number that is written in figures or words: 12, 4th, twenty-one, a couple of."""
+    """Return a number that is written in digits or words: 12, 4th, twenty-one, a couple of."""
     if said[0].isdecimal():
         return int(said.rstrip("stndrh"))
     return 2 if "couple" in said else sum(_VALUES.get(word, 0) for word in re.split(r"[\s-]+", said))
 
 
 def year(said: str) -> int:
-    """The year that is written in four figures or in words (nineteen sixty nine, two thousand and seven)."""
+    """Return a year that is written in four digits or in words (nineteen sixty nine, two thousand and seven)."""
     if said.isdecimal():
         return int(said)
     first, _, rest = said.partition(" ")

@@ -1,6 +1,6 @@
 """Time zones as callers write them, IANA names or offsets such as +08:00, and their local days as instants.
 
-Of any other name, every function raises `BadTimeZone` but `shows_hour`.
+Every function but `shows_hour` raises `BadTimeZone` for any other name.
 """
 
 import re
@@ -14,7 +14,7 @@ _LARGEST_OFFSET = timedelta(hours=14)
 
 
 class BadTimeZone(ValueError):
-    """This is neither an IANA time zone nor an offset."""
+    """A name that is neither an IANA time zone nor an offset."""
 
 
 @lru_cache(maxsize=1024)
@@ -34,7 +34,7 @@ def time_zone(name: str) -> tzinfo:
 
 
 def shows_hour(name: str, now: datetime, hours: Container[int]) -> bool:
-    """Whether clocks in a time zone show one of these hours, 0 to 23; False for a name that is none."""
+    """Return whether clocks in a time zone show one of these hours, 0 to 23; False for an unknown zone."""
     try:
         return now.astimezone(time_zone(name)).hour in hours
     except BadTimeZone:
@@ -43,18 +43,15 @@ def shows_hour(name: str, now: datetime, hours: Container[int]) -> bool:
 
 _DAY = timedelta(days=1)
 _WIDEST = timedelta(hours=30)
-"""The beginning of a local day is within this of the same wall time in UTC: offsets are at most 16 hours."""
+"""Maximum distance of the beginning of a local day from the same wall time in UTC, as offsets are ≤ 16 hours."""
 _INSTANT = timedelta(microseconds=1)
 
 
 def bounds(start: date, end: date, timezone: str) -> tuple[datetime, datetime]:
-    """The instants, in UTC, at which the day `start` begins and the day after `end` begins; half-open.
+    """Return when the day `start` begins and when the day after `end` begins, as instants in UTC; half-open.
 
-    Where the calendar of the zone leaves a whole day out, as Samoa did in 2011, that day begins and ends at the
-    same instant. Days at the calendar's very ends are cut to what a datetime can hold.
-
-    Raises:
-        ValueError: the days are the wrong way round.
+    A day that the zone's calendar leaves out, as Samoa's did in 2011, begins and ends at the same instant. Days at
+    the ends of the calendar are cut to what a datetime can hold. Raises `ValueError` if `end` is before `start`.
     """
     if end < start:
         raise ValueError(f"{start} is after {end}")
@@ -64,7 +61,7 @@ def bounds(start: date, end: date, timezone: str) -> tuple[datetime, datetime]:
 
 
 def hours_of(day: date, hours: tuple[int, int], timezone: str) -> tuple[datetime, datetime]:
-    """The instants, in UTC, between two hours of a day; an hour beyond 24 is of the next day. Half-open."""
+    """Return the instants, in UTC, of two hours of a day; an hour from 24 on is on the next day. Half-open."""
     zone = time_zone(timezone)
     begins, ends = (
         (datetime.combine(day, time()) + timedelta(hours=hour)).replace(tzinfo=zone).astimezone(UTC)
@@ -74,9 +71,10 @@ def hours_of(day: date, hours: tuple[int, int], timezone: str) -> tuple[datetime
 
 
 def local_day(instant: datetime, timezone: str) -> date:
-    """The day whose bounds hold an instant: the local date, but for an hour that clocks repeat after midnight.
+    """Return the day whose bounds hold an instant: the local date, except in an hour that is repeated after
+    midnight.
 
-    Where they go back across midnight, as in St. John's at 00:01 until 2011, that hour stays with the new day.
+    Where clocks go back across midnight, as in St. John's at 00:01 until 2011, that hour stays in the new day.
     """
     zone = time_zone(timezone)
     day = instant.astimezone(zone).date()
@@ -85,7 +83,7 @@ def local_day(instant: datetime, timezone: str) -> date:
 
 
 def _begins(day: date, zone: tzinfo) -> datetime:
-    """The first instant whose local date is `day` or later."""
+    """Return the first instant whose local date is `day` or later."""
     wall = datetime.combine(day, time())
     try:
         first = wall.replace(tzinfo=zone).astimezone(UTC)
@@ -101,7 +99,7 @@ def _is_first(instant: datetime, day: date, zone: tzinfo) -> bool:
 
 
 def _search(near: datetime, day: date, zone: tzinfo) -> datetime:
-    """Find the beginning of a day by halving: for days that have no midnight, or two."""
+    """Find the beginning of a day by binary search, for days that have no midnight or two."""
     before, after = near - _WIDEST, near + _WIDEST
     while after - before > _INSTANT:
         middle = before + (after - before) // 2

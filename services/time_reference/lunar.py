@@ -1,4 +1,4 @@
-"""Days of the Chinese calendar and of festivals, as days of the Gregorian one."""
+"""Days and festivals of the Chinese calendar as days of the Gregorian calendar."""
 
 from datetime import date, timedelta
 from functools import lru_cache
@@ -6,7 +6,7 @@ from functools import lru_cache
 from services.time_reference.phrases import ONE_DAY, Span, Step, Unit, day
 
 MONTHS = {"正": 1, "冬": 11, "腊": 12}
-"""Months with a name of their own."""
+"""Months that have a name of their own."""
 _FIXED = {
     "元旦": (1, 1),
     "劳动节": (5, 1),
@@ -26,7 +26,7 @@ _YEARS = range(1000, 3000)
 
 
 def lunar(month: int, number: int | None) -> Step:
-    """A month of the Chinese year that begins in a year, below 0 the leap one of that number; or a day of it."""
+    """Return the step to a lunar month of a year, negative for a leap month, or to a day of that month."""
 
     def step(span: Span) -> Span | None:
         found = _month(span.start.year, month) if span.unit is Unit.YEAR else None
@@ -41,7 +41,7 @@ def lunar(month: int, number: int | None) -> Step:
 
 
 def festival(name: str) -> Step:
-    """The day of a festival in a Gregorian year."""
+    """Return the step to a festival in a Gregorian year."""
 
     def step(span: Span) -> Span | None:
         year = span.start.year
@@ -64,7 +64,7 @@ def festival(name: str) -> Step:
 
 @lru_cache(maxsize=1024)
 def _month(year: int, month: int) -> Span | None:
-    """The days of a month of the Chinese year that begins in a year; None if that has no such leap month."""
+    """Return the days of a month of the Chinese year that begins in `year`; None if it has no such leap month."""
     from lunar_python import LunarMonth, Solar  # noqa: PLC0415 — a tenth of a second that few messages need
 
     found = LunarMonth.fromYm(year, month) if year in _YEARS else None

@@ -1,8 +1,7 @@
-"""A message made ready for rules, and the words in it that name a time without a date: 上次, a moment ago, 昨晚.
+"""Messages prepared for rules, and words that name a time without a date: 上次, a moment ago, 昨晚.
 
-Made ready, it is as long as before, place for place, but with one way to write each thing: traditional characters
-become simplified ones, full-width letters plain ones, curly apostrophes straight ones. What is quoted, or is code,
-is blotted out.
+A prepared message has as many characters as before, but one spelling for each thing: traditional characters become
+simplified, full-width letters plain, curly apostrophes straight. Quotations and code are blotted out.
 """
 
 import re
@@ -11,15 +10,15 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 QUOTED = "\ue000"
-"""Stands for every character of a quotation, a title or code."""
+"""Mark that replaces every character of a quotation, a title or code."""
 DAYS, LAST_VISIT, LAST_TALK, JUST_NOW, RECENT = "\ue001", "\ue002", "\ue003", "\ue004", "\ue005"
-"""Stand for every character of words that name days, the last visit, the talk at it, a moment ago, lately."""
+"""Marks that replace every character of words for days, the last visit, its talk, a moment ago, or lately."""
 TIME = f"[{DAYS}{LAST_VISIT}{LAST_TALK}{JUST_NOW}{RECENT}]"
 
 _RECENT_DAYS = timedelta(days=13)
-"""Before today: what "lately" means, two weeks in all."""
+"""Days before today that "lately" covers; with today, two weeks."""
 _LONGEST = 500
-"""Characters of a message that are looked at whole; of a longer one its beginning and its end are."""
+"""Maximum characters of a message that is read whole; of a longer one the beginning and the end are read."""
 _END = 250
 
 _TRADITIONAL = (
@@ -43,7 +42,7 @@ FOLD = {
     **{ord("您"): "你", ord("妳"): "你", ord("､"): ","},
     **{ord(old): new for old, new in zip(_CANTONESE, _MANDARIN, strict=True)},
 }
-"""Simplified characters, plain letters and figures, straight apostrophes, Mandarin for Cantonese, in place."""
+"""Translation of characters in place: to simplified Mandarin, plain letters and digits, straight apostrophes."""
 _QUOTATION = re.compile(
     r"```.*?(?:```|\Z)|`[^`\n]*`|“[^“”\n]*”|\"[^\"\n]*\"|「[^「」\n]*」|『[^『』\n]*』|《[^《》\n]*》|(?<![a-z0-9])'[^'\n]{3,}'(?![a-z0-9])"
     r"|^[^\S\n]*>[^\n]*",
@@ -53,7 +52,7 @@ _SENTENCE_END = re.compile(r"[.!?。！？;；\n]")
 
 
 def one_of(*words: str) -> str:
-    """A pattern for any of these, which are patterns themselves, set apart by commas."""
+    """Return a pattern for any of these, which are patterns themselves, separated by commas."""
     return "(?:" + "|".join(re.split(r",\s+", ", ".join(words).strip())) + ")"
 
 
@@ -86,7 +85,7 @@ _LAST_TALK = (
     rf"{_TO_OTHERS}"
 )
 _LAST_VISIT = r"上一?[次回]|前一[次回]|之前那[次回]|\b(?:the )?last time(?![a-z])"
-# "just" alone may mean "only": there a verb of saying has to follow it in the past, or "did" to come before.
+# "just" may mean "only": it counts only before a verb of saying in the past, or after "did".
 _JUST_NOW = (
     r"刚才|刚刚|方才|刚(?=[说提聊讲问])|(?<=[你我们])前面(?=[说提聊讲问给写列])|\bjust now(?![a-z])"
     rf"|\b(?:just )?{_FEW} {_MOMENT} ago\b|\b(?:just )?(?:moments|minutes|seconds) ago\b"
@@ -107,7 +106,7 @@ PAST = re.compile(
     r"|way back|earlier|once|before(?=\W*$|[,?.!;]))",
     re.IGNORECASE,
 )
-"""The past without any bounds."""
+"""Words for an unlimited past."""
 _PATTERNS = tuple(
     (mark, re.compile(pattern, re.IGNORECASE))
     for mark, pattern in (
@@ -120,7 +119,7 @@ _PATTERNS = tuple(
 
 
 def bounded(message: str) -> str:
-    """The message, or of a long one its first and its last whole sentences."""
+    """Return the message, or the first and last whole sentences of a long one."""
     if len(message) <= _LONGEST:
         return message
     head, tail = message[:_END], message[-_END:]
@@ -130,12 +129,12 @@ def bounded(message: str) -> str:
 
 
 def folded(text: str) -> str:
-    """The text with one way to write each thing, in lower and upper case as before."""
+    """Return the text with one spelling for each thing; case stays."""
     return _QUOTATION.sub(lambda found: QUOTED * len(found[0]), text.translate(FOLD)).replace("`", "'")
 
 
 def lowered(text: str) -> str:
-    """In lower case, place for place: the few letters that would become two are left."""
+    """Return the text in lower case; the few letters whose lower case has two characters stay."""
     lower = text.lower()
     if len(lower) == len(text):
         return lower
@@ -144,7 +143,7 @@ def lowered(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Time:
-    """A time that is named, by the mark that stands for it; where, and which days it is, if it is days."""
+    """A time that a text names: its mark, its place, and its days if it is days."""
 
     mark: str
     begin: int
@@ -154,7 +153,7 @@ class Time:
 
 
 def undated(text: str, today: date) -> Iterator[Time]:
-    """All that are no dates; where two overlap, the one that says more begins first or is longer."""
+    """Yield all times without a date; where two overlap, the one that says more begins earlier or is longer."""
     for mark, pattern in _PATTERNS:
         days = (today - _RECENT_DAYS, today) if mark == RECENT else (None, None)
         for match in pattern.finditer(text):
@@ -162,7 +161,7 @@ def undated(text: str, today: date) -> Iterator[Time]:
 
 
 Hours = tuple[int, int]
-"""First and last local hour; one beyond 24 belongs to the night that follows."""
+"""First and last local hour; an hour from 24 on belongs to the night that follows."""
 
 
 _PARTS_OF_DAY: tuple[tuple[str, Hours], ...] = (
@@ -183,11 +182,11 @@ _BESIDE = re.compile(r"(?:的|那天|,)?\s?(?:in the |at |during )?(?=[a-z\u3400
 
 
 def hours_named(text: str, begin: int, stop: int) -> Hours | None:
-    """The part of a day that the words of a time name, or those right behind them; None where neither names one.
+    """Return the part of the day in the words of a time, or right after them; None if neither names one.
 
     Args:
-        begin: where the words of the time begin in it.
-        stop: where they end.
+        begin: Place where the words of the time begin.
+        stop: Place where they end.
     """
     within = _NAMED.search(text, begin, stop)
     if within is None:
@@ -197,6 +196,6 @@ def hours_named(text: str, begin: int, stop: int) -> Hours | None:
 
 
 def part_of_day(text: str) -> tuple[Hours, int, int] | None:
-    """The first part of a day that a text names, and where its words begin and end; None where it names none."""
+    """Return the first part of a day that a text names, and where its words begin and end."""
     named = _NAMED.search(text)
     return (_PARTS_OF_DAY[int(named.lastgroup[1:])][1], *named.span()) if named and named.lastgroup else None

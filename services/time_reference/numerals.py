@@ -8,16 +8,16 @@ _CHINESE_POWERS = {"十": 10, "百": 100, "千": 1000}
 _TEN = 10
 _CHINESE_TENS = {"廿": 20, "卅": 30}
 CHINESE_NUMERAL = rf"[\d{''.join(CHINESE_DIGITS)}{''.join(_CHINESE_POWERS)}{''.join(_CHINESE_TENS)}]"
-"""A character class, for regular expressions."""
+"""Character class of Chinese and Arabic digits, for regular expressions."""
 
 
 def chinese_number(text: str) -> int:
-    """The number: 12, 十二, 廿三, 两千零四, 三千二, 二〇二三; -1 if it is none (七八)."""
+    """Return the number that is written (12, 十二, 廿三, 两千零四, 三千二, 二〇二三); -1 if it is none (七八)."""
     if text.isdecimal():
         return int(text)
     if text and all(char in CHINESE_DIGITS or char.isdecimal() for char in text):
         digits = "".join(str(CHINESE_DIGITS.get(char, char)) for char in text)
-        # Two digits side by side are a year (九七); others are a guess (七八天).
+        # Two digits side by side are a year (九七) or an approximation (七八天).
         return int(digits) if len(digits) in {1, 4} else -1
     total, digit, smallest = 0, None, 10_000
     for char in text:

@@ -1,7 +1,7 @@
-"""Dates in figures: 2026-11-21, 11/21/2026, 21.11.2026, 20261121, 2026/11, 2019-Q1, 4/22.
+"""Dates in digits: 2026-11-21, 11/21/2026, 21.11.2026, 20261121, 2026/11, 2019-Q1, 4/22.
 
-Month before day, unless only the other way there is such a day. Two figures alone are a date only where they
-cannot well be a fraction, or where the words before them ask for a date.
+The month comes before the day, unless only the other order is a date. Two numbers are a date only if they can
+hardly be a fraction, or if the words before them ask for a date.
 """
 
 import re
@@ -14,7 +14,7 @@ from services.time_reference.steps import day_of_month, month
 _NAMES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _NAME = f"(?:{'|'.join(_NAMES)})[a-z]*"
 _LOOK_BACK = 16
-"""Characters before a date that say what it is."""
+"""Characters before a date in which words are sought that say what it is."""
 _YEAR = r"(?:1[5-9]|20|21)\d\d"
 _END = r"(?![\d%]|[.:,/]\d|[-–]\d{5}|(?<=\d)[A-Za-z])"
 _BEGIN = re.compile(r"(?:[\d$€£#]|\d[.:/-]|\+\d[\d-]*[- ])$")
@@ -42,10 +42,8 @@ _NOT_A_DATE = re.compile(rf"\s{{0,8}}(?:of\b|inch|cup|mile|分|%|点|{_NAME})", 
 
 
 def dated(text: str, at: int, today: date, *, follows: bool = False) -> tuple[Phrase | None, int] | None:
-    """The date that is written at that place and where it stops; without a phrase if there is no such day.
-
-    `follows` says that another one and a dash stand before it.
-    """
+    """Return the date written at a place, and where it stops; no phrase if there is no such day. With
+    `follows`, another date and a dash stand before it."""
     match = _DATE.match(text, at)
     if not match or (not follows and _BEGIN.search(text[max(0, at - _LOOK_BACK) : at])):
         return None
@@ -102,7 +100,7 @@ def _day(found: dict[str, str | None], today: date) -> phrases.Span | None:
     second = _month(found["d"] or found["d1"] or found["b2"] or found["b3"] or "")
     if found["y3"]:
         year = int(found["y3"])
-        # 12-11-10 begins with the year, as in the longer form; 8-11-10 and 12/11/10 with the month.
+        # 12-11-10 begins with the year, as the long form does; 8-11-10 and 12/11/10 begin with the month.
         if found["sep3"] == "-" and len(found["a3"] or "") == len("12") and (found["b3"] or "").isdecimal():
             first, second, year = second, year, first
         year = phrases.full_year(year, today)

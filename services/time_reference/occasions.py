@@ -1,7 +1,7 @@
-"""When something is to happen: a text such as “tomorrow at nine” or 每周一早上 read as a moment that is to come.
+"""Reads when something is to happen: "tomorrow at nine" or 每周一早上 as moments in the future.
 
-Days are read as everywhere (`parse.py`), looking ahead; here are the time of day, the minutes and hours from now,
-and what recurs. Every word must have been read: what is not understood is an error, and never left out.
+`parse.py` reads the days, looking ahead; this module reads times of day, minutes and hours from now, and what
+recurs. Every word must be understood: what cannot be read is an error and is never ignored.
 """
 
 import re
@@ -17,13 +17,13 @@ from services.time_reference.parse import parse
 from services.time_reference.phrases import ONE_DAY, TimeRange
 
 LONGEST = 200
-"""Characters of a text that says when."""
+"""Maximum characters of a text that says when."""
 _MORNING = ClockTime(9, 0)
-"""The time of a day that is named without one."""
+"""Time of a day that is named without a time."""
 _TIME_OF_PART = {0: 5, 4: 9, 6: 10, 11: 12, 12: 15, 16: 19, 17: 20}
-"""The hour of a part of a day that is named without a time, by its first hour."""
+"""Hour that stands for a part of a day without a time, by the first hour of that part."""
 _SHORT_PARTS = re.compile(r"([明今后每当])天?([早晚])(?![上晨间饭餐])")
-"""明早, 每晚: written out, they are read as 明天早上, 每天晚上."""
+"""Short forms that are written out before reading: 明早, 每晚 become 明天早上, 每天晚上."""
 _RECURS = re.compile(
     r"(?P<daily>\bdaily\b|\b(?:every|each) (?:single )?day\b|每一?[天日])"
     r"|(?P<workdays>\b(?:every|each|on) (?:week|work|working )days?\b|\bweekdays\b|每个?工作日)"
@@ -39,25 +39,25 @@ _SATURDAY = 5
 
 
 class BadOccasion(ValueError):
-    """A text does not say when something is to happen; the message says why."""
+    """A text that does not say when something is to happen; the message gives the reason."""
 
 
 @dataclass(frozen=True)
 class Occasion:
-    """A moment that is to come."""
+    """A moment in the future."""
 
     at: datetime
-    """In UTC, to the minute."""
+    """The moment in UTC, to the minute."""
     rule: str = ""
-    """Words from which every further moment is read (`next_moment`); empty = it comes once."""
+    """Words from which `next_moment` reads every further moment; empty = it comes once."""
 
 
 def read_occasion(said: str, now: datetime, timezone: str) -> Occasion:
-    """Read when something is to happen, as said at `now`, on the clock of a zone.
+    """Read when something is to happen, as said at `now`, by the clock of a time zone.
 
     Raises:
-        BadOccasion: it cannot be read, names no moment, or one that is past.
-        BadTimeZone: there is no such zone.
+        BadOccasion: The text cannot be read, names no moment, or names a past one.
+        BadTimeZone: There is no such time zone.
     """
     zone = time_zone(timezone)
     text = _written_out(said)
@@ -79,9 +79,9 @@ def read_occasion(said: str, now: datetime, timezone: str) -> Occasion:
 
 
 def next_moment(rule: str, after: datetime, timezone: str) -> datetime | None:
-    """The first moment of a rule after another one, in UTC; None where the calendar has no more.
+    """Return the first moment of a rule after another moment, in UTC; None if the calendar has no more.
 
-    Its time of day is that of the zone's clock, before and after daylight saving begins.
+    The time of day stays the same on the zone's clock when daylight saving begins or ends.
     """
     text = _written_out(rule)
     try:
@@ -90,16 +90,21 @@ def next_moment(rule: str, after: datetime, timezone: str) -> datetime | None:
         return None
 
 
+def recurs(text: str) -> bool:
+    """Whether a text, in lower case and simplified characters, names times that come again and again."""
+    return _RECURS.search(text) is not None
+
+
 def _written_out(said: str) -> str:
-    """Return a text in one way of writing, its short forms written out; one that is stays so."""
+    """Return a text with its short forms written out."""
     return _SHORT_PARTS.sub(r"\1天\2上", lowered(folded(said.strip())))
 
 
 def _moments(text: str, now: datetime, zone: tzinfo) -> list[datetime]:
-    """The moments that a text may mean, in order.
+    """Return the moments that a text may mean, in order.
 
     Raises:
-        BadOccasion: it says none, or something else besides.
+        BadOccasion: The text names none, or says something else besides.
     """
     today = now.astimezone(zone).date()
     recurs = _RECURS.search(text)
@@ -135,7 +140,7 @@ def _moments(text: str, now: datetime, zone: tzinfo) -> list[datetime]:
 
 
 def _days_of(text: str, named: Sequence[TimeRange], today: date, *, recurs: bool) -> list[date]:
-    """The days that a text names; where today is one of many, also the next of them."""
+    """Return the days that a text names; if it recurs and today is one of them, also the next one."""
     first = [today if each.start < today <= each.end and not recurs else each.start for each in named]
     tomorrow = datetime.combine(today + ONE_DAY, time())
     again = [each.start for each in parse(text, tomorrow, ahead=True)]
@@ -154,7 +159,7 @@ def _blotted(text: str, places: Iterable[tuple[int, int]]) -> str:
 
 
 def _written_exactly(said: str, zone: tzinfo) -> datetime | None:
-    """Return the moment of an ISO 8601 time, on the zone's clock where it has no offset of its own."""
+    """Return the moment of an ISO 8601 time; without an offset, it is on the zone's clock."""
     try:
         moment = datetime.fromisoformat(said)
     except ValueError:
@@ -165,7 +170,7 @@ def _written_exactly(said: str, zone: tzinfo) -> datetime | None:
 
 
 def _instant(day: date, hour: int, minute: int, zone: tzinfo) -> datetime:
-    """The instant at which a zone's clock shows a time; one that the clock leaves out is an hour later."""
+    """Return the instant at which a zone's clock shows a time; a time that the clock skips is an hour later."""
     days, hour = divmod(hour, 24)
     return datetime.combine(day + timedelta(days=days), time(hour, minute), zone).astimezone(UTC)
 

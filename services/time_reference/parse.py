@@ -1,4 +1,4 @@
-"""From a text to the dates that it speaks of, and to when a statement holds by the mark at its end."""
+"""Reads the dates that a text names, and from when to when a statement holds by the mark at its end."""
 
 import re
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from services.time_reference import chinese, english
 from services.time_reference.phrases import DayAhead, Found, TimeRange
 
 _ANOTHER_DAY = timedelta(days=200)
-"""Neither a whole number of weeks nor of months nor of years away."""
+"""A distance that is neither a whole number of weeks nor of months or years."""
 _ENGLISH = re.compile(r"[A-Za-z0-9]")
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
 
@@ -20,11 +20,11 @@ _FORMERLY = re.compile(r"formerly|previously|以前|曾经?|过去", re.IGNORECA
 
 
 def parse(text: str, now: datetime, *, ahead: bool = False) -> list[TimeRange]:
-    """The stretches of time that a text names, in order of place, none within another; the longest wins.
+    """Return the times that a text names, in order of place; where they overlap, the longest.
 
-    Relative words count from `now`'s date, which is the user's local one. Weeks begin on Monday. What is one of
-    many (a weekday, a month without a year) is the latest that has begun, today's included; where the text looks
-    `ahead`, it is the next. A day that does not exist (June 31) is nothing.
+    Relative words count from the date of `now`, the user's local date. Weeks begin on Monday. A time that recurs
+    (a weekday, a month without a year) is the latest that has begun, including today; with `ahead`, it is the next
+    one. A day that does not exist (June 31) is left out.
     """
     today = DayAhead.fromordinal(now.toordinal()) if ahead else now.date()
     found = english.found_in(text, today) if _ENGLISH.search(text) else []
@@ -38,7 +38,7 @@ def parse(text: str, now: datetime, *, ahead: bool = False) -> list[TimeRange]:
 
 
 def _apart(found: list[Found], length: int) -> list[Found]:
-    """The longest first, and of the others those that touch none before; in order of place."""
+    """Return the longest, and of the others those that do not touch a longer one; in order of place."""
     taken = bytearray(length)
     kept = []
     for each in sorted(found, key=lambda each: (each[1] - each[2], each[1])):
@@ -50,10 +50,10 @@ def _apart(found: list[Found], length: int) -> list[Found]:
 
 
 def named_days(text: str, today: date) -> tuple[date, date] | None:
-    """The first and the last day, if the text names exactly one day, or none and exactly one longer time.
+    """Return the first and last day if the text names exactly one day, or no day and exactly one longer time.
 
-    Without a year they are the latest that do not begin after `today`. Days that count from today (yesterday,
-    Monday, the 4th) are not named: said on another day, they are others.
+    Times without a year are the latest that do not begin after `today`. Days that are relative to today
+    (yesterday, Monday, the 4th) do not count: said on another day, they would be other days.
     """
     found = parse(text, datetime.combine(today, time.min))
     if not found:
@@ -75,15 +75,15 @@ def _in_its_year(found: TimeRange) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Validity:
-    """When something holds: local days, both inclusive; None = open, or not known."""
+    """When something holds: local days, both inclusive; None = open, or unknown."""
 
     valid_from: date | None = None
     valid_to: date | None = None
     ended: bool = False
-    """Whether it is over, though it is not known since when."""
+    """Whether it is over, although the day of its end is unknown."""
 
     def is_over(self, day: date) -> bool:
-        """Whether it had ended before a day."""
+        """Return whether it had ended before a day."""
         return self.ended or (self.valid_to is not None and self.valid_to < day)
 
 
@@ -91,7 +91,7 @@ ALWAYS = Validity()
 
 
 def timed(text: str, now: datetime) -> Validity:
-    """Read when a text holds, said at `now`, the user's local time."""
+    """Read when a text holds; `now` is the user's local time when it was said."""
     mark = _MARK.search(text)
     if mark is None:
         return ALWAYS

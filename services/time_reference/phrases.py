@@ -1,8 +1,7 @@
-"""Stretches of days, and phrases of time before it is known which time they mean: Monday, May, the 5th, last week.
+"""Ranges of days, and phrases for times whose date is not decided yet: Monday, May, the 5th, last week.
 
-A phrase that names no beginning (May) is one of many. By itself it is the latest that has begun; in "from May to
-July" and "from February to June 2018" its neighbour says which one. Weeks begin on Monday. Nothing here reads a
-clock.
+A phrase without a fixed year or week (May) recurs. By itself it means the latest that has begun; in "from May to
+July" and "from February to June 2018" its neighbour decides. Weeks begin on Monday. Nothing here reads a clock.
 """
 
 from calendar import monthrange
@@ -12,12 +11,12 @@ from datetime import date, timedelta
 from enum import Enum
 
 _CYCLES_TRIED = 30
-"""A 31st that is a Friday is at most 13 months away, a 29th of February 8 years."""
+"""Maximum units that are tried: a 31st that is a Friday is at most 13 months away, a 29th of February 8 years."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimeRange:
-    """A text's statement of time: local dates, both inclusive, and `text[begin:stop]`, which makes it."""
+    """A time that a text names: local dates, both inclusive, and its words, `text[begin:stop]`."""
 
     start: date
     end: date
@@ -27,11 +26,11 @@ class TimeRange:
 
 
 class DayAhead(date):
-    """The day on which a text looks ahead: what is one of many is then the first that begins no earlier."""
+    """A date from which a text looks ahead: a recurring time is then the first that begins no earlier."""
 
 
 class Unit(Enum):
-    """A unit of the calendar; the value is its length in months, or for the short ones in days."""
+    """A unit of the calendar; the value is its length in months, or in days if it is shorter than a month."""
 
     DAY = (0, 1)
     WEEK = (0, 7)
@@ -44,17 +43,17 @@ class Unit(Enum):
 
     @property
     def months(self) -> int:
-        """Its length in months; 0 for a day or a week."""
+        """Return the length in months; 0 for a day or a week."""
         return self.value[0]
 
     @property
     def days(self) -> int:
-        """Its length in days; 0 for whatever is made of months."""
+        """Return the length in days; 0 for units made of months."""
         return self.value[1]
 
     @property
     def half(self) -> tuple[int, "Unit"]:
-        """How many of which unit are half of it: six months, 15 days, three days."""
+        """Return half of the unit as a number and a unit: six months, 15 days, three days."""
         if self.months > 1:
             return self.months // 2, Unit.MONTH
         return 15 if self is Unit.MONTH else self.days // 2, Unit.DAY
@@ -62,16 +61,16 @@ class Unit(Enum):
 
 ONE_DAY = timedelta(days=1)
 FEW = (2, 7)
-"""Least and most that "a few", 几, means."""
+"""Minimum and maximum that "a few" or 几 means."""
 MONTH_NUMBERS = range(1, 13)
 DAY_NUMBERS = range(1, 32)
 TWO_FIGURES = range(100)
-"""Years that are written without their century."""
+"""Years that are written without a century."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Days from `start` to `end`, both inclusive; `unit` says which unit of the calendar they are, if one."""
+    """Days from `start` to `end`, both inclusive; `unit` is the unit of the calendar that they are, if any."""
 
     start: date
     end: date
@@ -79,9 +78,9 @@ class Span:
 
 
 Step = Callable[[Span], Span | None]
-"""From a stretch of days to a part of it, or to another one; None if there is no such."""
+"""Function from a range of days to a part of it, or to another range; None if there is none."""
 Found = tuple[Span | None, int, int]
-"""A stretch of time and its place in a text; without one if the words name a day that there is not."""
+"""A range of days, or None if the words name a day that does not exist, and the place of the words."""
 
 
 def day(of: date) -> Span:
@@ -90,20 +89,17 @@ def day(of: date) -> Span:
 
 
 def month_after(of: date, months: int) -> date:
-    """The first of the month `months` after (or before) that of the date.
-
-    Raises:
-        ValueError: the calendar ends before.
-    """
+    """Return the first day of the month that is `months` after the month of a date, or before it if negative.
+    Raises `ValueError` if the result is outside the calendar."""
     years, month = divmod(of.year * 12 + of.month - 1 + months, 12)
     return date(years, month + 1, 1)
 
 
 def moved(of: date, unit: Unit, count: int) -> date:
-    """The date that many units later (or earlier), on the last day of a month that is too short for it.
+    """Return the date that many units later, or earlier; a month that is too short gives its last day.
 
     Raises:
-        ValueError, OverflowError: the calendar ends before.
+        ValueError, OverflowError: The result is outside the calendar.
     """
     if unit.days:
         return of + timedelta(days=unit.days * count)
@@ -112,10 +108,10 @@ def moved(of: date, unit: Unit, count: int) -> date:
 
 
 def period(unit: Unit, of: date, later: int = 0) -> Span:
-    """The calendar unit that holds the date, or the one that many units later.
+    """Return the calendar unit that holds the date, or the one that many units later.
 
     Raises:
-        ValueError, OverflowError: the calendar ends before.
+        ValueError, OverflowError: The result is outside the calendar.
     """
     if unit.days:
         start = of - timedelta(days=of.weekday() if unit is Unit.WEEK else 0) + timedelta(days=unit.days * later)
@@ -126,39 +122,39 @@ def period(unit: Unit, of: date, later: int = 0) -> Span:
 
 
 def full_year(digits: int, today: date) -> int:
-    """The year that two digits stand for: not more than ten years ahead."""
+    """Return the year that two digits stand for, at most ten years ahead."""
     year = today.year - today.year % 100 + digits
     return year - 100 if year > today.year + 10 else year
 
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """Steps from a known stretch of time (`base`), or from one of the units that follow each other (`cycle`)."""
+    """Steps from a known range of days (`base`), or from each unit of a recurring kind (`cycle`)."""
 
     base: Span | None = None
     cycle: Unit | None = None
     steps: tuple[Step, ...] = ()
 
     def narrowed(self, *steps: Step) -> "Phrase":
-        """This one with further steps."""
+        """Return this phrase with further steps."""
         return replace(self, steps=self.steps + steps)
 
     def within(self, span: Span) -> "Phrase":
-        """The one of this stretch: Monday of last week."""
+        """Return this phrase inside a range: the Monday of last week."""
         return replace(self, base=span, cycle=None)
 
     def resolved(self, today: date) -> Span | None:
-        """Return the range meant; of many, the latest that has begun, or the next. None if there is none."""
+        """Return the range that is meant: if the phrase recurs, the latest that has begun, or the next."""
         return self.after(today) if isinstance(today, DayAhead) else self.until(today)
 
     def until(self, latest: date) -> Span | None:
-        """The last one that begins no later than that."""
+        """Return the last range that begins no later than `latest`."""
         if self.base:
             return self._in(self.base)
         return next((span for span in self._all(latest, -1) if span.start <= latest), None)
 
     def after(self, earliest: date) -> Span | None:
-        """The first one that begins no earlier than that."""
+        """Return the first range that begins no earlier than `earliest`."""
         if self.base:
             return self._in(self.base)
         return next((span for span in self._all(earliest, 1) if span.start >= earliest), None)
@@ -168,12 +164,12 @@ class Phrase:
         try:
             for step in self.steps:
                 found = step(found) if found else None
-        except (ValueError, OverflowError):  # the calendar ends
+        except (ValueError, OverflowError):  # outside the calendar
             return None
         return found
 
     def _all(self, around: date, direction: int) -> Iterator[Span]:
-        """One that is ahead of the day, or running on it, and those before; or the other way round."""
+        """Yield the range of each unit of the cycle: from one unit against `direction`, then on in `direction`."""
         if self.cycle is None:
             return
         for number in range(-1, _CYCLES_TRIED):
@@ -186,18 +182,18 @@ class Phrase:
 
 
 def about(today: date, unit: Unit, sign: int, counts: tuple[int, int] = FEW) -> Phrase:
-    """From the one to the other of two numbers of units ahead, or with a `sign` of -1 ago: a few days ago."""
+    """Return from `counts[0]` to `counts[1]` units ahead, or ago with a `sign` of -1: a few days ago."""
     first, last = (period(unit, moved(today, unit, count)) for count in sorted(sign * each for each in counts))
     return Phrase(Span(first.start, last.end))
 
 
 def one_of(cycle: Unit, *steps: Step) -> Phrase:
-    """One of many: the part that the steps lead to, of any of these units."""
+    """Return a recurring phrase: the part that the steps lead to, in any unit of this kind."""
     return Phrase(None, cycle, steps)
 
 
 def joined(first: Phrase, last: Phrase, today: date) -> Span | None:
-    """From the beginning of one to the end of the other; None if the other is not later."""
+    """Return from the beginning of one phrase to the end of the other; None if the other is not later."""
     if first.base is None and last.base is not None:
         end = last.resolved(today)
         start = first.until(end.end) if end else None

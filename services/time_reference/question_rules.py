@@ -1,4 +1,4 @@
-"""Rules about a clause or a message whose time words are already replaced by marks."""
+"""Rules for a clause or a message whose words for times are already replaced by marks."""
 
 import re
 from dataclasses import dataclass
@@ -8,29 +8,29 @@ from services.time_reference.normalisation import TIME, one_of
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How people of one language refer to what was said before. Every pattern is searched in one clause."""
+    """Patterns for the ways in which one language refers to earlier talk; each is searched in one clause."""
 
     talk: re.Pattern[str]
-    """Words of the two with each other, and the time of them, be it stated, asked, or named in passing."""
+    """Mention of talk between the two with its time, whether stated, asked or said in passing."""
     of_then: re.Pattern[str]
-    """A question about what the two said, in the past and without a time: the clause beside it may name that."""
+    """Question about past talk without a time: the neighbouring clause may name the time."""
     within: re.Pattern[str]
-    """Matches with a clause between that tells what was said: the time is of the talk if it is surely over."""
+    """Talk with a clause between it and its time; it counts only if that time is surely over."""
     elsewhere: re.Pattern[str]
-    """The clause is a text to work on, a tale to write, or a supposition; then nothing after it counts either."""
+    """Mark of a text to work on, a story or a supposition; nothing after it counts."""
     said: re.Pattern[str]
-    """Words of the two with each other, with or without a time."""
+    """Mention of talk between the two, with or without a time."""
     intends: re.Pattern[str]
-    """Matches an intention to say something, where the time is not over."""
+    """Intention to say something at a time that is not over."""
     detail: re.Pattern[str]
-    """Asks for what a summary may lack."""
+    """Question about a detail that a summary may lack."""
     time_alone: re.Pattern[str]
-    """The whole clause is the time of the next."""
+    """Clause that consists of the time of the next clause."""
 
 
 _TALK = "聊|对话|谈|咱|我们|[和跟]你|chats?|conversations?|discussions?|talks?|sessions?|we|our|you and i"
-"""One of these is in it."""
-# Of two words of which one begins the other, the longer first.
+"""Words of which every matching clause has one."""
+# Where one word begins another, the longer comes first.
 _CHINESE = one_of(
     "你好呀?, 嗨, 哈喽, 早上好, 下午好, 晚上好, 早, 请问?, 麻烦了?, 那, 对了, 话说, 嗯, 谢谢, 呢, 呀, 啊, 来着",
     "吗, 吧, 呗, 能不能, 可不可以, 知不知道, 记不记得, 可以, 好吗, 能, 告诉, 记得, 知道, 忘了, 想不起来, 想, 一下",
@@ -51,11 +51,11 @@ _ENGLISH = one_of(
 _OF_TALK = re.compile(_TALK)
 _PLAIN = re.compile(rf"(?>(?:{TIME}|[\s,.!?:;。…~-]|{_CHINESE}|(?<![a-z]){_ENGLISH}(?![a-z]))+)")
 _LONGEST = 120
-"""Characters of a plain question, courtesies included."""
+"""Maximum characters of a plain question, including courtesies."""
 
 
 def is_plain(marked: str) -> bool:
-    """Whether a message, in lower case and its times replaced by marks, asks only what was talked about then."""
+    """Return whether a message, in lower case and with marks for times, asks only what was talked about then."""
     if len(marked) > _LONGEST or not _OF_TALK.search(marked):
         return False
     return _PLAIN.fullmatch(marked) is not None

@@ -1,4 +1,4 @@
-"""How Chinese asks about what was said before. There the time stands before the verb, near who speaks."""
+"""How Chinese asks about earlier talk: the time stands before the verb, near the speaker."""
 
 import re
 from functools import cache
@@ -28,7 +28,7 @@ _ADVERBS = (
     + "{0,10}"
 )
 _BETWEEN = f"(?:{_ADVERBS}|[^,我你他她它们咱跟和对向给帮让叫公群同听看见爸妈课{TIME[1:-1]}]{{0,7}}?)"
-"""Between the speaker and what they do nobody else may stand."""
+"""Words between the speaker and the verb, none of which names another person."""
 _WE = "(?:(?:我和你|我跟你|我与你|你和我|你跟我|你我|我们|咱们|咱俩|我俩|咱)(?:俩|两个?人?|之间)?)"
 _WE_SAY = one_of(
     "聊, [倾傾](?=[了过偈]), 谈, 说, 讲, 讨论(?!课|组|会|区|班), 商量, 探讨, 商议, 约, 决定",
@@ -73,7 +73,7 @@ _TALK_ITSELF = (
 _RECAP = one_of(
     "回[顾忆], 总结, 归纳, 梳理, 复[盘述习], 整理, 概括, 汇总, 重温, 提炼, recap, summary, summari[sz]e, review"
 )
-# What may stand before a time that has no speaker; after any other word somebody else would speak.
+# What may stand before a time without a speaker; after any other word somebody else would be the speaker.
 _BEFORE = "(?:^|[把将按照接着从那请想看,:\\s]|{})".format(
     one_of(
         _RECAP,
@@ -99,7 +99,7 @@ _FICTION = one_of("故事, 小说, 诗, 剧本, 歌词, 台词, 段子, 作文, 
 
 @cache
 def chinese() -> Rules:
-    """The rules; compiling them takes long enough to be no part of an import."""
+    """Return the rules; compiling them takes too long for an import."""
     return Rules(
         talk=re.compile(_TALK),
         of_then=re.compile(

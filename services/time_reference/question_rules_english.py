@@ -1,4 +1,4 @@
-"""How English asks about what was said before. The time may stand before or after the words, within one clause."""
+"""How English asks about earlier talk: the time stands before or after the words, within one clause."""
 
 import re
 from functools import cache
@@ -17,7 +17,7 @@ _PROPOSED = "".join(f"(?<!{word} )" for word in ("can", "could", "shall", "shoul
 _REQUESTED = "".join(
     f"(?<!{word} )" for word in ("can", "could", "will", "would", "please", "want", "like", "need")
 )
-"""Words before something that is still to be said."""
+"""Lookbehinds that exclude words before something still to be said."""
 _SAY = one_of(
     r"(?:talk, cha+t, discuss, speak, spoke, mention, decid, agree?, cover, ask, explain, recommend, suggest",
     "promis, advis, propos, describ, answer, repl, respond, warn, quot, argu, debat, brainstorm, explor, review",
@@ -45,7 +45,7 @@ _I_SAY = one_of(
     "(?:complain|whin|rant|rambl|moan|gush|rav|talk|worr[iy])(?:e|ed|ing)? about",
 )
 _DO = r"(?!(?:want(?:ed)?|need(?:ed)?|miss(?:ed)?|thank(?:ed)?|see|saw|hear|heard|to|for|with|and|or)\b)\w+"
-"""Whatever the two do to each other they do by words."""
+"""Verbs for what the two do to each other, which they do by words."""
 _TO_OTHERS = r"(?! (?:to|with) (?!you\b|u\b|me\b|us\b|each\b|your\b))"
 _THINGS = r" (?:an?|the|my|your|our|some|this|that|these|those|two|three|all) \w+(?: \w+)?"
 _SAYS = (
@@ -58,7 +58,7 @@ _SAYS = (
     rf"|{_DO}(?: (?!(?:that|what|who|how|if|and|but|i|you|we|he|she|they|talk|to)\b)\w+){{0,3}}"
     rf" (?:to|with|by|past|at|from|on) {_YOU}\b(?! guys)))"
 )
-# Between the words and their time no other clause may begin, for the time would be its time.
+# No other clause may begin between the words and their time, because the time would belong to it.
 _NO_CLAUSE = r"(?!{}\b)".format(
     one_of(
         "i, we, he, she, they, who, which, what, where, when, how, why, if, because, since, was, were, is, are",
@@ -118,7 +118,7 @@ _POLITE = "^(?:please |can you |could you )*"
 
 @cache
 def english() -> Rules:
-    """The rules; compiling them takes long enough to be no part of an import."""
+    """Return the rules; compiling them takes too long for an import."""
     return Rules(
         talk=re.compile(_TALK),
         of_then=re.compile(

@@ -1,6 +1,6 @@
-"""Steps from a stretch of time to a part of it: May of a year, the 5th of a month, Monday of a week, its end.
+"""Steps from a range of days to a part of it: May of a year, the 5th of a month, Monday of a week, its end.
 
-A step answers None where there is no such part: the 30th of a February.
+A step returns None if there is no such part: the 30th of a February.
 """
 
 from datetime import date, timedelta
@@ -28,12 +28,12 @@ _MONTHS_OF: dict[Unit, dict[Part, tuple[int, int]]] = {
     Unit.YEAR: {"early": (0, 3), "middle": (4, 4), "late": (9, 3)},
     Unit.DECADE: {"early": (0, 36), "middle": (36, 36), "late": (72, 48)},
 }
-"""Months before a part, and of it."""
+"""Length of each part of a unit: months before it, and months in it."""
 _DAYS_OF_WEEK = {"early": (0, 2), "middle": (2, 3), "late": (4, 6)}
 
 
 def month(number: int) -> Step:
-    """The month of a year, 1 to 12."""
+    """Return the step to a month of a year, 1 to 12."""
 
     def step(span: Span) -> Span | None:
         if number not in MONTH_NUMBERS or span.unit not in {Unit.YEAR, Unit.HALF, Unit.QUARTER}:
@@ -45,7 +45,7 @@ def month(number: int) -> Step:
 
 
 def day_of_month(number: int) -> Step:
-    """The day of a month, 1 to 31."""
+    """Return the step to a day of a month, 1 to 31."""
 
     def step(span: Span) -> Span | None:
         last = span.end.day
@@ -55,7 +55,7 @@ def day_of_month(number: int) -> Step:
 
 
 def days_of_month(first: int, last: int) -> Step:
-    """The days of a month from one to the other."""
+    """Return the step to the days of a month from one to another."""
 
     def step(span: Span) -> Span | None:
         if span.unit is not Unit.MONTH or not 1 <= first <= last <= span.end.day:
@@ -66,7 +66,7 @@ def days_of_month(first: int, last: int) -> Step:
 
 
 def weekday(number: int, *, strict: bool = True) -> Step:
-    """The day of a week, Monday being 0; a day stays itself, if strict only if it is that one."""
+    """Return the step to a weekday, Monday being 0; a day stays itself, with `strict` only if it is that day."""
 
     def step(span: Span) -> Span | None:
         if span.unit is Unit.WEEK:
@@ -77,17 +77,17 @@ def weekday(number: int, *, strict: bool = True) -> Step:
 
 
 def weekend(span: Span) -> Span | None:
-    """Saturday and Sunday of a week."""
+    """Return Saturday and Sunday of a week."""
     return Span(span.end - ONE_DAY, span.end) if span.unit is Unit.WEEK else None
 
 
 def working_days(span: Span) -> Span | None:
-    """Monday to Friday of a week."""
+    """Return Monday to Friday of a week."""
     return Span(span.start, span.start + timedelta(days=4)) if span.unit is Unit.WEEK else None
 
 
 def season(name: str) -> Step:
-    """Three months from March, June, September or December of a year on."""
+    """Return the step to a season: three months of a year that begin in March, June, September or December."""
 
     def step(span: Span) -> Span | None:
         start = date(span.start.year, _SEASONS[name], 1)
@@ -97,7 +97,7 @@ def season(name: str) -> Step:
 
 
 def nth_weekday(number: int, which: int) -> Step:
-    """The which-th such day of the week in it, from 1 on; from the end, -1 being the last."""
+    """Return the step to the which-th such weekday of a range, from 1, or from the end: -1 is the last."""
 
     def step(span: Span) -> Span | None:
         if which > 0:
@@ -112,7 +112,7 @@ def nth_weekday(number: int, which: int) -> Step:
 
 
 def nth_weekend(which: int) -> Step:
-    """The weekend of the which-th Saturday in it."""
+    """Return the step to the weekend of the which-th Saturday."""
     saturday = nth_weekday(5, which)
 
     def step(span: Span) -> Span | None:
@@ -123,10 +123,9 @@ def nth_weekend(which: int) -> Step:
 
 
 def nth(unit: Unit, which: int, count: int = 1, *, begun_weeks: bool = False) -> Step:
-    """A number of units from the which-th on, from 1; from the end, -1 being the last, that many up to it.
+    """Return the step to `count` units from the which-th on, from 1; a negative number counts from the end.
 
-    A week is of the month or year that most of its days are of; with `begun_weeks` it is of the month that it
-    begins in.
+    A week belongs to the month or year with most of its days; with `begun_weeks`, to the month in which it begins.
     """
 
     def step(span: Span) -> Span | None:
@@ -155,9 +154,8 @@ def nth(unit: Unit, which: int, count: int = 1, *, begun_weeks: bool = False) ->
 
 
 def part(which: Part, *, narrow: bool = False) -> Step:
-    """The early, middle or late part: of a month its thirds (with `narrow` its first five or last days), of a year
-    its first or last three months, of a week up to Wednesday or from Friday on.
-    """
+    """Return the step to the early, middle or late part: thirds of a month (with `narrow` its first or last
+    five days), the first or last three months of a year, a week up to Wednesday or from Friday on."""
 
     def step(span: Span) -> Span | None:
         start = span.start
@@ -186,7 +184,7 @@ def _part_of_month(span: Span, which: Part, narrow: bool) -> Span:
 
 
 def half_of_it(which: int) -> Step:
-    """The first or second half: of a year six months, of a month from the 16th on, of a week from Thursday on."""
+    """Return the step to a half: six months of a year, a month from the 16th on, a week from Thursday on."""
 
     def step(span: Span) -> Span | None:
         if span.unit is Unit.YEAR:
@@ -205,7 +203,7 @@ def half_of_it(which: int) -> Step:
 
 
 def same_as(unit: Unit, today: date) -> Step:
-    """The day of a week, a month or a year, or the month of a year, that is today's: 去年今天, 上周今天."""
+    """Return the step to the day, or the month, that corresponds to today: 去年今天, 上周今天."""
 
     def step(span: Span) -> Span | None:
         if span.unit is Unit.WEEK:
@@ -220,5 +218,5 @@ def same_as(unit: Unit, today: date) -> Step:
 
 
 def week_of(span: Span) -> Span | None:
-    """The week that it begins in."""
+    """Return the week in which a range begins."""
     return period(Unit.WEEK, span.start)

@@ -48,7 +48,7 @@ Numbered = tuple[int, Line]
 _L = TypeVar("_L", bound=Line)
 _OF_CONVERSATION = MessageLine | SessionLine | EpisodeLine | PromiseLine
 _LONG = 20_000
-"""Characters of messages from which they are computed in a thread."""
+"""Minimum characters of messages for which a thread computes what is stored."""
 
 
 class Batch:
@@ -69,7 +69,7 @@ class Batch:
         self._spaces: dict[Space, UUID] = {}
         self._conversations: dict[Session, KnownConversation] = {}
         self.touched: dict[UUID, tuple[datetime, datetime]] = {}
-        """Conversations that received messages, with the times of the first and last one."""
+        """Conversations that received messages, with the times of the first and last message."""
 
     async def store(self, *, episodes: bool) -> ImportReport:
         """Store the lines and report the outcome; with `episodes`, exchanges become episodes."""
@@ -110,7 +110,7 @@ class Batch:
             self._lines = [(number, line) for number, line in kept if line is not None]
 
     def _without_forgotten(self, line: Line) -> Line | None:
-        """Return a line without words that were forgotten; of messages, which keep their place, in memory only."""
+        """Return a line without forgotten words. A message keeps its place and its words, but is out of memory."""
         forgotten, user_id = self._forgotten, self._users[line.user_id].id
         match line:
             case EpisodeLine() if forgotten.deleted(user_id, word_digest("episode", line.content)) is not None:
@@ -141,7 +141,7 @@ class Batch:
             self._spaces = await self._owners.spaces(named)
 
     def _refuse_other_spaces(self) -> None:
-        """Refuse lines that name another space than their existing conversation belongs to."""
+        """Refuse lines that name another space than the one their existing conversation belongs to."""
         self._keep(
             (number, "space: the conversation belongs to another space, or to none")
             for number, line in self._lines
@@ -152,7 +152,7 @@ class Batch:
         )
 
     def _times(self) -> dict[int, datetime]:
-        """Time of each message, by line number; times out of range are refused."""
+        """Return the time of each message by line number; refuse times that are out of range."""
         times: dict[int, datetime] = {}
         wrong = []
         for number, line in self._only(MessageLine):
@@ -165,7 +165,7 @@ class Batch:
         return times
 
     def _wanted_conversations(self, times: dict[int, datetime]) -> dict[Session, Row]:
-        """Rows of new conversations: from their own line, else from their first message."""
+        """Return the rows of new conversations, made from their own lines or else from their first messages."""
         wanted: dict[Session, Row] = {}
         spaces = {
             self._session(line.user_id, line.session_id): space_id
@@ -199,7 +199,7 @@ class Batch:
         return wanted
 
     def _count_made(self) -> None:
-        """Count the lines of users and sessions; the first line of each new one is imported."""
+        """Count the lines of users and sessions; of each new one, the first line counts as imported."""
         made: set[str | Session] = set()
         for _, line in self._lines:
             if isinstance(line, UserLine):
@@ -272,7 +272,7 @@ class Batch:
         return [(number, line) for number, line in self._lines if isinstance(line, kind)]
 
     def _owned(self, kind: type[_L]) -> list[Owned[_L]]:
-        """The lines of a kind with whose they are."""
+        """Return the lines of a kind, each with the ids of its owner."""
         names = ("number", "user_id", "expert_id", "space_id", "conversation_id")
         return [
             (line, dict(zip(names, (number, self._users[line.user_id].id, *self._place(line)), strict=True)))
@@ -286,7 +286,7 @@ class Batch:
         return self._spaces[self._users[line.user_id].id, line.space] if line.space is not None else None
 
     def _place(self, line: Line) -> tuple[UUID, UUID | None, UUID | None]:
-        """Expert, space and conversation of a line; one of a conversation is in that one's space."""
+        """Return expert, space and conversation of a line; it is in the space of its conversation."""
         if isinstance(line, EpisodeLine | PromiseLine) and line.session_id is not None:
             known = self._conversations[self._session(line.user_id, line.session_id)]
             return self._expert(line), known.space_id, known.id
@@ -305,7 +305,7 @@ def _expert_of(line: Line) -> str | None:
 
 
 def _users_of(lines: Sequence[Numbered], default_timezone: str) -> list[Row]:
-    """Rows of the users of the lines, each once: from their own line, else from their first one."""
+    """Return one row for each user of the lines, made from the user's own line or else from the first line."""
     users: dict[str, Row] = {}
     for line in (*(line for _, line in lines if isinstance(line, UserLine)), *(line for _, line in lines)):
         described = vars(line) if isinstance(line, UserLine) else {}
@@ -324,13 +324,13 @@ def _users_of(lines: Sequence[Numbered], default_timezone: str) -> list[Row]:
 
 
 def _compute(messages: Sequence[ImportedMessage]) -> None:
-    """Compute what is stored of the messages' texts; it is kept with each."""
+    """Compute what is stored of the messages' texts; each message keeps the results."""
     for message in messages:
         _ = message.key, message.token_count
 
 
 def _repeated(messages: Sequence[ImportedMessage]) -> set[int]:
-    """Line numbers of messages of the previous batch."""
+    """Return the line numbers of messages that an earlier line repeats."""
     seen: set[tuple[UUID, str]] = set()
     repeated = set()
     for message in messages:

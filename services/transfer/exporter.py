@@ -1,7 +1,7 @@
-"""Export: everything of a user as JSON Lines, each of which the import takes.
+"""Export: all data of a user as JSON Lines that the import accepts.
 
-Ids of ours are not in it, as they cannot be the same elsewhere, and neither is what is rebuilt from what is in
-it: episodes of turns, summaries, topics. An export that is imported elsewhere gives an equal export.
+It leaves out ids of this service, which cannot be the same elsewhere, and what is derived from the rest: episodes
+of turns, summaries, topics. An export that is imported elsewhere gives an equal export there.
 """
 
 import json
@@ -37,7 +37,7 @@ WHERE c.user_id = %(user_id)s AND c.tenant_id = %(tenant_id)s
   AND (%(space)s::text IS NULL OR s.name = %(space)s) ORDER BY c.created_at, c.session_key
 """
 
-# Without messages whose words were deleted. A page ends early where messages carry images. Their stored size is
+# Messages whose words were deleted are left out. A page ends early if messages hold images, whose stored size is
 # known without reading them.
 _MESSAGES: LiteralString = """
 SELECT m.id, m.role, m.content, m.created_at, m.speaker, m.external_id, m.completed, m.parts,
@@ -73,7 +73,7 @@ WHERE b.user_id = %(user_id)s AND b.tenant_id = %(tenant_id)s
   AND (%(space)s::text IS NULL OR s.name = %(space)s) ORDER BY e.name, s.name NULLS FIRST, b.section
 """
 
-# What took its place says what was superseded.
+# The successor of a superseded memory says what was superseded.
 _EPISODES: LiteralString = """
 SELECT p.id, x.name AS expert, z.name AS space, c.session_key AS session_id, p.episode_type, p.content,
        p.importance, p.origin, p.created_at, p.archived_by IS NOT NULL AS archived,
@@ -117,7 +117,7 @@ WHERE p.user_id = %(user_id)s AND p.tenant_id = %(tenant_id)s
 """
 
 
-# Of a turn, its messages: its episode is made again from them.
+# Of a turn its messages suffice: its episode is made from them again.
 _EXCLUSIONS: LiteralString = """
 WITH excluded AS (
     SELECT x.created_at, c.session_key, c.space_id, coalesce(m.id, x.message_id) AS message_id,
@@ -148,11 +148,11 @@ ORDER BY x.session_key, coalesce(e.created_at, m.created_at), coalesce(e.id, m.i
 _SAID_IF_SO = frozenset(
     ["space", "renamed", "pinned", "metadata", "archived", "retracted", "branch", "memory_text"]
 )
-"""Fields that only those lines have of which it is true."""
+"""Fields that a line has only if they are true."""
 
 
 Row = dict[str, Any]
-"""A row, by the names of a line's fields, with what more is needed to make a line of it."""
+"""A row with the names of a line's fields, and with other values that are needed to make the line."""
 
 _PAGE = 200
 _PAGE_BYTES = 4 * 1024 * 1024
@@ -160,17 +160,14 @@ _BEFORE_ALL = UUID(int=0)
 
 
 class Exporter:
-    """Exports users of a tenant, read in pages, so that a slow export holds no connection."""
+    """Exports users of a tenant. It reads in pages, so that a slow export holds no connection."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def user(self, tenant_id: UUID, name: str, space: str | None = None) -> Row:
-        """Return the user whose export this is to be, all of it or that of one space.
-
-        Raises:
-            NotFound: the tenant has no such user, or the user no such space.
-        """
+        """Return the user to export, whole or in one space. Raises `NotFound` if the tenant has no such user,
+        or the user no such space."""
         found = await self._all(_USER, tenant_id, name=name)
         if not found:
             raise NotFound(f"There is no user {name!r}.")
@@ -179,14 +176,11 @@ class Exporter:
         return found[0]
 
     async def lines(self, tenant_id: UUID, user: Row, space: str | None = None) -> AsyncIterator[list[str]]:
-        """Yield the lines, some at a time, each with its end; with `space`, only what belongs to that space.
+        """Yield the lines, some at a time, each with its line end; with `space`, only those of that space.
 
-        First the user, then each conversation with its messages, oldest first, then core memory, episodes, items
-        of the store and promises, and last what conversations exclude. What is stored meanwhile may be in it or
-        not.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer; the export is not whole.
+        First comes the user, then each conversation with its messages, oldest first, then core memory, episodes,
+        items of the store, promises, and last what conversations exclude. What is stored meanwhile may be missing.
+        Raises `DatabaseUnavailable` if the database does not answer; the export is incomplete.
         """
         of_user = {"user_id": user["id"], "space": space}
         yield [_user_line(user)]
@@ -209,7 +203,7 @@ class Exporter:
         return await self._database.fetch(tenant_id, statement, {**values, "tenant_id": tenant_id}, dict_row)
 
     async def _pages(self, statement: LiteralString, tenant_id: UUID, values: Row) -> AsyncIterator[list[Row]]:
-        """Read on from the last row of each page."""
+        """Yield pages; each continues after the last row of the page before."""
         place = {"at": "-infinity", "id": _BEFORE_ALL}
         while page := await self._all(statement, tenant_id, **values, **place, limit=_PAGE):
             place = {"at": page[-1]["created_at"], "id": page[-1]["id"]}
@@ -226,7 +220,7 @@ def _message(row: Row) -> Row:
     rating, comment, tags, at = (row.pop(name) for name in ("rating", "comment", "tags", "rated_at"))
     if rating is not None and at is not None:
         row["feedback"] = {"rating": rating, "comment": comment, "tags": tags, "updated_at": _moment(at)}
-    if row["branch"]:  # an answer that was given once more has the client's id of the first one
+    if row["branch"]:  # a repeated answer has the client's id of the first one
         row["external_id"] = None
     if row["retracted"]:
         row["memory_text"] = None

@@ -1,7 +1,7 @@
-"""Import: lines of conversations and memories become what they would be, had they been said here.
+"""Import: lines of conversations and memories become what they would be if they had been said here.
 
-Lines are read as they come and stored some hundred at a time, each batch in its own transaction. An import
-that breaks off is repeated: what is stored is known again and skipped.
+Lines are read as they arrive and stored a few hundred at a time, each batch in its own transaction. An import that
+breaks off can be repeated: what is already stored is recognised and skipped.
 """
 
 from collections.abc import AsyncIterable, AsyncIterator, Sequence
@@ -23,7 +23,7 @@ from services.transfer.report import ImportReport
 from services.visits.visit import group_visits, visit_schedule
 
 LONGEST_LINE = 72 * 1024 * 1024
-"""Bytes. A message may carry images of 70 MiB, and the line some text beside them."""
+"""Maximum length of a line in bytes: a message may carry images of 70 MiB and some text."""
 
 _BOM = b"\xef\xbb\xbf"
 
@@ -31,10 +31,8 @@ _BOM = b"\xef\xbb\xbf"
 async def numbered_lines(
     chunks: AsyncIterable[bytes], *, longest: int = LONGEST_LINE
 ) -> AsyncIterator[tuple[int, bytes | None]]:
-    """Yield each line with its number, from 1, without its end; None for one that is over `longest` bytes.
-
-    No more than a line and a chunk is ever held.
-    """
+    """Yield each line with its number, from 1, without its end; None for a line longer than `longest` bytes. At
+    most one line and one chunk are held in memory."""
     number, size = 1, 0
     pieces: list[bytes] = []
     async for chunk in chunks:
@@ -70,7 +68,7 @@ class Importer:
     def __init__(
         self, settings: Settings, database: Database, jobs: JobQueue, *, longest_line: int = LONGEST_LINE
     ) -> None:
-        """Take what it works with, and the longest line in bytes."""
+        """Take the services, and the maximum length of a line in bytes."""
         self._settings = settings
         self._database = database
         self._jobs = jobs
@@ -85,14 +83,14 @@ class Importer:
         *,
         only_user: str | None = None,
     ) -> ImportReport:
-        """Import JSON Lines; what is wrong with a line is in the report, and the others are stored.
+        """Import JSON Lines; the report describes wrong lines, and the others are stored.
 
         Args:
-            chunks: the bytes, cut anywhere.
-            only_user: lines of other users are refused.
+            chunks: The bytes, cut anywhere.
+            only_user: Refuse lines of other users.
 
         Raises:
-            DatabaseUnavailable: the database does not answer; what was stored before stays.
+            DatabaseUnavailable: The database does not answer; what was stored before stays.
         """
         report = ImportReport()
         batch: list[Numbered] = []
@@ -136,7 +134,7 @@ class Importer:
         return report
 
     async def _defer(self, connection: Connection, tenant_id: UUID, conversation_ids: Sequence[UUID]) -> None:
-        """Defer the jobs that keep the conversations bounded, as turns do: no first turn has to wait for them."""
+        """Defer the jobs that keep the conversations bounded, as turns do: no first turn waits for them."""
         enough = fewest_messages(self._settings)
         store = ImportedMessages(connection, tenant_id)
         for of, strategy in await store.behind(conversation_ids, enough=enough, soon=ARCHIVE_SOON):

@@ -1,7 +1,7 @@
-"""Lines of an import or an export: a schema for each kind, and what is wrong with a line that fits none.
+"""Lines of an import or an export: a schema for each kind, and errors for lines that fit none.
 
-A line without `kind` is a message. Fields that a kind does not have are refused, as everywhere in the API: a
-misspelt one would be lost without a word.
+A line without `kind` is a message. Unknown fields are refused, as everywhere in the API: the value of a misspelt
+field would otherwise be lost silently.
 """
 
 import json
@@ -35,26 +35,23 @@ from services.time_reference.local_days import time_zone
 from services.validation import accepted_fields, no_nul, plain_reason, strict_json
 
 MAX_CONTENT_CHARACTERS = 1_000_000
-"""Longest message, in characters. Users' messages are shorter, but a model's answer has no limit here."""
+"""Maximum length of a message in characters. Users' messages are shorter, but answers have no limit here."""
 MAX_CORE_MEMORY_CHARACTERS = 4096
-"""Characters of a section of core memory, as compact JSON."""
+"""Maximum characters of a section of core memory, as compact JSON."""
 _EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 _LATEST_AHEAD = timedelta(minutes=5)
-"""Tolerated difference of clocks; later times are in the future."""
+"""Tolerated difference between clocks; later times count as future."""
 _LONGEST_REASON = 300
 _MOST_PROBLEMS = 5
 
 
 class BadLine(ValueError):
-    """A line cannot be imported; the message says why, and names the field."""
+    """A line that cannot be imported; the message gives the reason and names the field."""
 
 
 def instant(given: datetime, zone: str) -> datetime:
-    """The moment, in UTC; a time without an offset is local time of the zone.
-
-    Raises:
-        ValueError: it is before 1970, or has not come yet.
-    """
+    """Return a time in UTC; one without an offset is local time of the zone. Raises `ValueError` if the time is
+    before 1970 or in the future."""
     try:
         moment = (given if given.tzinfo else given.replace(tzinfo=time_zone(zone))).astimezone(UTC)
     except OverflowError:  # within hours of the first or the last year
@@ -83,7 +80,7 @@ def _moment(value: Any) -> datetime:
 
 
 def _storable(content: Any) -> None:
-    """Refuse NUL, which PostgreSQL rejects in JSON, and infinity, which JSON lacks."""
+    """Refuse NUL, which PostgreSQL rejects in JSON, and infinity, which JSON does not have."""
     if isinstance(content, str):
         no_nul(content)
     elif isinstance(content, float) and not math.isfinite(content):
@@ -113,7 +110,7 @@ _Name = Annotated[str, StringConstraints(min_length=1, max_length=256), AfterVal
 
 
 def _one_line(name: str) -> str:
-    """A name as one line of what can be seen: a line break would imitate a line of the prompt."""
+    """Return a name on one line of visible characters: a line break in it could forge a line of the prompt."""
     return " ".join("".join(each for each in name if each.isprintable() or each.isspace()).split())
 
 
@@ -163,9 +160,9 @@ class MessageLine(_OfUser):
     role: Literal["user", "assistant"]
     content: _Content
     created_at: LocalTime
-    """Without an offset it is local time of `timezone`, or else of the user's stored time zone."""
+    """Time of the message; without an offset, local time of `timezone` or else of the user's stored time zone."""
     timezone: TimeZone | None = None
-    """A new user's is stored."""
+    """Time zone of the message; it is stored for a new user."""
     speaker: _Speaker | None = None
     external_id: _Name | None = None
     """The caller's own id of the message, unique in its session."""
@@ -175,7 +172,7 @@ class MessageLine(_OfUser):
     """Space of its conversation; None = no space."""
     completed: bool = True
     retracted: bool = False
-    """Whether memory keeps nothing of it."""
+    """Whether the message is out of memory."""
     branch: int | None = Field(None, ge=1, le=1_000_000)
     """Branch number in the conversation; None = not on a branch."""
     memory_text: _Content | None = None
@@ -250,7 +247,7 @@ class CoreMemoryLine(_OfUser):
 
 
 class SourceLine(_Strict):
-    """A message that an episode came from: by its external id, or else by what it is."""
+    """A message that an episode came from, named by its external id or else by time, role and digest."""
 
     session_id: Id
     external_id: _Name | None = None
@@ -267,7 +264,7 @@ class SourceLine(_Strict):
 
 
 class EpisodeLine(_OfUser):
-    """An episode that was written as a memory; those of turns follow from the messages."""
+    """An episode that was written as a memory; episodes of turns are made from the messages."""
 
     kind: Literal["episode"]
     expert: Name | None = None
@@ -332,7 +329,7 @@ class PromiseLine(_OfUser):
 
 
 class MemoryReference(_Strict):
-    """A written memory: by when it was made, and what it says."""
+    """A written memory, named by its time and the digest of its text."""
 
     created_at: Moment
     sha256: _Digest
@@ -344,7 +341,7 @@ class ExclusionLine(_OfUser):
 
     kind: Literal["exclusion"]
     session_id: Id
-    """The conversation that does not use it."""
+    """Conversation that does not use it."""
     message: SourceLine | None = None
     memory: MemoryReference | None = None
 
@@ -379,11 +376,8 @@ _KINDS: dict[str, type[Line]] = {
 
 
 def parse(raw: bytes) -> Line:
-    """Read a line.
-
-    Raises:
-        BadLine: it is not JSON in UTF-8, or fits no kind; every wrong field is named.
-    """
+    """Read a line. Raises `BadLine` if the line is not JSON in UTF-8, or fits no kind; the message names every
+    wrong field."""
     try:
         text = raw.decode()
     except UnicodeDecodeError as error:
@@ -421,7 +415,7 @@ def _problem(error: Mapping[str, Any], kind: type[Line]) -> str:
 
 
 def remembered_line(line: Line, secrets: Secrets) -> Line:
-    """Return a line as memory keeps it: of a message with secrets, the rest beside the whole."""
+    """Return a line as memory keeps it: a message with secrets also gets a text without them."""
     if isinstance(line, MessageLine):
         kept = secrets.without(line.content if line.memory_text is None else line.memory_text)
         return line if kept == line.content else line.model_copy(update={"memory_text": kept})

@@ -1,4 +1,4 @@
-"""Imported core memory and written episodes, within the caller's transaction, which holds their users."""
+"""Stores imported core memory and written episodes in the caller's transaction, which locks their users."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -46,7 +46,7 @@ SELECT id FROM block
 
 _ADD_PINS = insert("core_memory_pins", "ON CONFLICT DO NOTHING", block_id="uuid", digest="bytea")
 
-# The caller compares contents: in the database they may be encrypted.
+# The caller compares contents, because the database may hold them encrypted.
 _KNOWN_EPISODES: LiteralString = f"""
 SELECT g.number, stored.content
 FROM {
@@ -69,7 +69,7 @@ CROSS JOIN LATERAL (
 ) AS stored
 """  # noqa: S608 — our own text only
 
-# As with messages: those of a turn are known by time, role and content.
+# As with messages, those of a turn are recognised by time, role and content.
 _SOURCES: LiteralString = f"""
 SELECT g.number, g.place, imported.id, said.id, said.content
 FROM {given(number="bigint", user_id="uuid", session_key="text", key="text", at="timestamptz", role="text")}
@@ -111,7 +111,7 @@ FROM {
 }
 """  # noqa: S608 — our own text only
 
-# An archived memory hangs on a run of its user's, by which it is brought back.
+# An archived memory refers to an upkeep run of its user, which can bring it back.
 _ADD_RUNS = insert("upkeep_runs", id="uuid", user_id="uuid", reason="text")
 _ADD_FADING = insert("upkeep_changes", run_id="uuid", user_id="uuid", episode_id="uuid")
 
@@ -120,7 +120,7 @@ SELECT g.number, e.id, e.content FROM {given(number="bigint", user_id="uuid", at
 JOIN episodes e ON e.user_id = g.user_id AND e.created_at = g.at AND e.episode_type <> 'turn'
 """  # noqa: S608 — our own text only
 
-# One that was made at the same moment is the same.
+# A memory that was made at the same moment is the same memory.
 _ADD_PROMISES: LiteralString = f"""
 INSERT INTO promises (id, tenant_id, user_id, expert_id, space_id, conversation_id, source_message_id, text, said,
     quote, rule, timezone, asked_by, state, due_at, created_at, settled_at)
@@ -173,14 +173,14 @@ L = TypeVar("L", bound=Line)
 
 
 Owned = tuple[L, Row]
-"""A line, and whose it is: its `number`, `user_id`, `expert_id`, `space_id` and `conversation_id`."""
+"""A line and its owner: `number`, `user_id`, `expert_id`, `space_id` and `conversation_id`."""
 
 
 class ImportedMemory(BatchStatements):
     """Stores core memory and episodes of one tenant."""
 
     async def add_sections(self, sections: Sequence[Owned[CoreMemoryLine]]) -> int:
-        """Store the sections that are new, with their pins; return how many."""
+        """Store the new sections with their pins; return how many are new."""
         now = datetime.now(UTC)
         rows = [
             {
@@ -208,10 +208,7 @@ class ImportedMemory(BatchStatements):
         return len(added)
 
     async def add_episodes(self, episodes: Sequence[Owned[EpisodeLine]]) -> int:
-        """Store the episodes that are new; return how many.
-
-        A source that is not stored is left out.
-        """
+        """Store the new episodes; return how many are new. Sources that are not stored are left out."""
         rows = [{**owner, "episode_type": line.episode_type, "at": line.created_at} for line, owner in episodes]
         contents = {owner["number"]: line.content for line, owner in episodes}
         stored = await self._run(_KNOWN_EPISODES, rows)
@@ -245,7 +242,7 @@ class ImportedMemory(BatchStatements):
         return len(new)
 
     async def add_items(self, items: Sequence[Owned[StoreItemLine]]) -> int:
-        """Store the items that are new; return how many."""
+        """Store the new items; return how many are new."""
         rows = [
             {
                 **vars(line),
@@ -260,7 +257,7 @@ class ImportedMemory(BatchStatements):
         return len(await self._run(store_sql.IMPORT, rows))
 
     async def add_promises(self, promises: Sequence[Owned[PromiseLine]]) -> int:
-        """Store the promises that are new; return how many. One whose message is not stored stands without it."""
+        """Store the new promises, without messages that are not stored; return how many are new."""
         sources = await self._sources(
             [(owner["number"], owner["user_id"], line.source) for line, owner in promises if line.source]
         )
@@ -281,8 +278,8 @@ class ImportedMemory(BatchStatements):
         """Store exclusions of conversations.
 
         Returns:
-            By the number of its line, whether it was not stored before; without the lines whose conversation,
-            message or memory is not stored.
+            For each line number, whether the exclusion is new; without lines whose conversation, message or memory
+            is not stored.
         """
         messages = await self._sources(
             [(owner["number"], owner["user_id"], line.message) for line, owner in exclusions if line.message]
@@ -307,7 +304,7 @@ class ImportedMemory(BatchStatements):
         return dict(await self._run(_ADD_EXCLUSIONS, rows))
 
     async def _sources(self, named: Sequence[tuple[int, UUID, SourceLine]]) -> dict[int, list[UUID]]:
-        """Ids of the stored messages, by the numbers of the lines that name them."""
+        """Return the ids of the stored messages, by the numbers of the lines that name them."""
         rows = [
             {
                 "number": number,

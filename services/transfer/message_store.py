@@ -1,4 +1,4 @@
-"""Imported messages and the episodes of their exchanges, within the caller's transaction."""
+"""Stores imported messages and the episodes of their exchanges in the caller's transaction."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -14,10 +14,10 @@ from services.transfer.messages import Exchange, ImportedMessage, stored_key
 from services.transfer.owners import BatchStatements, Row, digest_of_line, given, insert
 
 _IN_A_STEP = 100_000
-"""Characters whose digests are made in one step of the event loop."""
+"""Maximum characters whose digests are made in one step of the event loop."""
 
-# A message of a turn has no key: it is known by the client's id, or by its time, role and content, when an export
-# comes back.
+# A message of a turn has no key. When an export comes back, it is recognised by the client's id, or by its time,
+# role and content.
 _KNOWN: LiteralString = f"""
 SELECT g.number, g.place, imported.found OR named.found, said.content, said.digest
 FROM {given(number="bigint", conversation_id="uuid", key="text", at="timestamptz", role="text")}
@@ -38,7 +38,7 @@ LEFT JOIN LATERAL (
 WHERE imported.found OR said.content IS NOT NULL OR named.found
 """  # noqa: S608 — our own text only
 
-# The turn whose last message comes right before an answer.
+# The turn whose last message comes directly before an answer.
 _ANSWERED: LiteralString = f"""
 SELECT g.number, before.turn_id
 FROM {given(number="bigint", conversation_id="uuid", at="timestamptz")}
@@ -80,7 +80,7 @@ SELECT g.message_id, %(tenant_id)s, g.rating, g.comment, ARRAY(SELECT jsonb_arra
 FROM {given(message_id="uuid", rating="smallint", comment="text", tags="jsonb", at="timestamptz")}
 """  # noqa: S608 — our own text only
 
-# An array of arrays would have to be rectangular: the sources come as text.
+# The sources come as text, because an array of arrays must be rectangular.
 _EPISODES: LiteralString = f"""
 INSERT INTO episodes AS e (id, tenant_id, user_id, expert_id, space_id, conversation_id, episode_type, importance,
     origin, source_message_ids, created_at, pinned_at)
@@ -93,7 +93,7 @@ ON CONFLICT (id, tenant_id) DO UPDATE SET
     pinned_at = coalesce(e.pinned_at, EXCLUDED.pinned_at)
 """  # noqa: S608 — our own text only
 
-# Conversations that may be behind: the job finds out what of it is due.
+# Conversations that may need a job; the job finds out what is due.
 _WORK: LiteralString = """
 SELECT c.id, e.context_strategy FROM conversations c JOIN experts e ON e.id = c.expert_id
 WHERE c.tenant_id = %(tenant_id)s AND c.id = ANY(%(conversation_ids)s) AND CASE e.context_strategy
@@ -115,7 +115,7 @@ class ImportedMessages(BatchStatements):
     """Stores messages of one tenant."""
 
     async def known(self, messages: Sequence[ImportedMessage]) -> set[int]:
-        """Line numbers of messages already stored."""
+        """Return the line numbers of messages that are already stored."""
         rows = [
             {
                 "number": each.number,
@@ -126,8 +126,8 @@ class ImportedMessages(BatchStatements):
             }
             for each in messages
         ]
-        # What was said at that moment is compared here: in the database it may be encrypted. Of words that were
-        # forgotten for good only the digest is left.
+        # The texts of that moment are compared here, because the database may hold them encrypted. For words that
+        # were forgotten for good only the digest is left.
         return {
             number
             for number, place, found, said, digest in await self._run(_KNOWN, rows)
@@ -135,7 +135,7 @@ class ImportedMessages(BatchStatements):
         }
 
     async def add(self, exchanges: Sequence[Exchange], *, episodes: bool) -> None:
-        """Store exchanges; with `episodes`, each becomes an episode or extends the one it answers."""
+        """Store exchanges; with `episodes`, each becomes an episode or extends the episode that it answers."""
         await self._find_answered([each for each in exchanges if each.begins_with_answer])
         pairs = [(message, each.turn_id) for each in exchanges for message in each.messages]
         pairs.sort(key=lambda pair: pair[0].id)
@@ -163,12 +163,12 @@ class ImportedMessages(BatchStatements):
     async def behind(
         self, conversation_ids: Sequence[UUID], *, enough: int, soon: float
     ) -> list[tuple[UUID, str]]:
-        """Conversations for which there may be work, each with its strategy.
+        """Return the conversations that may need a job, each with its strategy.
 
         Args:
-            conversation_ids: those that messages were added to.
-            enough: messages with which a conversation has a summary.
-            soon: share of a full prompt from which topics are archived.
+            conversation_ids: Conversations that received messages.
+            enough: Number of messages from which a conversation has a summary.
+            soon: Share of a full prompt from which topics are archived.
         """
         rows = [{"conversation_id": each} for each in conversation_ids]
         behind = await self._run(_WORK, rows, enough=enough, soon=soon, many=_WEIGHED)
@@ -180,7 +180,7 @@ class ImportedMessages(BatchStatements):
             {"number": first.number, "conversation_id": first.conversation_id, "at": first.at}
             for first in (each.messages[0] for each in exchanges)
         ]
-        taken: set[UUID] = set()  # where many are of the same moment
+        taken: set[UUID] = set()  # several exchanges may be of the same moment
         for number, turn_id in await self._run(_ANSWERED, rows):
             if turn_id not in taken:
                 firsts[number].turn_id = turn_id

@@ -1,4 +1,4 @@
-"""Imported messages: their keys, and how they form exchanges."""
+"""Imported messages: the keys that recognise them, and the exchanges that they form."""
 
 import hashlib
 import json
@@ -18,16 +18,16 @@ from services.transfer.lines import MessageLine
 
 
 def digest_of(content: str) -> bytes:
-    """SHA-256 of a message's content."""
+    """Return the SHA-256 of a message's content."""
     return hashlib.sha256(content.encode()).digest()
 
 
 def import_key(
     session_id: str, *, external_id: str | None, at: datetime | None, role: str | None, sha256: str | None
 ) -> str:
-    """The key by which a repeated message is recognised: its external id, else time, role and content.
+    """Return the key that recognises a repeated message: its external id, or else its time, role and content.
 
-    `at` is in UTC, `sha256` is the content's in hexadecimal digits.
+    `at` is in UTC, `sha256` is the digest of the content in hexadecimal digits.
     """
     if external_id is not None:
         return f"external:{external_id}"
@@ -36,13 +36,13 @@ def import_key(
 
 
 def stored_key(key: str) -> str:
-    """Return the key to store: where words are encrypted, a key made from words is replaced."""
+    """Return the key to store: if words are encrypted, a key made of words is replaced."""
     return Fingerprint(key) if key.startswith("sha256:") else key
 
 
 @dataclass(frozen=True)
 class ImportedMessage:
-    """A message to store."""
+    """A message to be stored."""
 
     number: int
     """Number of its line."""
@@ -50,28 +50,28 @@ class ImportedMessage:
     line: MessageLine
     at: datetime
     deleted: bool = False
-    """Whether its words were forgotten for good: its place is kept, empty, as where it was forgotten."""
+    """Whether its words were forgotten for good: an empty message then keeps its place."""
     id: UUID = field(default_factory=uuid7)
-    """Minted in the order of the lines: it orders messages of the same moment."""
+    """Id in the order of the lines, which orders messages of the same moment."""
 
     @property
     def parts(self) -> list[dict[str, Any]]:
-        """Its images, as they are stored."""
+        """Return its images in the form that is stored."""
         return [] if self.deleted else [image_part(part.image_url.url) for part in self.line.parts]
 
     @property
     def content(self) -> str:
-        """Its words, as they are stored."""
+        """Return its words in the form that is stored."""
         return "" if self.deleted else self.line.content
 
     @cached_property
     def token_count(self) -> int:
-        """Estimated tokens of it in a prompt."""
+        """Return an estimate of its tokens in a prompt."""
         return message_tokens(self.content) + IMAGE_TOKENS * len(self.parts)
 
     @property
     def branch_id(self) -> UUID | None:
-        """Branch id, the same for every import into this conversation."""
+        """Return the id of its branch, which is the same for every import into this conversation."""
         branch = self.line.branch
         return uuid5(self.conversation_id, f"branch {branch}") if branch else None
 
@@ -82,7 +82,7 @@ class ImportedMessage:
 
     @cached_property
     def key(self) -> str:
-        """Key by which a repetition is recognised."""
+        """Return the key that recognises a repetition."""
         line = self.line
         return import_key(
             line.session_id,
@@ -99,16 +99,16 @@ class Exchange:
 
     messages: list[ImportedMessage]
     turn_id: UUID = field(default_factory=uuid7)
-    """Also the episode's id, so that an answer which comes with a later import finds both."""
+    """Id of the turn, and of its episode, so that an answer in a later import finds both."""
 
     @property
     def begins_with_answer(self) -> bool:
-        """Whether the answered message is missing here."""
+        """Return whether the answered message is missing here."""
         return self.messages[0].line.role == "assistant"
 
     @property
     def complete(self) -> list[ImportedMessage]:
-        """Messages of the episode: none that is incomplete, retracted or on a branch."""
+        """Return the messages of the episode: none that is incomplete, retracted or on a branch."""
         return [
             message
             for message in self.messages
@@ -117,10 +117,10 @@ class Exchange:
 
 
 def exchanges_of(messages: Iterable[ImportedMessage], known: Collection[int]) -> list[Exchange]:
-    """The exchanges of the messages, without those already stored.
+    """Return the exchanges of the messages, without those that are already stored.
 
-    In each conversation the order is that of time, and of the lines where times are equal. What follows a
-    known message begins its own exchange.
+    Within a conversation messages are in the order of time, and of lines if the times are equal. What follows a
+    stored message begins its own exchange.
     """
     exchanges: list[Exchange] = []
     open_ones: dict[UUID, Exchange] = {}

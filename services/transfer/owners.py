@@ -1,10 +1,8 @@
-"""Statements over the rows of a batch, and the owners of its lines with what they have forgotten.
+"""Statements over the rows of a batch, the owners of its lines, and what these owners have forgotten.
 
-All of it in the transaction of the caller.
-
-Statements are not prepared: a plan from the beginning of an import, when the tables are small, would be the wrong
-one at its end. The bounds in them are bare values where they are compared: under row-level security no other
-comparison is looked up in an index.
+Everything happens in the caller's transaction. Statements are not prepared: a plan made at the beginning of an
+import, when tables are small, would be wrong at its end. Bounds are plain values where they are compared, because
+under row-level security no other comparison uses an index.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -27,34 +25,34 @@ Row = dict[str, Any]
 
 
 def given(**columns: LiteralString) -> LiteralString:
-    """Return the source `g` of the rows that are given to a statement, with their `place` from 1 on.
+    """Return the SQL source `g` of the rows given to a statement; its column `place` counts them from 1.
 
     Args:
-        **columns: types by the names in the rows.
+        **columns: Types by the names of the columns.
     """
     arrays = ", ".join(f"%({name}s)s::{kind}[]" for name, kind in columns.items())
     return f"unnest({arrays}) WITH ORDINALITY AS g ({', '.join(columns)}, place)"
 
 
 def insert(table: LiteralString, after: LiteralString = "", **columns: LiteralString) -> LiteralString:
-    """Return the statement that inserts the given rows; `after` them it goes on, such as with `ON CONFLICT`."""
+    """Return a statement that inserts the given rows; `after` ends it, for example with `ON CONFLICT`."""
     names = ", ".join(columns)
     rows = f"SELECT %(tenant_id)s::uuid, {names} FROM {given(**columns)}"  # noqa: S608 — our own text only
     return f"INSERT INTO {table} (tenant_id, {names}) {rows} {after}"
 
 
 class BatchStatements:
-    """Runs statements for one tenant; each takes many rows at once, as an array for each column."""
+    """Runs statements for one tenant; each takes many rows at once, with one array for each column."""
 
     def __init__(self, connection: Connection, tenant_id: UUID) -> None:
         self._connection = connection
         self._tenant_id = tenant_id
 
     async def _run(self, statement: LiteralString, rows: Sequence[Row], **values: Any) -> list[TupleRow]:
-        """Run a statement for rows, unless there are none, and return what it returns.
+        """Run a statement for rows, if there are any, and return its result.
 
-        Columns are parameters with an `s` behind their names: by `user_ids` or `conversation_ids` the vault knows
-        whose words are in the others.
+        Each column is a parameter with an `s` after its name: by `user_ids` or `conversation_ids` the vault knows
+        whose words the other parameters hold.
         """
         if not rows:
             return []
@@ -76,8 +74,8 @@ _MAKE_USERS = insert(
     created_at="timestamptz",
 )  # fmt: skip
 
-# One import at a time works on a user; turns go on, and an erasure waits. In order, so that none waits for
-# another that waits for it.
+# Only one import at a time works on a user; turns continue, and an erasure waits. In order, so that no two imports
+# wait for each other.
 _LOCK_USERS: LiteralString = """
 SELECT id, external_id, timezone FROM users
 WHERE tenant_id = %(tenant_id)s AND external_id = ANY(%(external_ids)s) ORDER BY id FOR NO KEY UPDATE
@@ -118,7 +116,7 @@ class KnownUser:
     id: UUID
     timezone: str
     made: bool
-    """Whether by this batch of lines."""
+    """Whether this batch has made it."""
 
 
 Session = tuple[UUID, str]
@@ -134,18 +132,18 @@ class KnownConversation:
     id: UUID
     space_id: UUID | None
     made: bool
-    """Whether by this batch of lines."""
+    """Whether this batch has made it."""
 
 
 class Owners(BatchStatements):
     """Finds or creates the owners of lines, for one tenant.
 
-    What was found stays until the transaction ends. What others remove in the moment before raises
-    `DatabaseContended`: begun again, the transaction creates it.
+    The owners found cannot be removed until the transaction ends. If one is removed just before,
+    `DatabaseContended` is raised: the repeated transaction creates it.
     """
 
     async def users(self, wanted: Sequence[Row]) -> dict[str, KnownUser]:
-        """The users by name; until the transaction ends no other import touches them, and they are not erased."""
+        """Return the users by name; no other import touches them, and no erasure, until the transaction ends."""
         await self._run(_MAKE_USERS, wanted)
         new = {row["id"] for row in wanted}
         rows = await self._run(_LOCK_USERS, wanted)
@@ -153,18 +151,18 @@ class Owners(BatchStatements):
         return _complete(known, {row["external_id"] for row in wanted})
 
     async def experts(self, names: Collection[str]) -> dict[str, UUID]:
-        """Ids of the existing experts."""
+        """Return the ids of the existing experts."""
         return dict(await self._run(_EXPERTS, [{"name": name} for name in names]))
 
     async def spaces(self, wanted: Collection[Space]) -> dict[Space, UUID]:
-        """Ids of the spaces; missing ones are created."""
+        """Return the ids of the spaces; missing ones are created."""
         rows = [{"id": uuid7(), "user_id": user_id, "name": name} for user_id, name in wanted]
         await self._run(_MAKE_SPACES, rows)
         known = {(row[0], row[1]): row[2] for row in await self._run(_SPACES, rows)}
         return _complete(known, wanted)
 
     async def conversations(self, wanted: Mapping[Session, Row]) -> dict[Session, KnownConversation]:
-        """The conversations; missing ones are created."""
+        """Return the conversations; missing ones are created."""
         news = list(wanted.values())
         await self._run(_MAKE_CONVERSATIONS, news)
         new = {row["id"] for row in news}
@@ -179,7 +177,7 @@ def _complete(known: dict[Name, Known], wanted: Iterable[Name]) -> dict[Name, Kn
     return known
 
 
-# Compared as they are read: where a user's key is being renewed, blocks of several keys stand for one digest.
+# Digests are compared after reading: while a user's key is renewed, several blocks stand for one digest.
 _FORGOTTEN: LiteralString = """
 SELECT user_id, digest, deleted FROM forgotten_words
 WHERE user_id = ANY(%(forgetful)s) AND tenant_id = %(tenant_id)s ORDER BY deleted
@@ -189,15 +187,15 @@ Forgettable = MessageLine | EpisodeLine | CoreMemoryLine | SessionLine
 
 
 def digest_of_line(line: MessageLine) -> bytes:
-    """Return the digest by which a message is known."""
+    """Return the digest that recognises a message."""
     return message_digest(line.role, line.content, [part.image_url.url for part in line.parts])
 
 
 class Forgotten(BatchStatements):
-    """Statements on some lines that users of one tenant have forgotten."""
+    """Finds which of some lines the users of one tenant have forgotten."""
 
     digests: Mapping[tuple[UUID, bytes], bool] = {}
-    """Digests of it with their users, and whether its words were deleted."""
+    """By user and digest of the forgotten words: whether the words were deleted."""
 
     async def look_up(self, lines: Sequence[tuple[UUID, Forgettable]]) -> None:
         """Look up these lines, each with its user."""
@@ -210,11 +208,11 @@ class Forgotten(BatchStatements):
         self.digests = {each: kept[each] for each in named if each in kept}
 
     def deleted(self, user_id: UUID, digest: bytes) -> bool | None:
-        """Whether words were deleted, or only taken out of memory; None where they were not forgotten."""
+        """Return whether words were deleted or only taken out of memory; None if they were not forgotten."""
         return self.digests.get((user_id, digest))
 
     def without_forgotten(self, user_id: UUID, content: dict[str, Any]) -> dict[str, Any]:
-        """Return a section of core memory without the values that were forgotten."""
+        """Return a section of core memory without forgotten values."""
 
         def kept(prefix: str, value: Any) -> Any:
             if isinstance(value, dict):

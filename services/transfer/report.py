@@ -1,9 +1,9 @@
-"""Outcome of the lines of an import."""
+"""The report of an import."""
 
 from dataclasses import dataclass, field
 
 MOST_ERRORS = 1000
-"""Refused lines described in the report; others are only counted."""
+"""Maximum refused lines that the report describes; others are only counted."""
 
 
 @dataclass(frozen=True)
@@ -11,22 +11,22 @@ class LineError:
     """A line that was refused."""
 
     line: int
-    """From 1."""
+    """Number of the line, from 1."""
     reason: str
 
 
 @dataclass
 class ImportReport:
-    """Outcome of the lines; empty ones are not counted."""
+    """The outcome of lines; empty lines are not counted."""
 
     imported: int = 0
     """Lines newly stored."""
     skipped: int = 0
-    """Lines whose content was stored already."""
+    """Lines whose content was already stored."""
     refused: int = 0
     """Lines with errors."""
     errors: list[LineError] = field(default_factory=list)
-    """The first of them, by line."""
+    """The first errors, by line."""
 
     def refuse(self, line: int, reason: str) -> None:
         """Note a line with an error."""

@@ -13,15 +13,16 @@ from services.memory.filing.filing import Filing
 from services.memory.filing.store import FilingStore
 from services.memory.operations import LoggedOperation
 from services.memory.proposals.listing import Proposal
+from services.promises.filed import FiledPromises
 from state.turn import OpenTurn
 from tests.support.model_server import ModelServer, Received, Reply
 
 Operation = dict[str, Any]
 
 
-def filed(*operations: Operation, story: Any = False, mood: Any = None) -> Reply:
+def filed(*operations: Operation, story: Any = False, mood: Any = None, promises: Any = None) -> Reply:
     """The small model answers these operations."""
-    answer = {"operations": list(operations), "story": story, "mood": mood}
+    answer = {"operations": list(operations), "story": story, "mood": mood, "promises": promises}
     return Reply([json.dumps(answer, ensure_ascii=False)])
 
 
@@ -89,6 +90,7 @@ def filing_for(services: Services, jobs: JobQueue, *, quiet_s: float = 0.0, paus
         memory.hiding,
         memory.proposals,
         jobs,
+        FiledPromises(services.promises).make,
         quiet_s=quiet_s,
         pause_s=pause_s,
     )

@@ -86,11 +86,8 @@ class ForkedProcess:
         self.pid = self._number()
 
     def communicate(self, timeout: float | None = None) -> tuple[str, str]:
-        """Wait for its end; return what it wrote to its standard output and errors.
-
-        Raises:
-            subprocess.TimeoutExpired: it still ran after `timeout` seconds, and is killed.
-        """
+        """Wait for its end; return what it wrote to its standard output and errors. Raises
+        `subprocess.TimeoutExpired` if it still ran after `timeout` seconds, and is killed."""
         streams = [stream for stream in (self.stdout, self.stderr) if stream]
         with ExitStack() as stack, ThreadPoolExecutor() as threads:
             for stream in streams:
@@ -112,11 +109,8 @@ class ForkedProcess:
             return None
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for its end; return its exit code.
-
-        Raises:
-            subprocess.TimeoutExpired: it still runs after `timeout` seconds.
-        """
+        """Wait for its end; return its exit code. Raises `subprocess.TimeoutExpired` if it still runs after
+        `timeout` seconds."""
         if self.returncode is None:
             self._status.settimeout(timeout)
             try:

@@ -32,9 +32,7 @@ async def silent_server() -> AsyncIterator[int]:
 @asynccontextmanager
 async def hanging_proxy(socket: str | None) -> AsyncIterator[tuple[int, Flow]]:
     """Pass on what comes to a Unix socket and back; yield the port, and what lets all of it hang or end.
-
-    Without a socket nothing is ever passed on.
-    """
+    Without a socket nothing is ever passed on."""
     flows = Flow()
     if socket is not None:
         flows.set()

@@ -52,10 +52,8 @@ asyncio.run(main())
 
 
 def worker_process(database_url: str, *, job_s: float, stalled_s: float = HURRIED.stalled_s) -> ForkedProcess:
-    """A worker whose jobs `look` take `job_s` seconds; it prints `ready`, `started ID` and `ended ID`.
-
-    It takes others that have not been heard of for `stalled_s` for lost.
-    """
+    """A worker whose jobs `look` take `job_s` seconds; it prints `ready`, `started ID` and `ended ID`. It takes
+    others that have not been heard of for `stalled_s` for lost."""
     return ForkedProcess("-c", _WORKER, database_url, str(job_s), str(stalled_s), merged=True)
 
 

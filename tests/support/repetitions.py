@@ -81,10 +81,8 @@ def repeated(family: str, size: int, number: int = 0) -> str:
 
 
 def grows_too_fast(work: Callable[[str], object], family: str, *, harmless_s: float = 0.004) -> str | None:
-    """Compare the processor's time for several sizes; say what is wrong.
-
-    The square of four times the length takes sixteen times as long; eight times leave room for what is noise.
-    """
+    """Compare the processor's time for several sizes; say what is wrong. The square of four times the length
+    takes sixteen times as long; eight times leave room for what is noise."""
     number = 0
 
     def least(size: int, rounds: int) -> float:  # other processes and collections of garbage only ever add

@@ -71,10 +71,8 @@ class RecallSource(Source[RecallResult]):
         return RecallResult()
 
     async def load(self, draft: PromptDraft) -> RecallResult:
-        """Recall, if there is anything to recall; it sets its own time limits and never fails.
-
-        A plain question about the last visit is answered from that visit only, which another section shows.
-        """
+        """Recall, if there is anything to recall; it sets its own time limits and never fails. A plain question
+        about the last visit is answered from that visit only, which another section shows."""
         turn, asked = draft.turn, draft.reference
         if not turn.remembers or (asked and asked["plain"] and asked["kind"] == "last_visit"):
             return RecallResult()

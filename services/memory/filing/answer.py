@@ -106,18 +106,28 @@ class Operation(BaseModel):
     quote: str = Field("", description="words of the user that it rests on, copied letter by letter")
 
 
+class Reminder(BaseModel):
+    """Something that the assistant is to come back to by itself, in the requested form."""
+
+    text: str = Field(description="what about")
+    when: str = Field(description="the user's words that say when, as they stand")
+    quote: str = Field(description="words of the user that ask for it, copied letter by letter")
+
+
 class Answer(BaseModel):
     """The whole answer."""
 
     operations: list[Operation]
     story: Story = Field(default_factory=Story, description="a game or story that the user has announced")
     mood: Mood = Field(default_factory=Mood, description="how the user feels, where their words say it")
+    promises: list[Reminder] = Field(default_factory=list, description="what the user asks to be reminded of")
 
 
 class _Listed(BaseModel):
     operations: list[Any]
     story: Any = False
     mood: Any = None
+    promises: Any = None
 
 
 @dataclass(frozen=True)
@@ -147,6 +157,8 @@ class FilingAnswer:
     """The game or story that was announced."""
     mood: Any = None
     """How the user feels, as the model wrote it."""
+    promises: Any = None
+    """Reminders that the user asks for, as the model wrote them."""
     faults: tuple[tuple[int, Fault], ...] = ()
     """Faults of operations, by their places; an unlisted field or date alone is left out of them."""
     is_full: bool = False
@@ -210,7 +222,8 @@ def filing_of_answer(text: str, memories: Iterable[str], messages: Iterable[str]
         else:
             found |= {operation: None} if operation else {}
     is_full = len(listed.operations) >= MOST_OPERATIONS
-    return FilingAnswer(tuple(found), story_of_answer(listed.story), listed.mood, tuple(faults), is_full)
+    story = story_of_answer(listed.story)
+    return FilingAnswer(tuple(found), story, listed.mood, listed.promises, tuple(faults), is_full)
 
 
 def told_faults(faults: Iterable[tuple[int, Fault]], language: Language) -> str:

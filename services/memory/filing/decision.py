@@ -10,7 +10,8 @@ from services.llm.chat_models import ChatModels
 from services.llm.structured_output import ask_for
 from services.memory.filing.answer import Answer, Fault, FilingOperation, filing_of_answer, told_faults
 from services.memory.filing.checks import Checked, Evidence, checked
-from services.memory.filing.plain import decide_plainly
+from services.memory.filing.plain import decide_plainly, surely_told
+from services.memory.filing.promised import AskedPromise, asked_promises
 from services.memory.filing.prompt import Batch, filing_prompt
 from services.memory.filing.story import NO_STORY, StoryTold
 from services.memory.model import Memory
@@ -44,6 +45,7 @@ class Decided:
     is_full: bool = False
     """Whether there may be more to file of it."""
     mood: Felt | None = None
+    promises: Sequence[AskedPromise] = ()
 
 
 async def decide(
@@ -52,7 +54,8 @@ async def decide(
     """Ask the model about a batch, and check what it answers.
 
     Args:
-        grade: how well the model files; None = not known, so that its answers are checked more strictly.
+        grade: how well the model files; None = not known, so that its answers are checked more strictly, and it is
+            asked once more whether what it files was told.
 
     Raises:
         ModelFailed: the model did not answer.
@@ -72,7 +75,19 @@ async def decide(
     except BadModelOutput:
         if not answers.are_usable:
             raise
-    return answers.decided()
+    decided = answers.decided()
+    return decided if grade == "well" else await _looked_at_again(models, decided, shown)
+
+
+async def _looked_at_again(models: ChatModels, decided: Decided, shown: Batch) -> Decided:
+    """Return a decision without what the user only supposes, wishes or asks, as the model says once more."""
+    told = [each for each in decided.done if each.operation.text]
+    told += [each for each in decided.asked if each.is_doubtful]
+    sure = await surely_told(models, told, shown, at_once=True)
+    done, asked = ([each for each in some if each in sure or each not in told]
+                   for some in (decided.done, decided.asked))  # fmt: skip
+    left_out = len(told) - len(sure)
+    return replace(decided, done=done, asked=asked, dropped=decided.dropped + left_out)
 
 
 class _Answers:
@@ -88,6 +103,7 @@ class _Answers:
         self._bad = 0
         self._story = NO_STORY
         self._mood: Any = None
+        self._promises: dict[AskedPromise, None] = {}
         self._is_full = False
         self.are_usable = False
 
@@ -109,6 +125,7 @@ class _Answers:
         self._bad = len(faults.keys() - {each.operation.number for each in found})
         self._story = answer.story if answer.story.is_told else self._story
         self._mood = answer.mood or self._mood
+        self._promises |= dict.fromkeys(asked_promises(answer.promises, self._evidence))
         self._is_full = self._is_full or answer.is_full
         self.are_usable = True
         if faults and may_mend:
@@ -131,6 +148,7 @@ class _Answers:
             story_in,
             self._is_full and bool(done or asked),
             felt(self._mood, self._shown.said, fiction),
+            [each for each in self._promises if each.source not in fiction],
         )
 
 

@@ -26,6 +26,7 @@ from services.memory.filing.checks import Checked
 from services.memory.filing.decision import Decided, dated, decide, turns_of_story
 from services.memory.filing.evidence import FilingEvidence
 from services.memory.filing.plans import plan_filed
+from services.memory.filing.promised import MakePromises
 from services.memory.filing.prompt import Batch, Said
 from services.memory.filing.store import FilingStore, WaitingTurns, request_of
 from services.memory.filing.story import StoryTold
@@ -90,6 +91,7 @@ class Filing:
         hiding: Hiding,
         proposals: Proposals,
         jobs: JobQueue,
+        make_promises: MakePromises,
         *,
         on: bool = True,
         hears_mood: bool = True,
@@ -113,6 +115,7 @@ class Filing:
         self._hiding = hiding
         self._proposals = proposals
         self._jobs = jobs
+        self._make_promises = make_promises
         self._on = on
         self._hears_mood = hears_mood
         self._grade = grade
@@ -189,11 +192,8 @@ class Filing:
         raise Unavailable("The user's memory is being changed by others.")
 
     async def _decide(self, batch: Batch) -> Decided:
-        """Ask the model about a batch, and check what it answers.
-
-        Raises:
-            ModelFailed: the model did not answer.
-        """
+        """Ask the model about a batch, and check what it answers. Raises `ModelFailed` if the model did not
+        answer."""
         if not any(map(own_text, batch.said.values())):
             return _undecided("nothing said", batch)
         shown, evidence = await self._evidence.of(batch)
@@ -238,6 +238,8 @@ class Filing:
             story = [each for each in decided.story if each not in left]
             if (held := await self._hiding.hold(connection, owner, story, _played(batch, story))) is not None:
                 done.append(held)
+            promised = [(each, batch.messages[each.source]) for each in decided.promises]
+            done += await self._make_promises(connection, owner, promised)
             counts = {"operations": len(done), "asked": len(asked), "dropped": decided.dropped}
             filed = [each for each in batch.turn_ids if each not in left]
             await self._store.record(

@@ -114,20 +114,21 @@ class Proposals(ProposalList):
         """Carry a proposal out after the user's yes in a turn.
 
         Raises:
-            NotFound: the user has no such proposal.
+            NotFound: the user has no such proposal under this expert in this space.
             Conflict: it was settled before, or no earlier turn has asked the user.
         """
         values = {**vars(owner), "id": proposal_id}
-        proposed = await self._waiting(values)
+        proposed = await self._waiting(values, owner)
         if proposed.asked_in in {None, request.trigger.turn_id}:
             raise Conflict("The user has not been asked yet: ask them first.")
         change = await self._accept(values, proposed, request.trigger)
         assert change is not None  # noqa: S101 — no turn asks about two memories
         return change
 
-    async def _waiting(self, values: dict[str, Any]) -> OpenQuestion:
+    async def _waiting(self, values: dict[str, Any], owner: Owner | None = None) -> OpenQuestion:
+        """Return a proposal that waits; `owner` = under whose expert and in which space, if not in any."""
         rows = await self._database.fetch(values["tenant_id"], _PROPOSED, values, class_row(OpenQuestion))
-        if not rows:
+        if not rows or (owner and (rows[0].expert_id, rows[0].space_id) != (owner.expert_id, owner.space_id)):
             raise NotFound(f"There is no proposal {values['id']}.")
         if rows[0].state != "waiting":
             raise Conflict(f"The proposal {values['id']} was settled before.")
@@ -152,8 +153,9 @@ class Proposals(ProposalList):
         for each in ids:
             try:
                 values = {**vars(owner), "id": UUID(each)}
+                await self._waiting(values, owner)
                 await self._settle(values, "rejected")
-            except (ValueError, Conflict):
+            except (ValueError, Conflict, NotFound):
                 continue
             closed.append(each)
         return f"Closed, nothing was changed: {', '.join(closed)}." if closed and len(closed) == len(ids) else ""

@@ -1,4 +1,4 @@
-"""The file of an export, ZIP or JSON, read record by record and never held as a whole."""
+"""The file of an export, ZIP or JSON, read record by record and never held in memory as a whole."""
 
 import io
 import re
@@ -18,36 +18,36 @@ from services.json_levels import TooDeep, checked_events
 _CHUNK = 64 * 1024
 _BOM = b"\xef\xbb\xbf"
 _NO_YEAR = 1980
-"""Year in a ZIP archive of a member whose time is not known."""
+"""Year that a ZIP archive gives a member whose time is unknown."""
 _SPACE = b" \t\r\n"
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a record stands."""
+    """The place of a record."""
 
     file: str
     number: int
-    """From 1, in its file."""
+    """Number of the record in its file, from 1."""
     written_at: datetime
-    """When the file was written, as it says itself."""
+    """Time at which the file was written, as the file says."""
 
     def __str__(self) -> str:
         return f"{self.file}, record {self.number}"
 
 
 class Archive:
-    """An export's file; `InvalidInput` where it cannot be read, or holds no records."""
+    """The file of an export; methods raise `InvalidInput` if it cannot be read or holds no records."""
 
     def __init__(self, path: Path, *, members: str, lists: tuple[str, ...] = (), as_text: bool = False) -> None:
         """Take the path and what to read.
 
         Args:
-            path: a ZIP archive, or one of its JSON files by itself.
-            members: regular expression of the files of an archive that hold records.
-            lists: fields in which an object of the whole file may hold its records; without one of them the
-                object is the record. A dot leads into a field: `chats.list`.
-            as_text: a file is one record, its text.
+            path: A ZIP archive, or one of its JSON files by itself.
+            members: Regular expression for the files of an archive that hold records.
+            lists: Fields in which a whole-file object may hold its records; without any of them the object is the
+                record. A dot leads into a field: `chats.list`.
+            as_text: Whether a file is one record, its text.
         """
         self._path = path
         self._members = re.compile(members)
@@ -55,7 +55,7 @@ class Archive:
         self._as_text = as_text
 
     def size(self) -> int:
-        """Bytes that will be read."""
+        """Return the number of bytes that will be read."""
         with ExitStack() as stack:
             archive = self._zip(stack)
             if archive is None:
@@ -63,11 +63,8 @@ class Archive:
             return sum(archive.getinfo(name).file_size for name in self._names(archive))
 
     def records(self, read: Callable[[int], None]) -> Iterator[tuple[Place, Any]]:
-        """Every record with its place; `read` is called with the bytes as they are read.
-
-        Raises:
-            InvalidInput: the file cannot be read, or breaks off; the message names it and the record.
-        """
+        """Yield every record with its place; call `read` with the number of bytes as they are read. Raises
+        `InvalidInput` if the file cannot be read, or breaks off; the message names the file and the record."""
         with ExitStack() as stack:
             archive = self._zip(stack)
             if archive is None:
@@ -80,14 +77,14 @@ class Archive:
                     yield from self._of(f"{self._path.name}/{name}", _Counted(member, read), written_at)
 
     def other_files(self) -> list[str]:
-        """Names of the files of an archive that hold no records."""
+        """Return the names of the files of an archive that hold no records."""
         with ExitStack() as stack:
             archive = self._zip(stack)
             names = archive.namelist() if archive else []
             return sorted(name for name in names if not name.endswith("/") and not self._members.search(name))
 
     def _written_at(self, member: zipfile.ZipInfo | None = None) -> datetime:
-        """When a file was written; of a member that does not say it, the archive."""
+        """Return when a file was written; for a member without a time, when the archive was."""
         if member is not None and member.date_time[0] > _NO_YEAR:
             with suppress(ValueError):
                 return datetime(*member.date_time, tzinfo=UTC)
@@ -148,7 +145,7 @@ class _Counted(io.RawIOBase):
 
 
 def _text_of(source: _Counted) -> str:
-    """A file's text: chats, of which a messenger exports at most 40,000 messages."""
+    """Return a file's text; messengers export at most 40,000 messages of a chat."""
     data = b"".join(iter(lambda: source.read(_CHUNK) or b"", b""))
     return data.decode("utf-8-sig")
 

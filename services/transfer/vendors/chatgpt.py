@@ -1,4 +1,4 @@
-"""ChatGPT's export: `conversations.json`, each conversation a tree of nodes with the current one named."""
+"""Reads ChatGPT's export, `conversations.json`: each conversation is a tree that names its current node."""
 
 import re
 from collections import Counter
@@ -23,7 +23,7 @@ from services.transfer.vendors.records import (
 )
 
 _SAID = frozenset({"text", "multimodal_text"})
-"""Content types spoken by the user or the model; others are code, thoughts and tool output."""
+"""Types of content that the user or the model has said; others are code, thoughts and tool output."""
 _INSTRUCTIONS = frozenset({"user_editable_context", "model_editable_context"})
 _SEPARATOR = "\ue202"
 _MARK = re.compile("\ue200([^\ue201]*)\ue201|[\ue200-\ue206]")
@@ -32,7 +32,7 @@ _HIDDEN = "is_visually_hidden_from_conversation"
 
 
 def conversation(record: Mapping[str, Any], exported_at: datetime) -> VendorConversation:
-    """Read a conversation; one without any time is as old as its export."""
+    """Read a conversation; one without any time gets the time of its export."""
     nodes = mapping(record.get("mapping"), "mapping")
     parents = {key: optional(mapping(node, f"mapping.{key}"), "parent") for key, node in nodes.items()}
     leaf = optional(record, "current_node")
@@ -63,7 +63,7 @@ def conversation(record: Mapping[str, Any], exported_at: datetime) -> VendorConv
 
 
 def _message(said: Mapping[str, Any]) -> VendorMessage | str:
-    """A message, or the reason to leave it out."""
+    """Return a message, or the reason to leave it out."""
     role: Any = mapping(said.get("author"), "author").get("role")
     content = mapping(said.get("content") or {}, "content")
     if kind := _unsaid(said, role, content.get("content_type", "text")):
@@ -78,7 +78,7 @@ def _message(said: Mapping[str, Any]) -> VendorMessage | str:
 
 
 def _unsaid(said: Mapping[str, Any], role: Any, kind: Any) -> str:
-    """Why a message is no part of the talk between user and model; empty = it is."""
+    """Return why a message is no part of the talk between user and model; empty = it is a part."""
     metadata = said.get("metadata")
     if kind in _INSTRUCTIONS:
         return "instructions"
@@ -92,23 +92,23 @@ def _unsaid(said: Mapping[str, Any], role: Any, kind: Any) -> str:
 
 
 def _text(part: Any) -> str:
-    """Text of a part; an image has none, a recording only its transcript."""
+    """Return the text of a part; an image has none, and a recording only its transcript."""
     if isinstance(part, str):
         return part
     return part["text"] if isinstance(part, Mapping) and isinstance(part.get("text"), str) else ""
 
 
 def _files(said: Mapping[str, Any]) -> int:
-    """Number of images, recordings and files in a message."""
+    """Return the number of images, recordings and files in a message."""
     content, metadata = said.get("content"), said.get("metadata")
     parts = content.get("parts") if isinstance(content, Mapping) else None
     shown = sum(1 for part in parts or () if isinstance(part, Mapping) and not _text(part))
-    # Images are among the attachments as well.
+    # Attachments list the images again.
     return max(shown, attached_to(metadata, "attachments").others if isinstance(metadata, Mapping) else 0)
 
 
 def _marked(found: "re.Match[str]") -> str:
-    """Text for a mark: the name of an entity; nothing for a citation."""
+    """Return the text for a mark: the name of an entity; nothing for a citation."""
     kind, _, inside = (found[1] or "").partition(_SEPARATOR)
     try:
         named = shallow_json(inside) if kind == "entity" else None

@@ -1,6 +1,6 @@
-"""Conversations of DeepSeek, Gemini, SillyTavern and Character.AI.
+"""Reads conversations of DeepSeek, Gemini, SillyTavern and Character.AI.
 
-Where a record is less than a conversation (an activity, a line), neighbouring ones are put together.
+If a record is less than a conversation (an activity, a line), neighbouring records are put together.
 """
 
 import re
@@ -61,7 +61,7 @@ def deepseek(record: Mapping[str, Any], exported_at: datetime) -> VendorConversa
 
 
 _SILENCE = timedelta(minutes=30)
-"""Between two activities of Gemini of which the second begins a conversation: they name none."""
+"""Time between two activities of Gemini after which a new conversation begins: activities name none."""
 _ASKED = re.compile(r"(?:Prompted with: |Asked (?:Gemini|Bard): |(?:Prompted|Asked|Said|Branched|Answered) )")
 _OTHER_ACTIVITY = re.compile(
     r"(?:Created|Used|Added|Gave|Selected|Shared|Deleted|Viewed|Visited|Searched|Edited|Pinned|Renamed|Exported"
@@ -72,7 +72,7 @@ _BLOCKS = ["p", "br", "li", "div", "tr", "pre", "h1", "h2", "h3", "h4"]
 
 
 def gemini(found: Iterable[tuple[Place, Any]]) -> Iterator[Read]:
-    """Put activities of Gemini together, which an export lists from the newest on."""
+    """Put activities of Gemini together; an export lists the newest first."""
     waiting: list[tuple[datetime, Mapping[str, Any]]] = []
     at_place, left_out = None, Counter[str]()
     for place, raw in found:
@@ -128,7 +128,7 @@ def _words(page: str) -> str:
 
 
 def sillytavern(found: Iterable[tuple[Place, Any]]) -> Iterator[Read]:
-    """Read the lines of a chat, of which the first says who talks."""
+    """Read the lines of a chat; the first line names the speakers."""
     for name, lines in groupby(found, key=lambda each: each[0].file):
         talk, begun = Talk(other_branches=0), None
         place: Place | None = None
@@ -171,7 +171,7 @@ _ENGLISH = "%B %d, %Y %I:%M%p"
 
 
 def _tavern_time(value: Any) -> datetime | None:
-    """A time in one of the forms that the product has had."""
+    """Read a time in any of the forms that SillyTavern has used."""
     if isinstance(value, str) and (found := _TAVERN.match(value)):
         year, month, day, hour, minute, second = (int(each or 0) for each in found.groups())
         return datetime(year, month, day, hour, minute, second, tzinfo=UTC)
@@ -184,7 +184,7 @@ def _tavern_time(value: Any) -> datetime | None:
 
 
 def characterai(record: Mapping[str, Any], exported_at: datetime) -> list[VendorConversation]:
-    """Read the conversations with one character, as the usual tools dump them."""
+    """Read the conversations with one character, in the form that the usual tools write."""
     held = record.get("histories")
     histories = rows(held.get("histories") if isinstance(held, Mapping) else held, "histories")
     made = []

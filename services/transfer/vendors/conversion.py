@@ -1,8 +1,8 @@
-"""Convert a vendor's export to the lines of an import.
+"""Converts a vendor's export to the lines of an import.
 
-Ids of the lines come from the vendor's, so that an export which is imported again, or a newer one, adds only what
-is new. All of it is data: system messages and custom instructions are left out, and what is imported never becomes
-a standing wish by itself (`services/memory/agent/user_information.py`).
+Ids of the lines are made from the vendor's ids, so that importing an export again, or a newer one, adds only what
+is new. Everything is data: system messages and custom instructions are left out, and nothing that is imported
+becomes a standing wish by itself.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ _GATHERERS: Mapping[Vendor, Callable[[Iterable[tuple[Place, Any]]], Iterator[rec
     "sillytavern": chats.sillytavern,
     "telegram": messengers.telegram,
 }
-"""Gatherers of products whose records are read together."""
+"""Functions that read products whose records belong together."""
 _CONVERSATIONS = r"(^|/)conversations(-\d+)?\.json$"
 _MEMBERS: Mapping[Vendor, str] = {
     **dict.fromkeys(("chatgpt", "claude", "deepseek"), _CONVERSATIONS),
@@ -84,12 +84,12 @@ _LOOKS: Sequence[tuple[Vendor, frozenset[str]]] = [
     ("hindsight", frozenset({"text", "mentioned_at"})),
     ("mem0", frozenset({"memory", "id"})),
 ]
-"""Fields by which a record of a product is known, the narrower ones first."""
+"""Fields that tell the products apart, the most specific first."""
 
 
 @dataclass
 class Conversion:
-    """Counts of what was read."""
+    """Counts of the records that were read."""
 
     conversations: int = 0
     messages: int = 0
@@ -99,13 +99,13 @@ class Conversion:
     unread: int = 0
     """Records that could not be read."""
     errors: list[str] = field(default_factory=list)
-    """The first few of these, each with its place."""
+    """The first few unread records, each with its place and the reason."""
     _starts: list[int] = field(default_factory=list)
     _places: list[str] = field(default_factory=list)
     _lines: int = 0
 
     def place_of(self, line: int) -> str:
-        """The record from which a line was made; lines count from 1."""
+        """Return the record from which a line was made; lines count from 1."""
         return self._places[bisect_right(self._starts, line) - 1]
 
 
@@ -116,9 +116,9 @@ class VendorExport:
         """Take the export's properties.
 
         Args:
-            path: the archive, or a JSON file of it.
-            user: whose history it becomes; None = the users that the export names, else `USUAL_USER`.
-            expert: with whom the conversations go on; None = the default one.
+            path: The archive, or a JSON file of it.
+            user: User who receives the history; None = the users that the export names, else `USUAL_USER`.
+            expert: Expert with whom the conversations go on; None = the default one.
         """
         self._vendor = vendor
         self.archive = Archive(
@@ -131,11 +131,8 @@ class VendorExport:
         self._expert = {"expert": expert} if expert else {}
 
     def lines(self, into: Conversion, read: Callable[[int], None] = lambda _: None) -> Iterator[bytes]:
-        """Lines of every record in turn; counts go to `into`.
-
-        Raises:
-            InvalidInput: the file cannot be read, or breaks off.
-        """
+        """Yield the lines of every record in turn; counts are added to `into`. Raises `InvalidInput` if the
+        file cannot be read, or breaks off."""
         for place, record in self._records(read):
             try:
                 if isinstance(record, records.BadRecord):
@@ -178,7 +175,7 @@ class VendorExport:
         return _READERS[self._vendor](records.mapping(raw, "it"), place.written_at)
 
     def _hint(self, raw: Any) -> str:
-        """Say which vendor's export an unreadable record looks like."""
+        """Return which vendor's export an unreadable record looks like."""
         keys = raw.keys() if isinstance(raw, Mapping) else frozenset()
         other = next((vendor for vendor, fields in _LOOKS if fields <= keys), self._vendor)
         return "" if other == self._vendor else f"; it looks like an export to be read with --from {other}"
@@ -224,7 +221,7 @@ class VendorExport:
         return composed(user)
 
     def _id(self, vendors: str) -> str:
-        """A stable id made from the vendor's id."""
+        """Return a stable id made from the vendor's id."""
         own = f"{self._vendor}:{_NO_ID.sub('_', vendors)}"
         if len(own) <= _LONGEST_ID and own == f"{self._vendor}:{vendors}":
             return own
@@ -232,7 +229,7 @@ class VendorExport:
 
 
 async def in_chunks(lines: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """Lines in chunks as the importer takes them, read in a thread."""
+    """Yield lines in chunks for the importer; a thread reads them."""
     while chunk := await asyncio.to_thread(_next, lines):
         yield chunk
 
@@ -247,7 +244,7 @@ def _next(lines: Iterator[bytes]) -> bytes:
 
 
 def _later(before: datetime, at: datetime | None) -> datetime:
-    """A time that keeps the order of the path, whatever edits and clocks say."""
+    """Return a time that keeps the order of the path, even if edits or clocks contradict it."""
     return before if at is None else max(before, at)
 
 

@@ -1,4 +1,4 @@
-"""Single memories of Mem0, Zep, Letta, LangMem and Hindsight, with their times and what is noted about them."""
+"""Reads single memories of Mem0, Zep, Letta, LangMem and Hindsight, with their times and notes."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ _Fields = Mapping[str, Any]
 
 
 def mem0(record: _Fields, exported_at: datetime) -> VendorMemory:
-    """Read a memory, as `get_all` and its exports list it, with its metadata, categories and last day."""
+    """Read a memory, as `get_all` and Mem0's exports list it, with its metadata, categories and last day."""
     text = named(record, "memory", "text", "data").strip()
     noted = dict(record["metadata"]) if isinstance(record.get("metadata"), Mapping) else {}
     if isinstance(categories := record.get("categories"), list) and categories:
@@ -37,7 +37,7 @@ def mem0(record: _Fields, exported_at: datetime) -> VendorMemory:
 
 
 def zep(record: _Fields, exported_at: datetime) -> VendorMemory:
-    """Read a fact of a graph (an edge), which may hold until a day."""
+    """Read a fact of a graph (an edge), which may have a last day."""
     created_at = _first(record, "valid_at", "created_at") or exported_at
     until = moment(record.get("invalid_at"), "invalid_at")
     return VendorMemory(named(record, "uuid", "uuid_"), _marked(named(record, "fact"), {}, until), created_at)
@@ -51,7 +51,7 @@ def hindsight(record: _Fields, exported_at: datetime) -> VendorMemory:
 
 
 def langmem(record: _Fields, exported_at: datetime) -> VendorMemory:
-    """Read an item of a LangGraph store: LangMem's memories, or values with a `content`."""
+    """Read an item of a LangGraph store: a memory of LangMem, or a value with `content`."""
     value = mapping(record.get("value"), "value")
     content = value.get("content")
     if isinstance(content, Mapping):
@@ -66,7 +66,7 @@ def langmem(record: _Fields, exported_at: datetime) -> VendorMemory:
 
 
 def letta(record: _Fields, exported_at: datetime) -> list[Record]:
-    """Read an agent file: what its blocks say about a person, and what was said in the foreground."""
+    """Read an agent file: the statements of its blocks about a person, and the foreground messages."""
     agents = rows(record.get("agents") or [record], "agents")
     blocks = rows(record.get("blocks") or agents[0].get("core_memory") or [], "blocks")
     made: list[Record] = []
@@ -100,7 +100,7 @@ def _is_of_human(block: _Fields) -> bool:
 
 
 def _statements(value: str) -> Iterator[str]:
-    """Yield the lines of a block below their headings, but for those that leave open what they name."""
+    """Yield the lines of a block below their headings, except lines that do not say what they are about."""
     heading = ""
     for line in map(str.strip, value.splitlines()):
         if line.startswith("#"):
@@ -110,9 +110,10 @@ def _statements(value: str) -> Iterator[str]:
 
 
 def _letta_message(said: _Fields, *, thinks: bool) -> tuple[str, str, Counter[str]]:
-    """Role, text and other parts: a user's text may be wrapped in JSON, an agent's is the argument of a tool.
+    """Return role, text and other parts of a message of Letta.
 
-    An agent that `thinks` in its text says nothing there.
+    A user's text may be wrapped in JSON; an agent's words are the argument of a tool. With `thinks`, the agent's
+    text holds its thoughts, so it says nothing.
     """
     content = said.get("content")
     if isinstance(content, list):
@@ -140,7 +141,7 @@ def _letta_message(said: _Fields, *, thinks: bool) -> tuple[str, str, Counter[st
 
 
 def within(text: str) -> _Fields:
-    """Return the object that a text is in JSON; an empty one where it is none."""
+    """Return the JSON object in a text; an empty one if there is none."""
     try:
         found = shallow_json(text)
     except ValueError:
@@ -153,7 +154,7 @@ def _first(record: _Fields, *names: str) -> datetime | None:
 
 
 def _marked(text: str, noted: Mapping[str, Any], until: datetime | None) -> str:
-    """A memory with what is noted about it, and with its last day at the end, where it is read."""
+    """Return a memory with its notes, and with its last day at the end, where it is read again."""
     plain = [
         f"{name}: {value}" for name, value in noted.items() if isinstance(value, str | int | float) and value != ""
     ]

@@ -1,4 +1,4 @@
-"""Chats of Telegram and WhatsApp: the words of others carry their names."""
+"""Reads chats of Telegram and WhatsApp; words of others get their names."""
 
 import re
 from collections import Counter
@@ -22,7 +22,7 @@ from services.transfer.vendors.records import (
 
 
 def telegram(found: Iterable[tuple[Place, Any]]) -> Iterator[Read]:
-    """Read chats of Telegram; who the owner is, a chat of two persons shows, or notes to oneself."""
+    """Read chats of Telegram; a chat of two persons, or notes to oneself, show who the owner is."""
     owner: str | None = None
     for place, raw in found:
         try:
@@ -59,7 +59,7 @@ def _telegram_chat(chat: Mapping[str, Any], owner: str | None, exported_at: date
 
 
 def _telegram_text(text: Any) -> str:
-    """The words of a message, of which some have a format."""
+    """Return the words of a message, some of which may be formatted."""
     if isinstance(text, list):
         return "".join(map(_telegram_text, text))
     return str(text.get("text") or "") if isinstance(text, Mapping) else text if isinstance(text, str) else ""
@@ -75,7 +75,7 @@ _OMITTED = re.compile(
     r"|[^\n]{0,200}\.\w{2,5} \(file attached\)"
     r"|(?:image|video|audio|sticker|document|GIF|Contact card) omitted)\s*\Z"
 )
-"""A file at the end of a message, behind its caption."""
+"""Note of a file at the end of a message, after its caption."""
 _REMOVED = re.compile(
     r"\u200e?(?:You deleted this message|This message was deleted|此消息已删除|您已删除此消息)[.。]?"
 )
@@ -85,15 +85,13 @@ _CHAT_WITH = re.compile(
     r"(?:/_chat\.txt)?$"
 )
 _OF_THE_APP = "\u200e"
-"""Before what the app says itself under the name of a participant."""
+"""Mark before words of the app itself under a participant's name."""
 _DAYS_AND_MONTHS = "times whose day and month are a guess"
 
 
 def whatsapp(text: str, place: Place) -> VendorConversation:
-    """Read an exported chat, whose lines have no year first or the order of the phone's language.
-
-    The one who is not in the file's name is its owner, where two talk; else everybody is another participant.
-    """
+    """Read an exported chat; the date in its lines has the order of the phone's language. In a chat of two, the
+    owner is the one who is not in the file's name; otherwise everybody is another participant."""
     lines: list[list[str]] = []
     left_out = Counter[str]()
     for written in text.splitlines():
@@ -107,7 +105,7 @@ def whatsapp(text: str, place: Place) -> VendorConversation:
         raise BadRecord("holds no line such as 12/03/2024, 10:15 - Anna: Hello")
     month_first = any(int(line[1]) > 12 for line in lines)  # noqa: PLR2004 — months
     if not month_first and not any(int(line[0]) > 12 for line in lines):  # noqa: PLR2004
-        month_first = any(line[7] for line in lines)  # a clock of twelve hours
+        month_first = any(line[7] for line in lines)  # a clock of twelve hours, as in the USA
         left_out[_DAYS_AND_MONTHS] = len(lines)
     title = found[1] if (found := _CHAT_WITH.search(place.file)) else PurePosixPath(place.file).stem
     speakers = {line[8] for line in lines if line[8]}

@@ -1,4 +1,4 @@
-"""Records of Claude, LibreChat and Open WebUI; one without any time is as old as its export."""
+"""Reads records of Claude, LibreChat and Open WebUI; one without any time gets the time of its export."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ from services.transfer.vendors.records import (
 
 _CLAUDES_ROLES = {"human": "user", "user": "user", "assistant": "assistant"}
 _FOLDED = "details"
-"""Thoughts and tool calls, which the page of Open WebUI folds away."""
+"""HTML element in which Open WebUI folds thoughts and tool calls away."""
 
 Message = Mapping[str, Any]
 
@@ -43,7 +43,7 @@ def claude(record: Message, exported_at: datetime) -> VendorConversation:
 
 
 def _active(record: Message, said: Sequence[Message]) -> list[Message]:
-    """The messages on the path to the current one, where messages name their parents; else all."""
+    """Return the messages on the path to the current one if messages name their parents; otherwise all."""
     by_id = {str(each.get("uuid")): each for each in said}
     parents = {key: optional(each, "parent_message_uuid") for key, each in by_id.items()}
     known = [key for key, parent in parents.items() if parent in parents]
@@ -56,13 +56,13 @@ def _active(record: Message, said: Sequence[Message]) -> list[Message]:
 
 
 def _text(message: Message) -> tuple[str, Counter[str]]:
-    """The text said (text parts of `content`, or `text`), and the number of other parts."""
+    """Return the text of a message (text parts of `content`, or `text`), and the number of its other parts."""
     text, others = text_in(message.get("content"))
     return text or (optional(message, "text") or "").strip(), others
 
 
 def librechat(record: Message, exported_at: datetime) -> VendorConversation:
-    """Read a conversation: a list of messages, or a tree where its export was recursive."""
+    """Read a conversation: a list of messages, or a tree if the export was recursive."""
     field = "messagesTree" if "messagesTree" in record else "messages"
     by_id = {named(each, "messageId"): each for each in _flat(rows(record.get(field), field))}
     parents = {key: optional(each, "parentMessageId") for key, each in by_id.items()}
@@ -80,7 +80,7 @@ def librechat(record: Message, exported_at: datetime) -> VendorConversation:
 
 
 def _exported(record: Message) -> datetime | None:
-    """When the export says that it was made; None where it names a time of day alone."""
+    """Return when the export was made, as it says; None if it gives only a time of day."""
     try:
         return moment(record.get("exportAt"), "exportAt")
     except BadRecord:
@@ -88,7 +88,7 @@ def _exported(record: Message) -> datetime | None:
 
 
 def _flat(messages: Sequence[Message]) -> Iterator[Message]:
-    """The messages of a tree, parents first; a list is a tree without children."""
+    """Yield the messages of a tree, parents first; a list is a tree without children."""
     waiting: list[tuple[Message, str | None]] = [(each, None) for each in reversed(messages)]
     while waiting:
         message, above = waiting.pop()
@@ -99,7 +99,7 @@ def _flat(messages: Sequence[Message]) -> Iterator[Message]:
 
 
 def openwebui(record: Message, exported_at: datetime) -> VendorConversation:
-    """Read a chat: a tree of messages with the current one named."""
+    """Read a chat: a tree of messages that names the current one."""
     chat = mapping(record.get("chat", record), "chat")
     by_id, leaf = _messages(chat)
     path = path_to(leaf, {key: optional(each, "parentId") for key, each in by_id.items()})
@@ -120,7 +120,7 @@ def openwebui(record: Message, exported_at: datetime) -> VendorConversation:
 
 
 def _unfolded(text: str) -> str:
-    """Return a text without what is folded away; the blanks after it go with it."""
+    """Return a text without the folded elements and the blanks after them."""
     kept, at = [], 0
     for each in elements(text, _FOLDED):
         between = text[at : each.start]
@@ -130,7 +130,7 @@ def _unfolded(text: str) -> str:
 
 
 def _messages(chat: Message) -> tuple[dict[str, Message], str | None]:
-    """All messages by id, and the current one."""
+    """Return all messages by id, and the id of the current one."""
     history = chat.get("history")
     if isinstance(history, Mapping) and history.get("messages"):
         found = mapping(history["messages"], "chat.history.messages")

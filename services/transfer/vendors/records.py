@@ -1,6 +1,6 @@
-"""Common form of other products' exports: conversations with messages, and single memories.
+"""The common form of other products' exports: conversations with messages, and single memories.
 
-Reading what is not of this form raises `BadRecord`.
+Functions raise `BadRecord` for records that do not have the expected form.
 """
 
 from collections import Counter
@@ -13,7 +13,7 @@ from services.transfer.vendors.archive import Place
 
 
 class BadRecord(ValueError):
-    """A record that cannot be read; the message says why."""
+    """A record that cannot be read; the message gives the reason."""
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,9 @@ class VendorMessage:
     text: str
     id: str | None = None
     at: datetime | None = None
-    """None = unknown; it follows the message before it."""
+    """Time of the message; None = unknown, it follows the message before it."""
     speaker: str | None = None
-    """Another participant, whose words they are; None = the user's, or the model's."""
+    """Name of another participant whose words they are; None = words of the user or the model."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class VendorConversation:
     left_out: Counter[str] = field(default_factory=Counter)
     """Messages and parts of messages that are not imported, by kind: `system`, `tool`, `other branches`, …"""
     user: str | None = None
-    """Its user, if the export says so."""
+    """User of the conversation, if the export names one."""
 
 
 @dataclass(frozen=True)
@@ -55,25 +55,25 @@ class VendorMemory:
 
 Record = VendorConversation | VendorMemory
 Read = tuple[Place, VendorConversation | BadRecord]
-"""A conversation with the place of its first record, or why there is none."""
+"""A conversation, or the reason why it cannot be read, with the place of its first record."""
 
 
 def mapping(value: Any, name: str) -> Mapping[str, Any]:
-    """A JSON object."""
+    """Return a value that must be a JSON object."""
     if not isinstance(value, Mapping):
         raise BadRecord(f"{name} is no object")
     return value
 
 
 def rows(value: Any, name: str) -> list[Mapping[str, Any]]:
-    """A JSON array of objects."""
+    """Return a value that must be a JSON array of objects."""
     if not isinstance(value, list):
         raise BadRecord(f"{name} is no list")
     return [mapping(each, f"{name}[{number}]") for number, each in enumerate(value)]
 
 
 def named(record: Mapping[str, Any], *names: str) -> str:
-    """The first of these fields that is a text and not empty; one of them has to be."""
+    """Return the first of these fields that holds a text; one of them must."""
     found = optional(record, *names)
     if found is None:
         raise BadRecord(f"has no {' or '.join(names)}")
@@ -81,12 +81,12 @@ def named(record: Mapping[str, Any], *names: str) -> str:
 
 
 def optional(record: Mapping[str, Any], *names: str) -> str | None:
-    """The first of these fields that is a text and not empty; else None."""
+    """Return the first of these fields that holds a text; None if none does."""
     return next((value for name in names if isinstance(value := record.get(name), str) and value.strip()), None)
 
 
 def moment(value: Any, name: str) -> datetime | None:
-    """A time in seconds or milliseconds since 1970, or in ISO 8601; None if there is none."""
+    """Read a time in seconds or milliseconds since 1970, or in ISO 8601; None if there is none."""
     if value is None or value == "":
         return None
     try:
@@ -102,14 +102,14 @@ def moment(value: Any, name: str) -> datetime | None:
 
 @dataclass(frozen=True)
 class Attached:
-    """A message's files: the texts that the export holds of them, and how many others there are."""
+    """A message's files: texts that the export holds of them, and the number of the others."""
 
     texts: Sequence[tuple[str, str]]
     """Name and text of each."""
     others: int
 
     def after(self, text: str) -> str:
-        """Return the message with the files' texts behind it in fences: they are not words of the speaker."""
+        """Return the message with the files' texts after it in fences: they are not the speaker's words."""
         shown = (f"{name}\n{_FENCE}\n{_shortened(content)}\n{_FENCE}" for name, content in self.texts)
         return "\n\n".join(filter(None, [text, *shown]))
 
@@ -122,7 +122,7 @@ def attached_to(message: Mapping[str, Any], *names: str) -> Attached:
 
 
 def _text_of_file(file: Any) -> tuple[str, str] | None:
-    """Name and text of a file as Claude, Open WebUI or LibreChat exports it; None where it has no text."""
+    """Return name and text of a file in the form of Claude, Open WebUI or LibreChat; None if it has no text."""
     if not isinstance(file, Mapping):
         return None
     inner = file.get("file")
@@ -140,10 +140,10 @@ def _shortened(text: str) -> str:
 
 
 def text_in(content: Any) -> tuple[str, Counter[str]]:
-    """The text of a message's content, and the number of its parts that are none, by kind.
+    """Return the text of a message's content, and the number of its other parts by kind.
 
     Args:
-        content: a text, or a list of parts, each with a `type`; anything else has neither.
+        content: A text, or a list of parts, each with a `type`; anything else has no text and no parts.
     """
     if isinstance(content, str):
         return content.strip(), Counter()
@@ -167,13 +167,13 @@ class Talk:
 
     @property
     def began(self) -> datetime | None:
-        """The first time that a message names."""
+        """Return the first time that a message names."""
         return next((message.at for message in self.messages if message.at), None)
 
     def conversation(
         self, id: str, title: str | None, created_at: datetime, user: str | None = None
     ) -> VendorConversation:
-        """Return the conversation that was collected."""
+        """Return the collected conversation."""
         return VendorConversation(id, title or "", created_at, self.messages, +self.left_out, user)
 
     def add(
@@ -186,13 +186,13 @@ class Talk:
         time: str,
         files: Sequence[str],
     ) -> None:
-        """Add a message, or count why it is left out.
+        """Add a message, or count the reason for leaving it out.
 
         Args:
-            role: `user` or `assistant`; anything else is what it is counted as.
-            said: its text, and the number of its other parts.
-            time: the field with its time.
-            files: the fields that list its files.
+            role: `user` or `assistant`; any other role is the reason that is counted.
+            said: Its text, and the number of its other parts.
+            time: Field with its time.
+            files: Fields that list its files.
         """
         text, others = said
         attached = attached_to(record, *files)
@@ -203,18 +203,18 @@ class Talk:
             self.left_out[role] += 1
         elif text:
             self.messages.append(VendorMessage(role, text, id, moment(record.get(time), time)))  # type: ignore[arg-type]
-        elif not (others or attached.others):  # these are counted
+        elif not (others or attached.others):  # they were counted
             self.left_out["empty"] += 1
 
 
 def newest(times: Mapping[str, Any], followed: Container[str | None]) -> str | None:
-    """The id of the newest message that nothing follows; of those of one time, the last."""
+    """Return the id of the newest message that nothing follows; of equal times, the last."""
     leaves = [key for key in times if key not in followed]
     return max(reversed(leaves), key=times.__getitem__, default=None)
 
 
 def path_to(leaf: str | None, parents: Mapping[str, str | None]) -> list[str]:
-    """Ids from the first message to a leaf; a cycle ends the path."""
+    """Return the ids from the first message to a leaf; a cycle ends the path."""
     path: dict[str, None] = {}
     while leaf is not None and leaf in parents and leaf not in path:
         path[leaf] = None
@@ -246,10 +246,10 @@ _KINDS = {
     "input_audio": FILES,
     "video_url": FILES,
 }
-"""Report of parts that are not imported."""
+"""Names under which the report counts kinds of parts."""
 _FENCE = "```"
 _QUOTED_FENCE = "~~~"
 _LONGEST_FILE = 20_000
-"""Characters of an attached file that come with its message."""
+"""Maximum characters of an attached file that its message keeps."""
 _MILLISECONDS = 100_000_000_000
-"""Seconds of the year 5138: a larger number counts milliseconds."""
+"""Seconds until the year 5138: a larger number counts milliseconds."""

@@ -14,6 +14,7 @@ from uuid import UUID
 
 import pytest
 from psycopg.rows import tuple_row
+from redis import Redis
 
 from graph.turns.log import EventWriter
 from graph.turns.runner import TurnRunner
@@ -247,6 +248,48 @@ async def test_a_turn_that_has_changed_memory_is_not_run_again(
     assert len(model_server.requests) == 2
 
 
+@pytest.mark.parametrize("fault", ["full", "replica", "flushed", "partly lost"])
+async def test_a_turn_whose_events_redis_has_lost_or_refused_is_not_run_again(
+    fault: str,
+    shared_settings: Settings,
+    engines: Engines,
+    own_redis: "subprocess.Popen[bytes]",
+    redis_port: int,
+    model_server: ModelServer,
+) -> None:
+    values = {**shared_settings.model_dump(exclude_unset=True), "redis_url": f"redis://127.0.0.1:{redis_port}/0"}
+    begins = threading.Event()
+    calls = ToolCall("current_time", {})
+    model_server.script(Reply(tool_calls=[calls], held=begins), Reply(delay_s=60))
+    mine, others = load_settings(**values), load_settings(**values)
+    async with process_of(mine, engines) as here, process_of(others, engines) as there:
+        with Redis(port=redis_port) as server:
+            turn = await here[1].start(_request())
+            await model_server.asked()
+            async with asyncio.timeout(60):
+                while not (told := await here[0].events.read(turn, 0)):  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+            if fault == "full":
+                server.config_set("maxmemory", 1)
+            elif fault == "replica":
+                server.replicaof("127.0.0.1", free_port())
+            begins.set()
+            await model_server.asked(times=2)
+            if fault != "replica":
+                statement = "SELECT FROM turns WHERE shown"
+                async with asyncio.timeout(60):
+                    while not await here[0].database.fetch(DEFAULT_TENANT, statement, {}, tuple_row):  # noqa: ASYNC110
+                        await asyncio.sleep(0.05)
+                server.config_set("maxmemory", 0)
+                server.flushall()
+            if fault == "partly lost":
+                await here[0].events.append({turn: [TurnEvent(len(told) + 4, "reasoning", "Hm.")]})
+            await _let_its_process_die(here)
+            last = (await events_of(there[1], turn))[-1]
+    assert (last.status, last.content["code"]) == ("error", "interrupted")
+    assert len(model_server.requests) == 2
+
+
 async def test_an_end_that_could_not_be_written_is_once_the_database_is_back(
     settings: Settings, engines: Engines, postgres: EmbeddedPostgres, database_name: str, model_server: ModelServer
 ) -> None:
@@ -377,6 +420,14 @@ def own_redis(redis_port: int) -> Iterator["subprocess.Popen[bytes]"]:
     process.send_signal(signal.SIGCONT)
     process.terminate()
     process.wait(60)
+
+
+def test_a_call_of_a_tool_does_not_wait_for_further_events() -> None:
+    turn_log = EventWriter(EventLog(redis.connect(None), CircuitBreaker("Redis"), keep_s=60)).log_for(some_uuid(1))
+    turn_log.append("turn", {})
+    assert (turn_log.is_full, turn_log.shown) == (False, False)
+    turn_log.append("tool_call", {"name": "current_time"})
+    assert (turn_log.is_full, turn_log.shown) == (True, True)
 
 
 async def test_an_in_process_redis_gets_a_turn_when_it_has_ended() -> None:

@@ -72,7 +72,7 @@ async def test_turns_whose_process_is_gone_are_found_and_those_alive_are_not(ser
     alive = await services.turns.open(new_turn("alive", session_id="s-2"))
     assert await services.leases.expired() == []
     await _expire(services)
-    await services.leases.renew(DEFAULT_TENANT, [alive.turn_id])
+    await services.leases.renew(DEFAULT_TENANT, {alive.turn_id: False})
     found = await services.leases.expired()
     assert [(turn.turn_id, turn.status) for turn in found] == [
         (abandoned.turn_id, "running"),

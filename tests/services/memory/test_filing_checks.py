@@ -1,5 +1,7 @@
 """What becomes of an operation of the filing model that rests on the user's words, and is about something else."""
 
+from dataclasses import replace
+
 import pytest
 
 from services.memory.filing.answer import FilingOperation, filing_of_answer
@@ -55,6 +57,13 @@ def test_nothing_is_forgotten_and_the_user_is_asked_only_about_what_was_spoken_o
 ) -> None:
     operation = FilingOperation("forget", message, memory="m1")
     assert check(operation, _evidence(message)).verdict == becomes
+
+
+@pytest.mark.parametrize(("is_strict", "becomes"), [(True, "drop"), (False, "ask")])
+def test_a_model_that_files_well_knows_a_memory_by_other_words(is_strict: bool, becomes: str) -> None:
+    evidence = replace(_evidence("Lose what I said about Bavaria."), is_strict=is_strict)
+    operation = FilingOperation("forget", "Lose what I said about Bavaria", memory="m1")
+    assert check(operation, evidence).verdict == becomes
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from alembic import op
 
 revision = "0128"
-down_revision = "0125"
+down_revision = "0127"
 
 
 def upgrade() -> None:

@@ -1,0 +1,50 @@
+"""Promises that filing finds in what a user says: what, when, and the words that ask, checked as facts are."""
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from services.memory.core.blocks import Owner
+from services.memory.filing.answer import LONGEST_TEXT, FilingOperation
+from services.memory.filing.checks import Evidence, check
+from services.memory.filing.prompt import Said
+from services.memory.reading.words import Words
+from services.platform.connections import Connection
+from services.text.storable import storable
+
+_MOST = 5
+"""Promises of an answer that are read."""
+
+
+@dataclass(frozen=True)
+class AskedPromise:
+    """Something of which the user asks, in words of their own, to be reminded or asked."""
+
+    text: str
+    when: str
+    """The user's words that say when."""
+    quote: str
+    """The user's words that ask for it."""
+    source: str
+    """Short id of the message that they stand in."""
+
+
+MakePromises = Callable[[Connection, Owner, Sequence[tuple[AskedPromise, Said]]], Awaitable[Sequence[UUID]]]
+"""Makes promises in a transaction of the caller's, but for those that are made already; returns the operations."""
+
+
+def asked_promises(given: Any, evidence: Evidence) -> Iterator[AskedPromise]:
+    """Yield the promises of an answer that rest on the user's own words, as facts do; all others are dropped.
+    Every word of their `when` stands in the message, too: a time that the model has worked out is none."""
+    for each in given[:_MOST] if isinstance(given, list) else ():
+        named = each if isinstance(each, Mapping) else {}
+        text, when, quote = (
+            " ".join(storable(str(named.get(name) or "")).split()) for name in ("text", "when", "quote")
+        )
+        if not (text and when and quote) or len(text) > LONGEST_TEXT:
+            continue
+        found = check(FilingOperation("add", quote, text), evidence)
+        said = evidence.messages.get(found.source, "")
+        if found.verdict == "do" and not Words.of(when).without(Words.of(said)).count:
+            yield AskedPromise(text, when, found.operation.quote, found.source)
