@@ -194,11 +194,7 @@ class Turns(TurnRecords):
         assignment = assign(turn.tenant_id, turn.user_id, turn.expert, running)
         if not assignment.variants:
             return turn
-        values = {
-            "turn_id": turn.turn_id,
-            "tenant_id": turn.tenant_id,
-            "experiments": Jsonb(assignment.variants),
-        }
+        values = {"turn_id": turn.turn_id, "tenant_id": turn.tenant_id, "experiments": Jsonb(assignment.variants)}
         await self._database.fetch(turn.tenant_id, turn_sql.TAG, values, tuple_row)
         return with_variants(turn, assignment)
 

@@ -53,11 +53,7 @@ def from_html_text(text: str) -> Converted:
         if not (element.has_attr("shadowrootmode") or (element.name == "svg" and element.find("text"))):
             element.decompose()
     converter = MarkdownConverter(
-        heading_style="ATX",
-        bullets="-",
-        escape_asterisks=False,
-        escape_underscores=False,
-        table_infer_header=True,
+        heading_style="ATX", bullets="-", escape_asterisks=False, escape_underscores=False, table_infer_header=True
     )
     try:
         _write_signs(soup)

@@ -284,9 +284,7 @@ class KnowledgeSearch:
         values = asked.values(hits)
         others = sql.WAITING_BY_WORDS if complete else sql.ALL_BY_WORDS
         found, beside = await self._database.fetch_each(
-            asked.tenant_id,
-            Query(sql.FOUND, values, class_row(_Shown)),
-            Query(others, values, class_row(_Shown)),
+            asked.tenant_id, Query(sql.FOUND, values, class_row(_Shown)), Query(others, values, class_row(_Shown))
         )
         return {one.chunk_id: one for one in (*found, *beside)}
 

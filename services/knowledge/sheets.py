@@ -40,10 +40,7 @@ def markdown_table(rows: Iterable[Sequence[str]], left_out: list[str]) -> Iterat
         if len(row) > _MOST_COLUMNS and _TOO_WIDE not in left_out:
             left_out.append(_TOO_WIDE)
         width = max(len(row), len(header or ()))
-        cells = [
-            *map(_table_cell, row[:_MOST_COLUMNS]),
-            *[""] * (min(width, _MOST_COLUMNS) - len(row)),
-        ]
+        cells = [*map(_table_cell, row[:_MOST_COLUMNS]), *[""] * (min(width, _MOST_COLUMNS) - len(row))]
         yield f"| {' | '.join(cells)} |"
         if header is None:
             header = row

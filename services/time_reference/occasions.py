@@ -67,14 +67,14 @@ def read_occasion(said: str, now: datetime, timezone: str) -> Occasion:
         return Occasion(_to_the_minute(now + timedelta(minutes=minutes)))
     exact = _written_exactly(said.strip(), zone)
     if exact is None and _COUNTED.search(text):
-        raise BadOccasion(f"{said!r} recurs by a count; give a day, weekdays, or a date of the month or year")
+        raise BadOccasion(f"“{said}” recurs by a count; give a day, weekdays, or a date of the month or year")
     try:
         found = [exact] if exact else _moments(text, now, zone)
     except (ValueError, OverflowError) as error:
         raise error if isinstance(error, BadOccasion) else BadOccasion("lies beyond the calendar") from error
     moment = next((each for each in found if each > now), None)
     if moment is None:
-        raise BadOccasion(f"{said!r} lies in the past")
+        raise BadOccasion(f"“{said}” lies in the past")
     return Occasion(moment, text if exact is None and _RECURS.search(text) else "")
 
 
@@ -115,8 +115,8 @@ def _moments(text: str, now: datetime, zone: tzinfo) -> list[datetime]:
     unread = _blotted(rest, [(each.begin, each.stop) for each in named])
     while left := part_of_day(unread):
         unread = _blotted(unread, [left[1:]])
-    if words := _FILLER.sub("", unread).strip():
-        raise BadOccasion(f"cannot be read: {words!r}")
+    if words := _without_filler(unread):
+        raise BadOccasion(f"cannot be read: “{text[slice(*words)]}”")
     is_whole = recurs and (recurs["daily"] or recurs["workdays"])
     if not (named or clock or part or is_whole) or (recurs and not (named or is_whole or part)):
         raise BadOccasion("names no day" if recurs else "names no moment")
@@ -173,6 +173,12 @@ def _instant(day: date, hour: int, minute: int, zone: tzinfo) -> datetime:
     """Return the instant at which a zone's clock shows a time; a time that the clock skips is an hour later."""
     days, hour = divmod(hour, 24)
     return datetime.combine(day + timedelta(days=days), time(hour, minute), zone).astimezone(UTC)
+
+
+def _without_filler(text: str) -> tuple[int, int] | None:
+    """Return where the words of a text that are no filler begin and end; None where there are none."""
+    left = _FILLER.sub(lambda found: " " * len(found[0]), text)
+    return (len(left) - len(left.lstrip()), len(left.rstrip())) if left.strip() else None
 
 
 def _to_the_minute(moment: datetime) -> datetime:
