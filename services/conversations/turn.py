@@ -18,7 +18,7 @@ brings results of its tools. The last four are final: a complete answer; a parti
 caller, with the answer so far."""
 
 ConflictPolicy = Literal["queue", "reject", "interrupt"]
-"""What happens to a message whose conversation has an unfinished turn: it waits; it is refused; or it ends the
+"""Treatment of a message whose conversation has an unfinished turn: it waits; it is refused; or it ends the
 running turn as partial and then runs."""
 
 StopReason = Literal["cancelled", "partial", "forgotten", "taken_over"]
