@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Mapping
-from contextlib import aclosing
 from typing import Literal
 
 import httpx
@@ -50,11 +49,10 @@ class OutgoingHttp:
                     if response.status_code != httpx.codes.OK:
                         raise OutgoingFailed("status", response.status_code)
                     body = bytearray()
-                    async with aclosing(response.aiter_raw()) as chunks:
-                        async for chunk in chunks:
-                            body += chunk
-                            if len(body) > most_bytes:
-                                raise OutgoingFailed("too_large")
+                    async for chunk in response.aiter_raw():
+                        body += chunk
+                        if len(body) > most_bytes:
+                            raise OutgoingFailed("too_large")
                     return bytes(body)
         except (TimeoutError, httpx.TimeoutException) as error:
             raise OutgoingFailed("slow") from error
