@@ -12,7 +12,9 @@ from services.text.tokenizer import informative_terms
 _FEWEST_CHINESE, _A_WORD, _A_CLAUSE = 4, 2, 3
 """Chinese characters that a quote has at least, for how many a word in another script counts, and how many are
 enough if they are a whole clause."""
-_FOREIGN_TO_CHINESE = re.compile(r"[^\W_\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+(?:'[^\W_\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+)?")
+_FOREIGN_TO_CHINESE = re.compile(
+    r"[^\W_\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+(?:'[^\W_\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+)?"
+)
 _CLAUSE_ENDS = re.compile(r"[,.!?;:、。…\s]+")
 _MARKS = str.maketrans(dict.fromkeys('“”„‟«»‹›「」『』＂"‘’‚‛`´＇', "'"))
 _EDGES = " '.,;:!?…。，；：！？、-–—"

@@ -34,6 +34,7 @@ from tests.support.jobs import hurried_queue, statuses, until
 from tests.support.model_server import ModelServer, Received, Reply
 from tests.support.talks import new_expert
 from tests.support.turns import exchange
+from tests.support.upkeep import change
 
 pytestmark = pytest.mark.settings(llm_model="large", small_llm_model="small")
 
@@ -329,6 +330,29 @@ async def test_turns_queue_one_job_that_waits_for_quiet(
         queue.start_worker()
         await until(lambda: _is_filed(services))
     assert len(asked(model_server)) == 1
+
+
+async def test_a_talk_is_filed_once_it_rests_and_what_was_left_for_another_talk_at_once(
+    services: Services, model_server: ModelServer
+) -> None:
+    await exchange(services.turns, "I drink tea.", "Nice.", user_id="u-2")
+    await exchange(services.turns, "I run daily.", "Nice.", user_id="u-2")
+    await exchange(services.turns, "I drink tea.", "Nice.", session_id="s-1")
+    await exchange(services.turns, "I run daily.", "Nice.", session_id="s-2")
+    await change(services, "UPDATE turns SET started_at = started_at - interval '40 seconds'")
+    await change(services, "UPDATE procrastinate_jobs SET scheduled_at = now()")
+    model_server.default = filed()
+    async with hurried_queue(services.database) as queue:
+        filing_for(services, queue, quiet_s=30)
+        queue.start_worker()
+        await until(lambda: _is_filed(services))
+        await until(lambda: _looked_at_twice(services))
+    assert not [each for each in await logged(services, "u-2") if each.type == "memory_filing"]
+    assert len(asked(model_server)) == 1
+
+
+async def _looked_at_twice(services: Services) -> bool:
+    return (await statuses(services.database, FILE_MEMORY)).count("succeeded") >= 1
 
 
 async def _is_filed(services: Services) -> bool:
