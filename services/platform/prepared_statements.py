@@ -68,14 +68,9 @@ class PreparedStatements:
         self._count = 0
 
     async def run(self, commands: Sequence[Command]) -> list[list[Any]]:
-        """Run commands in one transaction and one round trip; return the rows of each.
-
-        A cancelled caller leaves the connection within a pipeline.
-
-        Raises:
-            psycopg.Error: The error of the first command that failed; unless the commands began their own
-            transaction, nothing was changed.
-        """
+        """Run commands in one transaction and one round trip; return the rows of each. A cancelled caller
+        leaves the connection within a pipeline. Raises `psycopg.Error` if the error of the first command that
+        failed; unless the commands began their own."""
         try:
             return await self._run(commands)
         except errors.InvalidSqlStatementName:  # after a rollback the driver deallocates everything
@@ -151,7 +146,7 @@ def _results(calls: Sequence[_Call], answers: Sequence["PGresult"]) -> list["PGr
 async def _rows(transformer: abc.Transformer, result: "PGresult", command: Command) -> list[Any]:
     if result.status != ExecStatus.TUPLES_OK:
         return []
-    make: Any = command.row_factory(_Answered(result))  # the factories need no more of it
+    make: Any = command.row_factory(_Answered(result))  # type: ignore[arg-type]  # the factories need no more of it
     transformer.set_pgresult(result)
     rows = transformer.load_rows(0, min(ROWS_AT_ONCE, result.ntuples), make)
     while len(rows) < result.ntuples:

@@ -12,14 +12,13 @@ from services.text.tokenizer import informative_terms
 _FEWEST_CHINESE, _A_WORD, _A_CLAUSE = 4, 2, 3
 """Chinese characters that a quote has at least, for how many a word in another script counts, and how many are
 enough if they are a whole clause."""
-_FOREIGN_TO_CHINESE = re.compile(
-    r"[^\W_\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+(?:'[^\W_\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+)?"
-)
+_NO_BLANKS = r"\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+"""Chinese characters and Japanese syllables, whose words no blank ends."""
+_FOREIGN_TO_CHINESE = re.compile(rf"[^\W_{_NO_BLANKS}]+(?:'[^\W_{_NO_BLANKS}]+)?")
 _CLAUSE_ENDS = re.compile(r"[,.!?;:、。…\s]+")
 _MARKS = str.maketrans(dict.fromkeys('“”„‟«»‹›「」『』＂"‘’‚‛`´＇', "'"))
 _EDGES = " '.,;:!?…。，；：！？、-–—"
-_CHINESE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
-"""Japanese syllables likewise, as no blank ends their words either."""
+_CHINESE = re.compile(f"[{_NO_BLANKS}]")
 
 
 @dataclass(frozen=True)
