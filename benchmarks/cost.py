@@ -69,8 +69,8 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=10)
     parser.add_argument("--scale", type=float, default=1.0)
     options = parser.parse_args()
-    quiet = {"memory_filing_quiet_s": str(_QUIET_S / 4), "memory_filing_pause_s": "0"}
-    with rig(**quiet, memory_filing_grade="well") as service:
+    quiet = str(_QUIET_S / 4)
+    with rig(memory_filing_quiet_s=quiet, memory_filing_pause_s="0", memory_filing_grade="well") as service:
         service.model.default = partial(_answered, options.scale)
         for number in range(options.sessions):
             _visit(service, f"visit-{number}", number * options.turns + 1, options.turns, options.scale)
