@@ -141,12 +141,8 @@ class Webhooks:
         jobs.task(DELIVER)(self._deliver)
 
     async def add(self, tenant_id: UUID, url: str, kinds: Sequence[EventKind]) -> NewWebhook:
-        """Add a webhook.
-
-        Raises:
-            InvalidInput: the address is none of the web, is not https, or leads into the operator's network.
-            Conflict: there are too many.
-        """
+        """Add a webhook. Raises `InvalidInput` if the address is none of the web, is not https, or leads into
+        the operator's network, and `Conflict` if there are too many."""
         try:
             address = httpx2.URL(url)
             await self._transport.check(address)
@@ -169,21 +165,14 @@ class Webhooks:
         return await self._database.fetch(tenant_id, _LIST, {"tenant_id": tenant_id}, class_row(Webhook))
 
     async def remove(self, tenant_id: UUID, webhook_id: UUID) -> None:
-        """Remove a webhook with what it was to be told.
-
-        Raises:
-            NotFound: the tenant has none of this id.
-        """
+        """Remove a webhook with what it was to be told. Raises `NotFound` if the tenant has none of this id."""
         values = {"id": webhook_id, "tenant_id": tenant_id}
         if not await self._database.fetch(tenant_id, _REMOVE, values, tuple_row):
             raise NotFound(f"There is no webhook {webhook_id}.")
 
     async def try_out(self, tenant_id: UUID, webhook_id: UUID) -> Tried:
-        """Send a webhook a message of the type `webhook.test` at once.
-
-        Raises:
-            NotFound: the tenant has none of this id.
-        """
+        """Send a webhook a message of the type `webhook.test` at once. Raises `NotFound` if the tenant has none
+        of this id."""
         values = {"id": webhook_id, "tenant_id": tenant_id}
         rows = await self._database.fetch(tenant_id, _GET, values, dict_row)
         if not rows:
@@ -199,11 +188,7 @@ class Webhooks:
         return await self._database.fetch(tenant_id, _DELIVERIES, values, class_row(Delivery))
 
     async def repeat(self, tenant_id: UUID, webhook_id: UUID, delivery_id: UUID) -> None:
-        """Tell it once more.
-
-        Raises:
-            Conflict: there is no such delivery, or it waits still.
-        """
+        """Tell it once more. Raises `Conflict` if there is no such delivery, or it waits still."""
         values = {"id": webhook_id, "tenant_id": tenant_id, "delivery_id": delivery_id}
         async with self._database.tenant(tenant_id) as connection:
             if not (await connection.execute(_AGAIN, values)).rowcount:

@@ -53,12 +53,9 @@ class Occasion:
 
 
 def read_occasion(said: str, now: datetime, timezone: str) -> Occasion:
-    """Read when something is to happen, as said at `now`, by the clock of a time zone.
-
-    Raises:
-        BadOccasion: The text cannot be read, names no moment, or names a past one.
-        BadTimeZone: There is no such time zone.
-    """
+    """Read when something is to happen, as said at `now`, by the clock of a time zone. Raises `BadOccasion` if
+    the text cannot be read, names no moment, or names a past one, and `BadTimeZone` if there is no such time
+    zone."""
     zone = time_zone(timezone)
     text = _written_out(said)
     if not text or len(text) > LONGEST:
@@ -79,10 +76,8 @@ def read_occasion(said: str, now: datetime, timezone: str) -> Occasion:
 
 
 def next_moment(rule: str, after: datetime, timezone: str) -> datetime | None:
-    """Return the first moment of a rule after another moment, in UTC; None if the calendar has no more.
-
-    The time of day stays the same on the zone's clock when daylight saving begins or ends.
-    """
+    """Return the first moment of a rule after another moment, in UTC; None if the calendar has no more. The
+    time of day stays the same on the zone's clock when daylight saving begins or ends."""
     text = _written_out(rule)
     try:
         return next((each for each in _moments(text, after, time_zone(timezone)) if each > after), None)
@@ -108,11 +103,8 @@ def _written_out(said: str) -> str:
 
 
 def _moments(text: str, now: datetime, zone: tzinfo) -> list[datetime]:
-    """Return the moments that a text may mean, in order.
-
-    Raises:
-        BadOccasion: The text names none, or says something else besides.
-    """
+    """Return the moments that a text may mean, in order. Raises `BadOccasion` if the text names none, or says
+    something else besides."""
     today = now.astimezone(zone).date()
     recurs = _RECURS.search(text)
     rest = _blotted(text, [each.span() for each in _RECURS.finditer(text)])

@@ -67,7 +67,7 @@ class Evidence:
     least_share: float = 0.0
     """Share of a statement's words, 0 to 1, that must have been said, where it is checked strictly."""
     beside: Mapping[str, str] = field(default_factory=dict)
-    """What was said around each message, by its short id: in words of which its statements may speak."""
+    """Texts around each message, by its short id; statements may use their words too."""
 
     def prepare(self) -> None:
         """Read the texts, so that operations are checked against them at once."""

@@ -192,11 +192,8 @@ class Filing:
         raise Unavailable("The user's memory is being changed by others.")
 
     async def _decide(self, batch: Batch) -> Decided:
-        """Ask the model about a batch, and check what it answers.
-
-        Raises:
-            ModelFailed: the model did not answer.
-        """
+        """Ask the model about a batch, and check what it answers. Raises `ModelFailed` if the model did not
+        answer."""
         if not any(map(own_text, batch.said.values())):
             return _undecided("nothing said", batch)
         shown, evidence = await self._evidence.of(batch)

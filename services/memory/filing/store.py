@@ -192,10 +192,8 @@ class FilingStore:
 
     @staticmethod
     async def state(owner: Owner, connection: Connection) -> tuple[UUID | None, bool]:
-        """Return the newest change of the user's memory and whether any proposal waits.
-
-        It is read in a transaction of the caller's.
-        """
+        """Return the newest change of the user's memory and whether any proposal waits. It is read in a
+        transaction of the caller's."""
         row = await (await connection.execute(_STATE, vars(owner))).fetchone()
         assert row is not None  # noqa: S101 — it has no table of its own
         return row[0], row[1]

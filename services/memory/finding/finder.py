@@ -218,10 +218,8 @@ class MemoryFinder:
         return await self._database.read(owner.tenant_id, query)
 
     async def nearest(self, request: ChangeRequest, texts: Sequence[str], *, limit: int = 12) -> list[Memory]:
-        """Return the values and written memories nearest to any of some texts, at least one.
-
-        By the encoder, or by words without one.
-        """
+        """Return the values and written memories nearest to any of some texts, at least one. By the encoder, or
+        by words without one."""
         values, written = await asyncio.gather(self.values(request.owner), self.written(request.owner))
         known = [*values, *written]
         if len(known) <= limit:

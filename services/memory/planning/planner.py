@@ -70,29 +70,16 @@ class ChangePlanner:
     async def plan_remember(
         self, request: ChangeRequest, text: str, *, field: str = "", kind: Kept = "remember"
     ) -> PlannedChange:
-        """Plan to keep a statement as a value, or as a written memory where core memory has no room.
-
-        A field that holds one value keeps it: only a replacement takes its place.
-
-        Raises:
-            InvalidInput: the text is empty.
-        """
+        """Plan to keep a statement as a value, or as a written memory where core memory has no room. A field
+        that holds one value keeps it: only a replacement takes its place. Raises `InvalidInput` if the text is
+        empty."""
         return self.plan_added(request, await self.core.known(request.owner), text, field, kind)
 
     def plan_kept(
-        self,
-        request: ChangeRequest,
-        known: KnownSections,
-        text: str,
-        *,
-        field: str = "",
-        kind: Kept = "remember",
+        self, request: ChangeRequest, known: KnownSections, text: str, *, field: str = "", kind: Kept = "remember"
     ) -> PlannedChange:
-        """Plan to keep a statement beside what core memory holds, given by the names of its sections.
-
-        Raises:
-            InvalidInput: the text is empty.
-        """
+        """Plan to keep a statement beside what core memory holds, given by the names of its sections. Raises
+        `InvalidInput` if the text is empty."""
         text = " ".join(self._secrets.without(text).split()).strip(_EDGES)
         if not text:
             raise InvalidInput("text", "is empty: there is nothing to remember")
@@ -230,10 +217,8 @@ class ChangePlanner:
         takes_all: bool = True,
         keep: str = "",
     ) -> PlannedChange:
-        """Plan to hide memories with what they were made from; see `plan_named`.
-
-        With `whole`, memories that are named go as a whole, messages as well.
-        """
+        """Plan to hide memories with what they were made from; see `plan_named`. With `whole`, memories that
+        are named go as a whole, messages as well."""
         gone = await self._closure.of(request, memories, what=what, whole=whole)
         language = language_for(request, what, *gone.told)
         items, written = gone.items, gone.written

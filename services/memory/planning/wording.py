@@ -191,10 +191,8 @@ def _candidates(candidates: Sequence[Memory], language: Language) -> str:
 
 
 def note_for_model(changes: Sequence[MemoryChange], language: Language) -> str:
-    """Return what the prompt says of the changes that this turn has made; empty where there are none.
-
-    Their summaries stand between tags, which they must not be able to close.
-    """
+    """Return what the prompt says of the changes that this turn has made; empty where there are none. Their
+    summaries stand between tags, which they must not be able to close."""
     if not changes:
         return ""
     done = dict.fromkeys(change["summary"] for change in changes)

@@ -107,10 +107,8 @@ class UpkeepScheduler:
         jobs.periodic(ROUND, _EVERY)(self._round)
 
     async def find(self, now: datetime) -> int:
-        """Queue a job for each due user, of all tenants; return how many.
-
-        Does nothing while another process does the same.
-        """
+        """Queue a job for each due user, of all tenants; return how many. Does nothing while another process
+        does the same."""
         async with self._database.only_one(ROUND) as alone:
             tenants = await self._database.tenants() if alone and self._on else []
             return sum([await self._find_of(tenant_id, now) for tenant_id in tenants])
