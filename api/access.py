@@ -64,11 +64,8 @@ async def _authorization(connection: HTTPConnection) -> str | None:
 
 
 async def is_operator(connection: HTTPConnection) -> bool:
-    """Return whether the caller is an operator: an admin of the default tenant, or anybody without authentication.
-
-    Raises:
-        Unavailable: The key cannot be checked now.
-    """
+    """Return whether the caller is an operator: an admin of the default tenant, or anybody without
+    authentication. Raises `Unavailable` if the key cannot be checked now."""
     services: Services = connection.state.services
     if not services.settings.operations_protected:
         return True
@@ -87,9 +84,7 @@ def _not_for_everybody() -> Unauthenticated:
 @dataclass(frozen=True)
 class ProtectedDocs:
     """ASGI middleware: requires an admin's key for the documentation; a browser sends it as the password.
-
-    Nothing else accepts a password, because a browser would also send it with requests made by other sites.
-    """
+    Nothing else accepts a password, because a browser would also send it with requests made by other sites."""
 
     app: ASGIApp
     services: Services
@@ -174,10 +169,7 @@ class UserOfPath:
 
     async def owner(self, expert: str = "default", space: str | None = None, *, make_space: bool = False) -> Owner:
         """Return the owner of the memory that an expert has of the user, within a space or outside of any.
-
-        Raises:
-            NotFound: There is no such user, expert or space.
-        """
+        Raises `NotFound` if there is no such user, expert or space."""
         return await self.services.memory.core.owner(*self.named, expert, space, make_space=make_space)
 
 

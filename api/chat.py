@@ -139,12 +139,8 @@ async def chat_socket(socket: WebSocket, starter: TurnStarter) -> None:
 
 
 async def _read(frame: str | bytes) -> SocketRequest:
-    """Return the request in a frame.
-
-    Raises:
-        InvalidInput: An object has a key twice.
-        ValidationError: The frame is no JSON, or a value is wrong.
-    """
+    """Return the request in a frame. Raises `InvalidInput` if an object has a key twice, and `ValidationError`
+    if the frame is no JSON, or a value is wrong."""
     try:
         found = await parsed(frame)
     except (ValueError, RecursionError):

@@ -58,7 +58,7 @@ class ChatRequest(StrictModel):
     """One message of a user in a conversation."""
 
     model_config = ConfigDict(
-        json_schema_extra={"examples": [{"user_id": "u-1", "session_id": "s-1", "message": "推荐一部诺兰的电影"}]},
+        json_schema_extra={"examples": [{"user_id": "u-1", "session_id": "s-1", "message": "推荐一部诺兰的电影"}]}
     )
 
     user_id: values.Id = Field(description="The caller's own name for the user.")
@@ -88,8 +88,7 @@ class ChatRequest(StrictModel):
         "its space.",
     )
     temporary: bool = Field(
-        False,
-        description="Keep nothing of it: no message, no memory, no event. Memory may be read.",
+        False, description="Keep nothing of it: no message, no memory, no event. Memory may be read."
     )
     earlier: list[EarlierMessageRequest] = Field(
         default_factory=list,

@@ -90,11 +90,7 @@ class BoundedHttp(HttpToolsProtocol):
                 self._close_with(_TOO_LARGE)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header.
-
-        Raises:
-            ValueError: The headers are too large; the parser then refuses the request.
-        """
+        """Take a header. Raises `ValueError` if the headers are too large; the parser then refuses the request."""
         self._parsed_bytes += len(name) + len(value)
         if self._parsed_bytes > _MOST_HEADER_BYTES:
             raise ValueError("headers too large")

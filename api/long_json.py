@@ -84,10 +84,8 @@ class MessageList:
 async def message_page(
     first: Sequence[Message], others: AsyncGenerator[Sequence[Message]], limit: int
 ) -> AsyncGenerator[bytes]:
-    """Yield a page of messages, from its first part and an iterator over the others.
-
-    If the database fails meanwhile, the page ends early, and its `next` names the place.
-    """
+    """Yield a page of messages, from its first part and an iterator over the others. If the database fails
+    meanwhile, the page ends early, and its `next` names the place."""
     listed = MessageList(first, others, limit)
     yield b'{"items":['
     async for piece in listed.pieces(_pieces):

@@ -155,9 +155,7 @@ async def operations(user: ReadUser, page: Paged, space: SpaceQuery = None) -> A
 
 
 @router.post(
-    "/memory-operations/{operation_id}/undo",
-    response_model=answered(UndoneOperation),
-    responses=CONFLICT,
+    "/memory-operations/{operation_id}/undo", response_model=answered(UndoneOperation), responses=CONFLICT
 )
 async def undo(user: WrittenUser, operation_id: UUID) -> Any:
     """Undo an operation; repeating it changes nothing. 409 if it cannot be undone, or no longer."""

@@ -204,11 +204,8 @@ def _check_changeable(settings: Settings) -> None:
 
 
 def _chosen(settings: Settings, choice: Choice) -> ChosenModel:
-    """Return the choice with its key.
-
-    Raises:
-        InvalidInput: The environment already names a part of it, or there is no key to keep.
-    """
+    """Return the choice with its key. Raises `InvalidInput` if the environment already names a part of it, or
+    there is no key to keep."""
     for field, name in (("small_model", "small_llm_model"), ("embedding_model", "embedding_model")):
         if getattr(choice, field) and _source(settings, name) == "environment":
             raise InvalidInput(field, f"the environment names it (ANAMNESIS_{name.upper()}); change it there")

@@ -143,9 +143,7 @@ session_router = APIRouter(
 
 @session_router.post("", status_code=HTTPStatus.NO_CONTENT, response_class=Response)
 async def sign_in(
-    request: Request,
-    _: KnownCaller,
-    authorization: Annotated[str, Header(include_in_schema=False)] = "",
+    request: Request, _: KnownCaller, authorization: Annotated[str, Header(include_in_schema=False)] = ""
 ) -> Response:
     """Exchange the key or token of the header `Authorization` for a cookie of 12 hours.
 

@@ -80,9 +80,4 @@ NO_CONTENT: dict[str, Any] = {"status_code": HTTPStatus.NO_CONTENT, "response_cl
 def json_router(prefix: str, tag: str, *problems: HTTPStatus) -> APIRouter:
     """Return a router whose endpoints may answer with these problems, and always with 422 and 503."""
     every = (*problems, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE)
-    return APIRouter(
-        route_class=JsonRoute,
-        prefix=prefix,
-        tags=[tag],
-        responses=documented(*every),
-    )
+    return APIRouter(route_class=JsonRoute, prefix=prefix, tags=[tag], responses=documented(*every))

@@ -54,7 +54,7 @@ STARTING_TURNS = frozenset(
         "/v1/messages",
         "/api/v1/ui/chat",
         "/api/v1/ui/ag-ui",
-    },
+    }
 )
 """Paths whose POST starts a turn. WebSockets are not among them: each of their turns is checked separately."""
 

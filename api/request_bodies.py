@@ -80,11 +80,7 @@ class BodyBudget:
         return self._of_caller.total()
 
     def take(self, caller: str, count: int) -> None:
-        """Count bytes for a caller.
-
-        Raises:
-            Refused: They exceed the limit of the caller, or of all callers.
-        """
+        """Count bytes for a caller. Raises `Refused` if they exceed the limit of the caller, or of all callers."""
         if self._of_caller[caller] + count > self._most_of_caller:
             raise Refused(
                 HTTPStatus.TOO_MANY_REQUESTS,

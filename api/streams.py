@@ -44,11 +44,7 @@ def sse_frames(events: Iterable[TurnEvent]) -> bytes:
     """Return events as server-sent events: `id`, `event`, and `data` with status and content."""
     return b"".join(
         b"id: %d\nevent: %s\ndata: %s\n\n"
-        % (
-            event.sequence,
-            event.status.encode(),
-            orjson.dumps({"status": event.status, "content": event.content}),
-        )
+        % (event.sequence, event.status.encode(), orjson.dumps({"status": event.status, "content": event.content}))
         for event in events
     )
 

@@ -244,12 +244,7 @@ async def approve(turn_id: UUID, body: ApprovalRequest, caller: Chatter) -> Any:
 async def give_feedback(turn_id: UUID, body: FeedbackRequest, caller: Chatter) -> Any:
     """Rate a turn's answer, replacing earlier feedback; 409 while the turn has not ended."""
     return await caller.services.feedback.put(
-        caller.tenant_id,
-        turn_id,
-        body.rating,
-        comment=body.comment,
-        tags=body.tags,
-        user=caller.user_id,
+        caller.tenant_id, turn_id, body.rating, comment=body.comment, tags=body.tags, user=caller.user_id
     )
 
 

@@ -76,12 +76,7 @@ class StudioGraph(CompiledTurnGraph):
         self._loop = asyncio.get_running_loop()
 
     def invoke(
-        self,
-        input: Any,
-        config: RunnableConfig | None = None,
-        *,
-        context: Any = None,
-        **options: Any,
+        self, input: Any, config: RunnableConfig | None = None, *, context: Any = None, **options: Any
     ) -> Any:
         """Run it from a thread beside the event loop in which it was opened. Raises `RuntimeError` if this
         thread is that of the event loop, which would wait for itself."""

@@ -49,10 +49,8 @@ class Backlog:
 
     @property
     def index_waits_s(self) -> float:
-        """Return how long the longest waiting episode has been seen waiting, in seconds; NaN = unknown.
-
-        The age of an episode would not do: a forgotten one waits to be removed, however old it is.
-        """
+        """Return how long the longest waiting episode has been seen waiting, in seconds; NaN = unknown. The age
+        of an episode would not do: a forgotten one waits to be removed, however old it is."""
         if not self._indexes or time.monotonic() - self._index_at > _KNOWN_FOR_S:
             return math.nan
         return max((self._index_at - since for _, since in self._since.values()), default=0.0)
@@ -92,11 +90,7 @@ class Backlog:
 
 
 def note_backup(data_dir: Path) -> None:
-    """Note that a backup was made now.
-
-    Raises:
-        OSError: The data folder cannot be written.
-    """
+    """Note that a backup was made now. Raises `OSError` if the data folder cannot be written."""
     data_dir.mkdir(parents=True, exist_ok=True)
     (data_dir / _LAST_BACKUP).touch()
 

@@ -133,12 +133,7 @@ class Services(Connected):
     """All services; each node and route takes the few that it needs."""
 
     def __init__(
-        self,
-        connected: Connected,
-        memory: Memory,
-        tools: Tools,
-        promises: Promises,
-        standby: Standby | None,
+        self, connected: Connected, memory: Memory, tools: Tools, promises: Promises, standby: Standby | None
     ) -> None:
         """Make the services that are not given, and register their jobs in the queue."""
         super().__init__(**vars(connected))
@@ -286,11 +281,8 @@ class Services(Connected):
 
 @asynccontextmanager
 async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[Services]:
-    """Connect to the stores and wire the services.
-
-    Raises:
-        ConfigurationError: The database's role or schema is not what the service needs.
-    """
+    """Connect to the stores and wire the services. Raises `ConfigurationError` if the database's role or schema
+    is not what the service needs."""
     async with AsyncExitStack() as stack:
         connected = await connect(stack, settings, engines)
         database, jobs = connected.database, connected.jobs

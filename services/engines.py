@@ -103,11 +103,8 @@ async def _launched(milvus: EmbeddedMilvus, settings: Settings) -> None:
 
 
 async def migrate_if_owner(engines: Engines) -> None:
-    """Bring the schema up to date if the owner's address is known.
-
-    Raises:
-        ConfigurationError: The service's role is missing.
-    """
+    """Bring the schema up to date if the owner's address is known. Raises `ConfigurationError` if the service's
+    role is missing."""
     if engines.owner_url:
         await asyncio.to_thread(migrate, engines.owner_url, role_of(engines.database_url))
 

@@ -50,10 +50,8 @@ class Dependency:
 
 
 async def check_dependencies(services: "Services") -> list[Dependency]:
-    """Ask every dependency, all at once and for 1.2 seconds at most; one that hangs is not asked again meanwhile.
-
-    Models are not asked: their state comes from the last minute's turns.
-    """
+    """Ask every dependency, all at once and for 1.2 seconds at most; one that hangs is not asked again
+    meanwhile. Models are not asked: their state comes from the last minute's turns."""
     settings = services.settings
     cache = _where(settings.redis_url, embedded="in-process")
     *stores, worker = await asyncio.gather(

@@ -30,10 +30,8 @@ class Progress:
 
 
 class IndexRebuild:
-    """Rebuilds the indexes of memories and knowledge bases from PostgreSQL.
-
-    Until a new index is complete, recall searches the old one by words alone.
-    """
+    """Rebuilds the indexes of memories and knowledge bases from PostgreSQL. Until a new index is complete,
+    recall searches the old one by words alone."""
 
     def __init__(
         self,
@@ -44,11 +42,8 @@ class IndexRebuild:
         episodes: bool,
         standby: Standby | None = None,
     ) -> None:
-        """Take the services; `episodes` tells whether memories are indexed at all.
-
-        A note says what an embedded Milvus (`standby`) was indexed with, so that it need not be started for the
-        question.
-        """
+        """Take the services; `episodes` tells whether memories are indexed at all. A note says what an embedded
+        Milvus (`standby`) was indexed with, so that it need not be started for the question."""
         self._standby = standby
         self._database = database
         self._memory = memory
@@ -63,11 +58,8 @@ class IndexRebuild:
         return bool(self._memory.index.vectors.outdated or self._knowledge.index.outdated)
 
     async def look(self) -> bool:
-        """Look at the indexes; return whether they have to be rebuilt.
-
-        Raises:
-            Unavailable: Milvus does not answer.
-        """
+        """Look at the indexes; return whether they have to be rebuilt. Raises `Unavailable` if Milvus does not
+        answer."""
         if self._episodes:
             await self._memory.index.vectors.check()
         await self._knowledge.index.check()
@@ -101,10 +93,8 @@ class IndexRebuild:
     ) -> tuple[int, int]:
         """Rebuild both indexes; return the numbers of episodes and passages, which the callbacks get as they grow.
 
-        Without `everything`, only indexes that the last look found outdated are rebuilt.
-
-        Raises:
-            Unavailable: A store or the embedding endpoint does not answer; the old indexes are still in use.
+        Without `everything`, only indexes that the last look found outdated are rebuilt. Raises `Unavailable` if a
+        store or the embedding endpoint does not answer; the old indexes are still in use.
         """
         counts = (
             await self._memory.indexing.rebuild(on_episodes, everything=everything),

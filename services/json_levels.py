@@ -24,11 +24,7 @@ class TooDeep(ValueError):
 
 
 def check_levels(text: str | bytes) -> None:
-    """Count the levels of JSON.
-
-    Raises:
-        TooDeep: There are too many.
-    """
+    """Count the levels of JSON. Raises `TooDeep` if there are too many."""
     openings = text.count("[") + text.count("{") if isinstance(text, str) else text.count(b"[") + text.count(b"{")
     depth = 0
     for mark in _marks(text) if openings > MOST_LEVELS else ():  # nearly all have fewer
@@ -48,11 +44,7 @@ def _marks(text: str | bytes) -> Iterator[str]:
 
 
 def checked_events(events: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
-    """Pass on the events of a parser that reads in pieces.
-
-    Raises:
-        TooDeep: A value has too many levels.
-    """
+    """Pass on the events of a parser that reads in pieces. Raises `TooDeep` if a value has too many levels."""
     depth = 0
     for event in events:
         if event[0] in _OPENING_EVENTS:
@@ -65,10 +57,7 @@ def checked_events(events: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any
 
 
 def shallow_json(text: str | bytes) -> Any:
-    """Return the value of JSON from outside.
-
-    Raises:
-        ValueError: It is no JSON, or has too many levels (`TooDeep`).
-    """
+    """Return the value of JSON from outside. Raises `ValueError` if it is no JSON, or has too many levels
+    (`TooDeep`)."""
     check_levels(text)
     return json.loads(text)

@@ -4,6 +4,7 @@ import asyncio
 
 import structlog
 
+from services.llm.builtin_embeddings import BuiltinEncoder, missing
 from services.llm.embeddings import Embedder
 from services.memory.reading.plain_forms import all_forms
 from services.platform.settings import Settings
@@ -11,6 +12,15 @@ from services.text import tokenizer as terms
 from services.time_reference import detect
 
 log = structlog.get_logger(__name__)
+
+
+async def load_encoder(settings: Settings) -> None:
+    """Load the built-in encoder in a thread, if it is used: the first turn of a process would wait for it."""
+    try:
+        if settings.embedding_model is None and not await asyncio.to_thread(missing):
+            await asyncio.to_thread(BuiltinEncoder(settings.data_dir / "encoder").load)
+    except Exception:
+        log.exception("the encoder could not be loaded beforehand")
 
 
 async def warm_up(settings: Settings, embedder: Embedder | None = None) -> None:

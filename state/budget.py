@@ -38,11 +38,8 @@ class BudgetReport(TypedDict):
 
 
 def parse_budget(text: str) -> RequestBudget:
-    """Read limits written as `model_calls=2, seconds=20, tokens=4000`.
-
-    Raises:
-        ValueError: the text is not of this form, or a value is out of range; the message says which.
-    """
+    """Read limits written as `model_calls=2, seconds=20, tokens=4000`. Raises `ValueError` if the text is not
+    of this form, or a value is out of range; the message says which."""
     pairs = [part.partition("=") for part in text.split(",") if part.strip()]
     given = {name.strip(): value.strip() for name, _, value in pairs}
     if not given or len(given) < len(pairs):

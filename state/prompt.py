@@ -11,15 +11,7 @@ from state.client_tools import KeptRound
 ContextStrategy = Literal["summary", "topics", "window"]
 """How a conversation stays bounded: by a rolling summary, by archived topics, or by its newest messages only."""
 Feature = Literal[
-    "core_memory",
-    "persona_card",
-    "recall",
-    "days",
-    "time",
-    "mood",
-    "knowledge",
-    "quick_tools",
-    "memory_filing",
+    "core_memory", "persona_card", "recall", "days", "time", "mood", "knowledge", "quick_tools", "memory_filing"
 ]
 """Features that can be switched off for an expert, and most of them by a setting: core memory, the user in brief,
 recall of earlier conversations, records of days, the present time, how the user feels, knowledge bases that

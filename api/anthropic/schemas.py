@@ -27,7 +27,7 @@ class MessagesRequest(ModelRequest):
             "examples": [
                 {"model": "default", "max_tokens": 500, "messages": [{"role": "user", "content": "Hello!"}]}
             ]
-        },
+        }
     )
     effective = frozenset(("messages", "system", "output_config", "container", "mcp_servers", "thread"))
     parameters: ClassVar[Mapping[str, str]] = {
@@ -50,11 +50,8 @@ class MessagesRequest(ModelRequest):
 
     @property
     def client_tools(self) -> ClientTools | None:
-        """Return the tools that the client runs; None = the model is offered none.
-
-        Raises:
-            InvalidInput: A tool is not run by clients, or the choice names none of them.
-        """
+        """Return the tools that the client runs; None = the model is offered none. Raises `InvalidInput` if a
+        tool is not run by clients, or the choice names none of them."""
         choice: str | dict[str, Any] | None = None
         parallel = None
         if isinstance(self.tool_choice, dict):
@@ -67,22 +64,16 @@ class MessagesRequest(ModelRequest):
         return client_tools(list(map(_function, self.tools or ())), choice, parallel=parallel)
 
     def sampling(self, passed: frozenset[str]) -> Sampling:
-        """Return the parameters for the model, of those in `passed`.
-
-        Raises:
-            InvalidInput: The form of the answer is not valid, or the model cannot be asked for it.
-        """
+        """Return the parameters for the model, of those in `passed`. Raises `InvalidInput` if the form of the
+        answer is not valid, or the model cannot be asked for it."""
         form = (self.output_config or {}).get("format")
         given = {name: getattr(self, field) for field, name in self.parameters.items()}
         given["response_format"] = answer_form("output_config.format", form, passed)
         return sampling_of(given, passed)
 
     def refuse_unsupported(self) -> None:
-        """Refuse what would change the answer but cannot be done.
-
-        Raises:
-            InvalidInput: The request asks for such a thing; the error names the field.
-        """
+        """Refuse what would change the answer but cannot be done. Raises `InvalidInput` if the request asks for
+        such a thing; the error names the field."""
         if self.thread:
             raise InvalidInput("thread", "threads are not kept here; send the whole history, which is recognised")
         for field, given in (("container", self.container), ("mcp_servers", self.mcp_servers)):
@@ -90,11 +81,8 @@ class MessagesRequest(ModelRequest):
                 raise InvalidInput(field, "is run by nobody here; connect servers in the service's MCP settings")
 
     def said(self) -> list[ClientMessage]:
-        """Return the messages in the form of `/v1`, the instructions first.
-
-        Raises:
-            InvalidInput: A block is not supported.
-        """
+        """Return the messages in the form of `/v1`, the instructions first. Raises `InvalidInput` if a block is
+        not supported."""
         said: list[ClientMessage] = []
         if self.system:
             said.append(ClientMessage(role="system", content=_text_of_system(self.system)))

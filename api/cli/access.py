@@ -51,22 +51,15 @@ def list_tenants(as_json: AsJson = False) -> None:
 
 
 async def named(tenants: Tenants, name: str) -> Tenant:
-    """Return the tenant with this name or id.
-
-    Raises:
-        NotFound: There is no such tenant.
-    """
+    """Return the tenant with this name or id. Raises `NotFound` if there is no such tenant."""
     if (found := await tenants.by_name_or_id(name)) is None:
         raise NotFound(f"There is no tenant {name}; see: anamnesis tenants list")
     return found
 
 
 async def named_or_all(tenants: Tenants, name: str | None) -> Sequence[Tenant]:
-    """Return the named tenant, or all tenants without a name.
-
-    Raises:
-        NotFound: There is no tenant of this name.
-    """
+    """Return the named tenant, or all tenants without a name. Raises `NotFound` if there is no tenant of this
+    name."""
     return [await named(tenants, name)] if name else await tenants.list()
 
 

@@ -67,8 +67,7 @@ def _note_made(settings: Settings) -> None:
 def restore(
     file: Annotated[Path, typer.Argument(help="A file that `anamnesis backup` wrote.")],
     replace: Annotated[
-        bool,
-        typer.Option("--replace", help="Replace what is stored now. Without it, the target must be empty."),
+        bool, typer.Option("--replace", help="Replace what is stored now. Without it, the target must be empty.")
     ] = False,
     repeats: Annotated[
         bool | None,

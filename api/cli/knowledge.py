@@ -125,11 +125,7 @@ def remove(
 
 
 _OF_THE_FILE = frozenset(
-    {
-        HTTPStatus.UNPROCESSABLE_ENTITY,
-        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-        HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-    }
+    {HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNSUPPORTED_MEDIA_TYPE}
 )
 """Statuses that refuse one document; the service may accept others."""
 _MOST_BYTES = 65 * 1024 * 1024

@@ -26,8 +26,7 @@ def api(
     fields: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[FIELD=TEXT|FIELD:=JSON]...",
-            help="Of the query of GET and DELETE, else of the body.",
+            metavar="[FIELD=TEXT|FIELD:=JSON]...", help="Of the query of GET and DELETE, else of the body."
         ),
     ] = None,
     as_json: AsJson = False,

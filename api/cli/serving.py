@@ -31,7 +31,7 @@ from services.platform.outgoing import OutgoingHttp
 from services.platform.settings import Settings
 from services.platform.tracing import TRACING
 from services.platform.watchdog import ended_when_it_hangs
-from services.warm_up import warm_up
+from services.warm_up import load_encoder, warm_up
 
 log = structlog.get_logger(__name__)
 
@@ -65,6 +65,7 @@ async def serve_until_stopped(
         TRACING.start(content=settings.otel_content)
         stack.push_async_callback(asyncio.to_thread, TRACING.stop)
         await stack.enter_async_context(ended_when_it_hangs(settings.hang_exit_s))
+        encoder = asyncio.create_task(load_encoder(settings), name="encoder")
         if worker is None:
             engines = await stack.enter_async_context(open_engines(settings, alone=True))
             await migrate_if_owner(engines)
@@ -86,6 +87,7 @@ async def serve_until_stopped(
         rebuilding = asyncio.create_task(services.index_rebuild.keep_current(), name="rebuild of the indexes")
         stack.callback(rebuilding.cancel)
         await warn_of_surroundings(services)
+        await encoder
         serving = asyncio.create_task(server.serve(sockets=[listening]))
         if worker is None or worker.greets:
             _greet(settings)

@@ -29,10 +29,7 @@ def import_(
             allow_dash=True,
         ),
     ],
-    vendor: Annotated[
-        Vendor | None,
-        typer.Option("--from", help="Whose export it is."),
-    ] = None,
+    vendor: Annotated[Vendor | None, typer.Option("--from", help="Whose export it is.")] = None,
     user: Annotated[
         str | None,
         typer.Option(help="With --from: whose history it becomes; unset = the users that it names, else me."),

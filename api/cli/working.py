@@ -23,11 +23,7 @@ log = structlog.get_logger(__name__)
 
 
 async def work(settings: Settings) -> None:
-    """Work until a signal.
-
-    Raises:
-        AnamnesisError: A store does not answer, or a setting is wrong.
-    """
+    """Work until a signal. Raises `AnamnesisError` if a store does not answer, or a setting is wrong."""
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)

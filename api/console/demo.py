@@ -88,11 +88,7 @@ class Demo:
         return player.turns
 
     async def remove(self, tenant_id: UUID) -> None:
-        """Remove the whole demo, or what is left of it.
-
-        Raises:
-            NotFound: The demo is not loaded.
-        """
+        """Remove the whole demo, or what is left of it. Raises `NotFound` if the demo is not loaded."""
         services, demo = self._services, self._demo
         found = False
         with suppress(NotFound):

@@ -17,10 +17,8 @@ Part = dict[str, Any]
 
 
 async def mapped(events: TurnEvents, mapper: "Mapper", after: int = 0) -> AsyncGenerator[bytes, None]:
-    """Yield the frames of a stream, each with the number of its event, without those up to `after`.
-
-    All events of the turn are read, because the mapping of an event depends on the earlier ones.
-    """
+    """Yield the frames of a stream, each with the number of its event, without those up to `after`. All events
+    of the turn are read, because the mapping of an event depends on the earlier ones."""
     async with aclosing(events):
         async for batch in events:
             frames = b"".join(

@@ -41,7 +41,7 @@ class UiChatRequest(Camel):
                     "messages": [{"id": "m-1", "role": "user", "parts": [{"type": "text", "text": "Hello!"}]}],
                 }
             ]
-        },
+        }
     )
 
     id: str = Field(min_length=1, max_length=128, description="The chat: the name of the conversation.")
@@ -118,11 +118,8 @@ class AgUiRequest(Camel):
     forwarded_props: ForwardedProps | None = None
 
     def said(self) -> list[ClientMessage]:
-        """Return the messages in the form of `/v1`.
-
-        Raises:
-            InvalidInput: The content of a message is not valid.
-        """
+        """Return the messages in the form of `/v1`. Raises `InvalidInput` if the content of a message is not
+        valid."""
         shown = [f"{each.get('description')}: {each.get('value')}" for each in self.context or ()]
         said = [ClientMessage(role="system", content="\n".join(shown))] if shown else []
         for place, each in enumerate(self.messages):

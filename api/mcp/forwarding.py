@@ -56,11 +56,8 @@ class _Forwarding:
         self._http = http
 
     async def server(self) -> Server[Any]:
-        """Make the server on this side, which describes itself as the service does.
-
-        Raises:
-            Unreachable: The service does not answer as an MCP server.
-        """
+        """Make the server on this side, which describes itself as the service does. Raises `Unreachable` if the
+        service does not answer as an MCP server."""
         async with self._client("auto") as client:
             about, instructions = client.server_info, client.instructions
         return Server(

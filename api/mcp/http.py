@@ -142,11 +142,8 @@ class McpOverHttp:
 
 
 def _space_of(connection: HTTPConnection) -> str | None:
-    """Return the user's space for this connection, such as that of a project; None = none.
-
-    Raises:
-        InvalidInput: The name is not valid for a space.
-    """
+    """Return the user's space for this connection, such as that of a project; None = none. Raises
+    `InvalidInput` if the name is not valid for a space."""
     if not (named := header_text(connection.headers, SPACE_HEADER)):
         return None
     try:

@@ -46,12 +46,8 @@ class _Server(MCPServer[Any]):
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
-        """Call a tool.
-
-        Raises:
-            ToolError: The tool refused, or its arguments are wrong; the message names the fields, not their
-                values.
-        """
+        """Call a tool. Raises `ToolError` if the tool refused, or its arguments are wrong; the message names
+        the fields, not their values."""
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as error:

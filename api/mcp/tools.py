@@ -221,22 +221,15 @@ async def profile_of(acting: Acting, expert: str, space: str | None = None) -> P
     user = await acting.services.users.get(owner.tenant_id, name)
     sections = await acting.services.memory.core.known(owner)
     return ProfileView(
-        user_id=name,
-        display_name=user.display_name,
-        timezone=user.timezone,
-        locale=user.locale,
-        sections=sections,
+        user_id=name, display_name=user.display_name, timezone=user.timezone, locale=user.locale, sections=sections
     )
 
 
 async def happened(
     acting: Acting, since: date, until: date, expert: str, space: str | None = None
 ) -> HappenedView:
-    """Return the messages of local days, without asking a model.
-
-    Raises:
-        ToolError: The days are in the wrong order, or too many.
-    """
+    """Return the messages of local days, without asking a model. Raises `ToolError` if the days are in the
+    wrong order, or too many."""
     if until < since:
         raise ToolError("`from` is after `to`.")
     if until - since >= timedelta(days=MOST_DAYS):
@@ -246,13 +239,7 @@ async def happened(
         return HappenedView(days=[], closest=[])
     user = await acting.services.users.get(owner.tenant_id, acting.user("memory:read"))
     reference = TimeReference(
-        kind="days",
-        start_date=since,
-        end_date=until,
-        hours=None,
-        matched_text="",
-        detail=False,
-        plain=False,
+        kind="days", start_date=since, end_date=until, hours=None, matched_text="", detail=False, plain=False
     )
     asked = DaysQuery(owner, uuid4(), uuid4(), reference, "", datetime.now(UTC), user.timezone)
     found = await acting.services.past_days.read(asked)

@@ -119,7 +119,7 @@ class ChatCompletionRequest(ModelRequest):
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [{"model": "default", "messages": [{"role": "user", "content": "Hello!"}], "user": "u-1"}]
-        },
+        }
     )
     effective = frozenset(
         (

@@ -52,7 +52,7 @@ class ResponseRequest(ModelRequest):
     """A response, as OpenAI's clients ask for one. Parameters of the model are checked and passed on."""
 
     model_config = ConfigDict(
-        json_schema_extra={"examples": [{"model": "default", "input": "Hello!", "user": "u-1"}]},
+        json_schema_extra={"examples": [{"model": "default", "input": "Hello!", "user": "u-1"}]}
     )
     holds_messages = "input"
     effective = frozenset(

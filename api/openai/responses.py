@@ -12,12 +12,7 @@ from fastapi.responses import JSONResponse, Response
 from api.access import Chatter, MemoryWriter, ServedCaller, StartsTurns, TurnStarter
 from api.end_user import EndUser
 from api.openai.chat import ERRORS, start_answer
-from api.openai.response_events import (
-    ResponseHead,
-    response_of_last,
-    response_of_stored,
-    response_stream,
-)
+from api.openai.response_events import ResponseHead, response_of_last, response_of_stored, response_stream
 from api.openai.response_schemas import ConversationReference, ResponseRequest
 from api.openai.sessions import ClientIds, uuid_in
 from api.problems import OPENAI_PATHS, response_of_failed

@@ -170,12 +170,7 @@ async def _resume(starter: StartsTurns, asking: ReadRequest, tenant_id: UUID, us
             reason = f"the call {missing[0]} has no result; send one for each call of a message"
             raise InvalidInput(asking.where, reason)
         fitting, header = await fitting_results(
-            services,
-            tenant_id,
-            list(given.values()),
-            calls,
-            model=asking.model,
-            message=asking.request.message,
+            services, tenant_id, list(given.values()), calls, model=asking.model, message=asking.request.message
         )
         given, cut = dict(zip(given, fitting, strict=True)), {CUT_HEADER: header} if header else {}
         goes_on = await runner.resume(tenant_id, turn_id, user_id, given, _of_request(asking))

@@ -32,11 +32,7 @@ _GIVE_UP_S = 30.0
 Ending = tuple[Status, dict[str, Any]]
 """Status and content of a turn's last event."""
 
-INTERNAL: dict[str, Any] = {
-    "code": "internal",
-    "message": "Something went wrong on our side.",
-    "retryable": True,
-}
+INTERNAL: dict[str, Any] = {"code": "internal", "message": "Something went wrong on our side.", "retryable": True}
 CANCELLED: dict[str, Any] = {"code": "cancelled", "message": "The turn was cancelled.", "retryable": False}
 INTERRUPTED_BY_MESSAGE: dict[str, Any] = {
     "code": "interrupted_by_message",
@@ -61,10 +57,8 @@ LOST_PROCESS: dict[str, Any] = {
 
 
 class TurnLog:
-    """Numbers a turn's events and passes them to readers, who may start at any event.
-
-    A slow reader delays nobody, because it finds in the log what it missed.
-    """
+    """Numbers a turn's events and passes them to readers, who may start at any event. A slow reader delays
+    nobody, because it finds in the log what it missed."""
 
     def __init__(
         self,
@@ -201,10 +195,8 @@ class EventWriter:
             self._unwritten.discard(turn_log)
 
     async def run(self) -> None:
-        """Copy until cancelled: everything every 50 ms, and turns with 16 new events sooner.
-
-        To an in-process Redis, which ends with this process, a turn is copied when it has ended.
-        """
+        """Copy until cancelled: everything every 50 ms, and turns with 16 new events sooner. To an in-process
+        Redis, which ends with this process, a turn is copied when it has ended."""
         while True:
             try:
                 await self._wait_for_news()

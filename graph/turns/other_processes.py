@@ -41,13 +41,9 @@ log = structlog.get_logger(__name__)
 async def follow_anywhere(
     turns: Turns, events: EventLog, tenant_id: UUID, turn_id: UUID, after: int
 ) -> AsyncGenerator[Sequence[TurnEvent], None]:
-    """Yield the events after number `after` as they come, and in any case the turn's last event.
-
-    Events that Redis has lost are skipped: the last event, with the whole answer, comes next.
-
-    Raises:
-        NotFound: the tenant has no such turn, or it has been erased.
-    """
+    """Yield the events after number `after` as they come, and in any case the turn's last event. Events that
+    Redis has lost are skipped: the last event, with the whole answer, comes next. Raises `NotFound` if the
+    tenant has no such turn, or it has been erased."""
     looked = 0.0
     stored: StoredTurn | None = None
     while True:

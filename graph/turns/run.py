@@ -257,10 +257,8 @@ class TurnDriver:
         run.written["degraded"] = each_once(run.degraded, run.written.get("degraded", []))
 
     async def _let_others_begin(self, run: TurnRun) -> None:
-        """Let others begin before the turn ends, because its reader already has the answer.
-
-        A caller who stops the turn has the whole answer, so it ends at once.
-        """
+        """Let others begin before the turn ends, because its reader already has the answer. A caller who stops
+        the turn has the whole answer, so it ends at once."""
         try:
             async with asyncio.timeout(_END_WAITS_S):
                 run.place = await self.gate.enter((run.turn.tenant_id, run.turn.input["user_id"]), ends=True)
@@ -283,10 +281,8 @@ class TurnDriver:
         await self._fail(run, error, status)
 
     async def _fail(self, run: TurnRun, error: dict[str, Any], status: TurnStatus | None = None) -> None:
-        """Keep what was streamed as an incomplete message, end the turn, and tell the readers.
-
-        Nothing is kept of a turn that forgetting has stopped, because its prompt had what is forgotten.
-        """
+        """Keep what was streamed as an incomplete message, end the turn, and tell the readers. Nothing is kept
+        of a turn that forgetting has stopped, because its prompt had what is forgotten."""
         turn, written = run.turn, run.written
         made: list[MemoryChange] = []
         memory: list[PlannedChange] = []

@@ -81,12 +81,8 @@ class ArchiveWriter:
 
 @contextmanager
 def new_archive(path: Path) -> Iterator[ArchiveWriter]:
-    """Write a backup; the complete file then appears under its name, readable only by its owner.
-
-    Raises:
-        InvalidInput: The file exists already.
-        OSError: The file cannot be written.
-    """
+    """Write a backup; the complete file then appears under its name, readable only by its owner. Raises
+    `InvalidInput` if the file exists already, and `OSError` if the file cannot be written."""
     if path.exists():
         raise InvalidInput(str(path), "there is such a file already")
     unfinished = path.with_name(f"{path.name}.part")
@@ -113,11 +109,7 @@ class Archive:
     @classmethod
     @contextmanager
     def open(cls, path: Path) -> Iterator["Archive"]:
-        """Open a backup.
-
-        Raises:
-            InvalidInput: The file cannot be read, or is no complete backup.
-        """
+        """Open a backup. Raises `InvalidInput` if the file cannot be read, or is no complete backup."""
         try:
             file = zipfile.ZipFile(path)
         except OSError as error:
@@ -150,11 +142,8 @@ class Archive:
                 raise _broken(self._path, f"the table {table.name} differs from the manifest")
 
     def blocks(self, table: StoredTable) -> Iterator[bytes]:
-        """Yield the rows of a table in blocks, which may end within a row.
-
-        Raises:
-            InvalidInput: The file is damaged.
-        """
+        """Yield the rows of a table in blocks, which may end within a row. Raises `InvalidInput` if the file is
+        damaged."""
         try:
             with self._file.open(_member(table.name)) as member:
                 while block := member.read(_BLOCK):

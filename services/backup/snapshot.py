@@ -162,8 +162,5 @@ def _rows(connection: Connection, table: Table, tenants: list[str]) -> Iterator[
 
 
 def _copied(connection: Connection, query: sql.Composed) -> Iterator[Buffer]:
-    with (
-        connection.cursor() as cursor,
-        cursor.copy(sql.SQL("COPY ({}) TO STDOUT").format(query)) as copy,
-    ):
+    with connection.cursor() as cursor, cursor.copy(sql.SQL("COPY ({}) TO STDOUT").format(query)) as copy:
         yield from copy

@@ -60,10 +60,7 @@ class UndoneErasures:
 
 def undone_by(owner_url: str, archive: Archive) -> UndoneErasures:
     """Compare a database with a backup that is to replace it; a database without users shows no erasures.
-
-    Raises:
-        InvalidInput: The backup is damaged.
-    """
+    Raises `InvalidInput` if the backup is damaged."""
     try:
         return _compared(owner_url, archive)
     except psycopg.OperationalError as error:
@@ -110,11 +107,7 @@ def _rows(archive: Archive, name: str) -> Iterator[dict[str, str]]:
 
 async def repeat(services: Services, undone: UndoneErasures) -> int:
     """Erase again, by ids, what a backup has brought back; return the number of users, messages, memories and
-    values.
-
-    Raises:
-        AnamnesisError: Something could not be erased.
-    """
+    values. Raises `AnamnesisError` if something could not be erased."""
     count = 0
     for tenant_id, user in undone.users:
         with suppress(NotFound):

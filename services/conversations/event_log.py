@@ -30,7 +30,7 @@ class EventLog:
     def __init__(
         self, redis: RedisClient, breaker: CircuitBreaker, *, keep_s: int, vault: Vault | None = None
     ) -> None:
-        """Take how many seconds events stay after a turn's end, and what encrypts them; None = nothing."""
+        """Take the seconds for which events stay after a turn's end, and the vault that encrypts them, if any."""
         self._vault = vault
         self._redis = redis
         self._breaker = breaker
@@ -38,12 +38,12 @@ class EventLog:
 
     @property
     def is_shared(self) -> bool:
-        """Whether other processes read it; an in-process Redis ends with what it holds."""
+        """Return whether other processes read it; an in-process Redis ends with its content."""
         return not is_own(self._redis)
 
     @property
     def failing(self) -> bool:
-        """Whether the last use of Redis failed, so that events may be missing there."""
+        """Return whether the last use of Redis failed, so that events may be missing."""
         return self._breaker.failing
 
     async def probe(self) -> None:
@@ -123,6 +123,6 @@ def _key(turn_id: UUID) -> str:
 
 
 def _is_refusal(result: object) -> bool:
-    """Whether an answer within a pipeline says that something is not stored: Redis is away, or refuses it."""
+    """Return whether an answer in a pipeline says that something was not stored: Redis is away, or refuses."""
     there_already = isinstance(result, ResponseError) and "equal or smaller" in str(result)
     return isinstance(result, RedisError | OSError) and not there_already

@@ -1,4 +1,4 @@
-"""Experts: who answers in a conversation, by which instructions and model."""
+"""Experts: who answers in a conversation, with which instructions and model."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -76,7 +76,7 @@ _NO_NAMES = frozenset({".", ".."})
 """HTTP clients resolve these in a path, so an expert with such a name could not be reached."""
 
 _RECOMMENDED: tuple[tuple[int, float, int], ...] = ((32_000, 0.60, 10), (64_000, 0.70, 15))
-"""By maximum window: the threshold for shortening the history, and the minimum number of messages."""
+"""By maximum window: the recommended threshold for shortening the history, and minimum number of messages."""
 _RECOMMENDED_BEYOND = (0.70, 20)
 
 _COLUMNS: LiteralString = """name, persona, system_prompt, model, context_strategy, context_window,
@@ -131,17 +131,17 @@ class Expert:
     persona: str
     system_prompt: str
     model: str | None
-    """If unset, the service's default."""
+    """Name of the model; None = the service's default."""
     context_strategy: ContextStrategy
     context_window: int
-    """In tokens."""
+    """Size of the model's context window in tokens."""
     context_threshold: float
     """Fraction of the window at which the history is shortened."""
     min_archive_messages: int
     """Minimum number of messages to shorten at once."""
     reflection: bool
     context_budget_tokens: int | None
-    """Tokens allowed for its prompts, not counting the user's message; if unset, the service's default."""
+    """Maximum tokens of its prompts, not counting the user's message; None = the service's default."""
     parts_off: list[Feature]
     """Features that are switched off."""
     created_at: datetime

@@ -1,6 +1,6 @@
-"""Explains a turn's answer: what its model was sent, what was recalled for it, and where that comes from.
+"""Explains a turn's answer: what its model was sent, what was recalled, and where that comes from.
 
-Texts are read from memory as it is now: what has been forgotten since is not shown.
+Texts are read from memory as it is now, so what has been forgotten since is not shown.
 """
 
 from collections.abc import Mapping, Sequence
@@ -79,11 +79,11 @@ _NODES = (
     "heard",
     "persist",
 )
-"""In the order in which they begin."""
+"""Nodes in the order in which they begin."""
 
 
 class Explanations:
-    """Collects what is stored of a turn and of what it was based on."""
+    """Collects what is stored of a turn and of the sources of its answer."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -21,14 +21,14 @@ MAX_COMMENT_CHARACTERS = 2000
 MAX_TAGS = 10
 
 RATED_MESSAGE: LiteralString = "coalesce(t.assistant_message_id, t.user_message_id)"
-"""The message that the feedback on a turn `t` belongs to: its answer, or the user's message if it has none."""
+"""SQL for the message that feedback on a turn `t` belongs to: its answer, or the user's message without one."""
 
 OF_TURN: LiteralString = f"""
 SELECT jsonb_build_object('rating', CASE f.rating WHEN 1 THEN 'up' ELSE 'down' END, 'comment', f.comment,
            'tags', f.tags, 'updated_at', f.updated_at)
 FROM feedback f WHERE f.message_id = {RATED_MESSAGE}
 """  # noqa: S608 — our own text only
-"""Feedback on a turn `t` as JSON, NULL if there is none."""
+"""SQL for the feedback on a turn `t` as JSON; NULL if there is none."""
 
 _TURN: LiteralString = f"""
 SELECT {RATED_MESSAGE} AS message_id, t.finished_at IS NOT NULL AS has_ended,
@@ -67,7 +67,7 @@ class Feedback:
 
 
 def feedback_of(told: Any) -> Feedback | None:
-    """Return what `OF_TURN` says as a record."""
+    """Return the JSON of `OF_TURN` as a record."""
     return Feedback(**{**told, "updated_at": datetime.fromisoformat(told["updated_at"])}) if told else None
 
 

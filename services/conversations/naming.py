@@ -18,10 +18,10 @@ from services.text.language import Language, language_of
 from services.validation import without_nul
 
 _LONGEST_SHOWN = 1500
-"""Characters of a message that the prompt shows."""
+"""Maximum characters of a message in the prompt."""
 _LONGEST_NAME = 60
 _EXCHANGE = 2
-"""Messages."""
+"""Number of messages that are shown: the first exchange."""
 
 _RULES: dict[Language, str] = {
     "en": (

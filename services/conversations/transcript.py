@@ -21,8 +21,8 @@ CASE WHEN c.renamed THEN c.title ELSE coalesce((
     WHERE m.retraction_id IS NOT NULL
       AND (m.retracted_at IS NOT NULL OR m.memory_text IS NOT NULL OR m.off_record)
 ), c.title) END"""
-"""The title of a conversation `c`; where something of its first message was forgotten since, what is left of that,
-to be shortened."""
+"""SQL for the title of a conversation `c`. If something of its first message was forgotten, it is the rest of
+that message, to be shortened."""
 
 _CONVERSATIONS = f"""
 SELECT c.id, c.session_key AS session_id, u.external_id AS user_id, e.name AS expert, s.name AS space,
@@ -58,14 +58,14 @@ RETURNING 1
 """
 
 LONGEST_TITLE = 200
-"""Characters."""
+"""Maximum characters of a title."""
 _SCANNED_AT_ONCE = 50
 _OF_ALL = dict.fromkeys(("user_id", "session_id", "space", "pinned", "contains", "id"))
 _PART_BYTES = 1024 * 1024
 
 
 def _part(after: LiteralString, order: LiteralString) -> LiteralString:
-    # The sizes are read without the texts and images, which may be stored apart from the row.
+    # Sizes are read without texts and images, which may be stored apart from the row.
     return f"""
 SELECT id, turn_id, role, content, parts, completed, token_count, created_at, external_id, speaker,
        (metadata->>'promise_id')::uuid AS promise_id, found
@@ -109,7 +109,7 @@ class Conversation:
     space: str | None
     """Name of the space that it belongs to, if any."""
     title: str
-    """Empty where all of the first message was forgotten since."""
+    """Title; empty if all of the first message was forgotten."""
     pinned: bool
     created_at: datetime
 
@@ -130,13 +130,13 @@ class Message:
     """The caller's own id of a message that was imported."""
     speaker: str | None
     promise_id: UUID | None
-    """The promise that the assistant has kept by saying it."""
+    """Promise that the assistant has kept with it."""
 
 
 @dataclass(frozen=True)
 class _FoundMessage(Message):
     found: int
-    """Number of messages of the page that are left, this one among them."""
+    """Number of messages of the page from this one on."""
 
 
 Cursor = tuple[datetime, UUID]

@@ -85,15 +85,15 @@ class User:
 
 @dataclass(frozen=True)
 class ListedUser(User):
-    """A user, and how much there is of them."""
+    """A user, and the size of what is stored of the user."""
 
     conversations: int
     messages: int
-    """Complete ones."""
+    """Number of complete messages."""
     episodes: int
-    """Those that hold."""
+    """Number of episodes that hold."""
     last_active_at: datetime | None
-    """When the last message of a visit was said, if any was."""
+    """Time of the last message of a visit; None = there is none."""
 
 
 class Users:
@@ -148,7 +148,7 @@ class ListedSpace:
     created_at: datetime
     conversations: int
     memories: int
-    """Episodes that hold."""
+    """Number of episodes that hold."""
     last_active_at: datetime | None
     """When something was said in it last; null = never."""
 

@@ -95,11 +95,8 @@ class DataKey:
         return value
 
     def open(self, raw: bytes) -> tuple[bytes, bool]:
-        """Return the content in a token's bytes, and whether it is JSON.
-
-        Raises:
-            InvalidTag: The token was not sealed with this key.
-        """
+        """Return the content in a token's bytes, and whether it is JSON. Raises `InvalidTag` if the token was
+        not sealed with this key."""
         opened = self.open_raw(raw)
         flags, content = opened[0], opened[1:]
         return (zlib.decompress(content) if flags & _COMPRESSED else content), bool(flags & _JSON)
@@ -178,9 +175,7 @@ def open_json(value: Any, key_of: KeyOf) -> Any:
 
 def open_column(value: Any, key_of: KeyOf) -> Any:
     """Open every token in a column's value. A value sealed as a whole with a destroyed key becomes empty.
-
-    Readers of such a column expect an object or a list, and an empty object serves as either.
-    """
+    Readers of such a column expect an object or a list, and an empty object serves as either."""
     if isinstance(value, str) and (whole := TOKEN.fullmatch(value)) and _opened(whole, key_of)[0] == _LOST:
         return {}
     return open_json(value, key_of)

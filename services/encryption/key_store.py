@@ -51,10 +51,8 @@ Result = TypeVar("Result")
 
 
 class KeyStore:
-    """Makes, reads and destroys users' keys. All processes of a machine share one file.
-
-    Every method but `open` and `close` raises `Unavailable` if the file cannot be read or written.
-    """
+    """Makes, reads and destroys users' keys. All processes of a machine share one file. Every method but `open`
+    and `close` raises `Unavailable` if the file cannot be read or written."""
 
     def __init__(self, folder: Path, master_key_file: Path | None = None) -> None:
         """Take the folder of the keys, and the file of the master key if it is elsewhere."""
@@ -68,11 +66,8 @@ class KeyStore:
 
     def open(self, *, make: bool) -> UUID:
         """Open the store and return its id; `make` creates a missing store, and a master key if there is none.
-
-        Raises:
-            ConfigurationError: The store or the master key is missing or cannot be read, or they do not belong
-                together.
-        """
+        Raises `ConfigurationError` if the store or the master key is missing or cannot be read, or they do not
+        belong together."""
         try:
             if not self._path.exists():
                 if not make:

@@ -39,11 +39,8 @@ class WordsDigest(bytes):
 
 
 class SoughtDigest(bytes):
-    """A digest of words that a statement compares with a list of stored ones.
-
-    While a user's key is being renewed, several keys have sealed the user's digests; the list then holds one block
-    for each key.
-    """
+    """A digest of words that a statement compares with a list of stored ones. While a user's key is being
+    renewed, several keys have sealed the user's digests; the list then holds one block for each key."""
 
     __slots__ = ()
 
@@ -57,10 +54,8 @@ class WordsByKey(Jsonb):
 
 
 class WordsInJson(Jsonb):
-    """JSON whose texts are sealed, except ids and the values of the keys in `clear`.
-
-    Statements can read its keys, numbers and structure.
-    """
+    """JSON whose texts are sealed, except ids and the values of the keys in `clear`. Statements can read its
+    keys, numbers and structure."""
 
     def __init__(self, obj: Any, clear: Iterable[str] = ()) -> None:
         super().__init__(obj)
@@ -112,11 +107,7 @@ def json_bytes(value: Any) -> bytes:
 
 
 def json_value(text: str | bytes) -> Any:
-    """Return the value that JSON describes.
-
-    Raises:
-        ValueError: The text is no JSON.
-    """
+    """Return the value that JSON describes. Raises `ValueError` if the text is no JSON."""
     try:
         # Strings are not cached, because they would outlive the users who had them forgotten.
         return from_json(text, cache_strings="none")

@@ -16,12 +16,9 @@ _SWITCH_ON: LiteralString = "INSERT INTO encryption (store_id) VALUES (%s) ON CO
 
 
 async def check_encryption(connection: AsyncConnection[TupleRow], vault: Vault | None) -> None:
-    """Compare a database with the setting; switch encryption on for a database without users.
-
-    Raises:
-        ConfigurationError: It is encrypted and encryption is off, it holds unencrypted users and encryption is on,
-            or its keys are missing or belong to another database.
-    """
+    """Compare a database with the setting; switch encryption on for a database without users. Raises
+    `ConfigurationError` if it is encrypted and encryption is off, it holds unencrypted users and encryption is
+    on, or its keys are missing or belong to another database."""
     stored = await _one(connection, _STORE)
     if vault is None:
         if stored is not None:

@@ -86,11 +86,8 @@ class Dataset:
 
 
 def load(folder: Path) -> Dataset:
-    """Read a folder with `conversations.jsonl` and `questions.jsonl`.
-
-    Raises:
-        InvalidInput: A file is missing, or a line of it is wrong; the message says which.
-    """
+    """Read a folder with `conversations.jsonl` and `questions.jsonl`. Raises `InvalidInput` if a file is
+    missing, or a line of it is wrong; the message says which."""
     messages = [each for _, each in _read(folder / CONVERSATIONS, _Message)]
     times = _times(messages)
     sessions = {message.session_id: _name(message.session_id) for message in messages}

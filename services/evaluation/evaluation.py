@@ -115,11 +115,8 @@ class Evaluation:
         self._embedder = embedder
 
     async def run(self, dataset: Dataset, on_step: OnStep) -> Evaluated:
-        """Import, index, ask, and remove everything again.
-
-        Raises:
-            Unavailable: a store or the embedding endpoint does not answer.
-        """
+        """Import, index, ask, and remove everything again. Raises `Unavailable` if a store or the embedding
+        endpoint does not answer."""
         tenant = await self._tenants.create(f"evaluation-{uuid4().hex}")
         users = sorted({line["user_id"] for line in dataset.lines})
         scopes: dict[str, Scope] = {}
@@ -201,11 +198,8 @@ def fusion(words: Values, meaning: Values, mask: Mask) -> Values:
 
 
 async def _answered(call: Callable[[], Awaitable[Found]]) -> tuple[Found, float]:
-    """Return what a call finds, and the milliseconds that it took; one that fails is repeated.
-
-    Raises:
-        Unavailable: it still did not answer.
-    """
+    """Return what a call finds, and the milliseconds that it took; one that fails is repeated. Raises
+    `Unavailable` if it still did not answer."""
     for pause in (*_WAITS_S, None):
         begun = time.perf_counter()
         try:

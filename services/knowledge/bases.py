@@ -101,7 +101,7 @@ class Base:
     chunks: int
     """Pieces that its documents were cut into."""
     waiting: int
-    """Number of them that wait to be indexed; they are found by their words."""
+    """Number of chunks that wait to be indexed; until then they are found by their words."""
 
 
 _BASES = """
@@ -159,7 +159,7 @@ class KnowledgeBases:
     async def page(
         self, tenant_id: UUID, *, after: str | None, limit: int, prefix: str | None = None
     ) -> Sequence[Base]:
-        """Bases of the tenant in the order of their prefixes, after the prefix `after`; or the one of a prefix."""
+        """Return the tenant's bases by prefix, after the prefix `after`; or only the one of a prefix."""
         values = {"tenant_id": tenant_id, "prefix": prefix, "after": after, "limit": limit}
         return await self._database.fetch(tenant_id, _BASES, values, class_row(Base))
 

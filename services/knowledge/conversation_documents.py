@@ -1,4 +1,4 @@
-"""Documents that a user gives in one conversation: a base of its own, which no other conversation searches."""
+"""Documents that a user adds to one conversation: they form a base that no other conversation searches."""
 
 from collections.abc import Sequence
 from typing import LiteralString
@@ -13,7 +13,7 @@ from services.knowledge.documents import Documents
 from services.platform.postgres import Database
 
 MOST_DOCUMENTS = 50
-"""Most documents of one conversation."""
+"""Maximum documents of one conversation."""
 
 _FIND: LiteralString = """
 SELECT b.id FROM knowledge_bases b JOIN users u ON u.id = b.user_id AND u.tenant_id = b.tenant_id

@@ -1,6 +1,6 @@
 """The index of knowledge bases in Milvus: finds chunks by words and by meaning.
 
-It can be wiped and made again from PostgreSQL, and nothing is ever shown from it: it answers with ids.
+It can be deleted and rebuilt from PostgreSQL. It returns ids only, so nothing is ever shown from it.
 """
 
 from collections.abc import Collection, Sequence
@@ -19,7 +19,7 @@ _WARM_S = 60.0
 
 
 class ChunkIndex(VectorIndex):
-    """The collection of chunks, named `NAME`; `Unavailable` where Milvus does not answer."""
+    """The collection of chunks, named `NAME`; methods raise `Unavailable` if Milvus does not answer."""
 
     def __init__(self, milvus: Milvus, *, model: str, dimension: int) -> None:
         """Take the embedding model's name and dimensions."""

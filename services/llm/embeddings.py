@@ -147,11 +147,7 @@ class Embedder:
         # Half a second and 50 MB, for who has a model of their own.
         from services.llm.embedding_clients import EmbeddingClient  # noqa: PLC0415
 
-        return cls(
-            EmbeddingClient(settings),
-            model=settings.embedding_model,
-            dimension=settings.embedding_dim,
-        )
+        return cls(EmbeddingClient(settings), model=settings.embedding_model, dimension=settings.embedding_dim)
 
     @property
     def failing(self) -> bool:

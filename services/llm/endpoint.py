@@ -44,11 +44,7 @@ if TYPE_CHECKING:
     from services.llm.lean_openai import LeanChatOpenAI
 
 _NOT_THERE = (404, 405)
-_LEFT_OUT = {
-    "stream_options": "stream_usage",
-    "reasoning": "with_reasoning",
-    "bare_calls": "with_bare_calls",
-}
+_LEFT_OUT = {"stream_options": "stream_usage", "reasoning": "with_reasoning", "bare_calls": "with_bare_calls"}
 """Arguments of the client that are False where a part is left out."""
 ESTIMATED = "usage_estimated"
 """Key of a message's metadata: whether its usage is an estimate."""

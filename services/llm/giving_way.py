@@ -8,12 +8,7 @@ import structlog
 from langchain_core.messages import AIMessage, BaseMessage
 
 from services.errors import ModelFailed
-from services.llm.request_form import (
-    LENGTHS,
-    OPTION_OF,
-    Option,
-    without_tool_messages,
-)
+from services.llm.request_form import LENGTHS, OPTION_OF, Option, without_tool_messages
 from services.llm.shorter_prompts import earlier_images, without_images
 from state.turn import Sampling
 

@@ -131,8 +131,7 @@ class Changes:
             InvalidInput: `keep` says something else than what stands there.
         """
         return await self._change(
-            request,
-            lambda: self.planner.plan_named(request, what, ids=ids, takes_all=takes_all, keep=keep),
+            request, lambda: self.planner.plan_named(request, what, ids=ids, takes_all=takes_all, keep=keep)
         )
 
     async def leave_out(self, request: ChangeRequest, message_ids: Sequence[UUID]) -> MemoryChange:

@@ -61,10 +61,8 @@ def note_call(model: str, purpose: str, instructions: str) -> None:
 
 
 def made_by(**more: Any) -> Mapping[str, Any]:
-    """Return the origin of what is stored now, with further fields such as `actor` and `turn_id`.
-
-    Ids are written as text; fields that are None are left out.
-    """
+    """Return the origin of what is stored now, with further fields such as `actor` and `turn_id`. Ids are
+    written as text; fields that are None are left out."""
     current = _CURRENT.get()
     known = {} if current is None else current.stored
     return known | {

@@ -61,10 +61,8 @@ class Engine:
         self._stopped = False
 
     async def supervise(self) -> None:
-        """Restart it whenever it ends by itself, until cancelled or until another process owns it.
-
-        The pause is half a second, and doubles with each further consecutive end.
-        """
+        """Restart it whenever it ends by itself, until cancelled or until another process owns it. The pause is
+        half a second, and doubles with each further consecutive end."""
         wait_s = _FIRST_WAIT_S
         while (running := self._process) is not None:
             begun = asyncio.get_running_loop().time()
@@ -105,10 +103,8 @@ class Engine:
 
         It gets its own session, so that Ctrl-C in a terminal does not reach it. On Linux the kernel signals it
         when this process dies, even by SIGKILL. The kernel watches the thread that forked, so call this in a
-        thread that lives as long as the process, such as one of the event loop's executor.
-
-        Raises:
-            OSError: The program cannot be started.
+        thread that lives as long as the process, such as one of the event loop's executor. Raises `OSError` if the
+        program cannot be started.
         """
         with self._starting:
             if self._stopped:

@@ -20,11 +20,7 @@ _NO_KEY = "none"
 
 
 def key_of_endpoint(given: str) -> str:
-    """Return a key without the blanks around it.
-
-    Raises:
-        ValueError: The key cannot be sent in a header.
-    """
+    """Return a key without the blanks around it. Raises `ValueError` if the key cannot be sent in a header."""
     key = given.strip()
     for position, character in enumerate(key, 1):
         if not "!" <= character <= "~":
@@ -91,11 +87,7 @@ class ChosenModel(BaseModel):
 
 
 def chosen_model(data_dir: Path) -> ChosenModel | None:
-    """Return the chosen model; None if none was chosen.
-
-    Raises:
-        ConfigurationError: The file cannot be read.
-    """
+    """Return the chosen model; None if none was chosen. Raises `ConfigurationError` if the file cannot be read."""
     file = data_dir / _FILE
     try:
         return ChosenModel.model_validate_json(file.read_bytes())
@@ -110,11 +102,7 @@ def chosen_model(data_dir: Path) -> ChosenModel | None:
 
 
 def choose_model(data_dir: Path, model: ChosenModel | None) -> None:
-    """Keep a model; None removes it.
-
-    Raises:
-        ConfigurationError: The file cannot be written.
-    """
+    """Keep a model; None removes it. Raises `ConfigurationError` if the file cannot be written."""
     file = data_dir / _FILE
     try:
         if model is None:

@@ -71,10 +71,8 @@ _TRANSIENT = (
 
 @asynccontextmanager
 async def driver_errors_made_ours() -> AsyncIterator[None]:
-    """Turn the driver's temporary faults into `DatabaseUnavailable` or `DatabaseContended`.
-
-    A row that refers to a missing row is `BrokenReference`. Programming errors stay as they are.
-    """
+    """Turn the driver's temporary faults into `DatabaseUnavailable` or `DatabaseContended`. A row that refers
+    to a missing row is `BrokenReference`. Programming errors stay as they are."""
     try:
         yield
     except psycopg.errors.DiskFull as error:
@@ -114,10 +112,8 @@ def again_if_contended(
 
 
 class _LimitedConnection(AsyncConnection[TupleRow]):
-    """A connection whose round trips have a limit while it is lent.
-
-    The driver would wake ten times a second to look for signals, which reach the event loop anyway.
-    """
+    """A connection whose round trips have a limit while it is lent. The driver would wake ten times a second to
+    look for signals, which reach the event loop anyway."""
 
     round_trip_s: float | None = None
     prepared: PreparedStatements
@@ -233,19 +229,13 @@ class Connections:
     async def ping(self) -> float:
         """Return the milliseconds that a trivial query takes."""
         begun = time.perf_counter()
-        async with (
-            driver_errors_made_ours(),
-            asyncio.timeout(3),
-            self.pool.connection(timeout=2) as connection,
-        ):
+        async with driver_errors_made_ours(), asyncio.timeout(3), self.pool.connection(timeout=2) as connection:
             await connection.execute("SELECT 1")
         return (time.perf_counter() - begun) * 1000
 
     def _at_once(self, connection: Connection) -> AbstractAsyncContextManager[Any]:
-        """Send statements in one round trip, or one by one through a pooler.
-
-        PgBouncer before 1.21 sometimes leaves a pipeline unanswered.
-        """
+        """Send statements in one round trip, or one by one through a pooler. PgBouncer before 1.21 sometimes
+        leaves a pipeline unanswered."""
         return nullcontext() if self._pooled else connection.pipeline()
 
     async def _check(self, connection: _LimitedConnection) -> None:

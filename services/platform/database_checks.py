@@ -27,22 +27,16 @@ FROM pg_roles r WHERE r.rolname = current_user
 
 
 async def check_direct(connection: AsyncConnection[TupleRow], message: str) -> None:
-    """Refuse a pooler: it gives clients a made-up number in place of the number of the server's process.
-
-    Raises:
-        ConfigurationError: There is a pooler; the error has the message.
-    """
+    """Refuse a pooler: it gives clients a made-up number in place of the number of the server's process. Raises
+    `ConfigurationError` if there is a pooler; the error has the message."""
     row: Any = await (await connection.execute(_BACKEND)).fetchone()
     if row[0] != connection.info.backend_pid:
         raise ConfigurationError(message)
 
 
 async def check_role(connection: AsyncConnection[TupleRow]) -> None:
-    """Refuse a role to which row-level security does not apply.
-
-    Raises:
-        ConfigurationError: The role bypasses row-level security, or owns the tables.
-    """
+    """Refuse a role to which row-level security does not apply. Raises `ConfigurationError` if the role
+    bypasses row-level security, or owns the tables."""
     row: Any = await (await connection.execute(_ROLE_CHECK)).fetchone()
     role, bypasses, owns = row
     if bypasses or owns:
@@ -58,10 +52,8 @@ async def check_schema(connection: AsyncConnection[TupleRow]) -> None:
     """Refuse a schema on which this version does not work.
 
     A newer schema is accepted if the migration that made it says that it serves this version, because processes of
-    the older version may also start during a rolling upgrade.
-
-    Raises:
-        ConfigurationError: The schema is older, too new, missing, or not granted to the role.
+    the older version may also start during a rolling upgrade. Raises `ConfigurationError` if the schema is older,
+    too new, missing, or not granted to the role.
     """
     try:
         row: Any = await (await connection.execute(_REVISION)).fetchone()

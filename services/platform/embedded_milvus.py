@@ -94,10 +94,7 @@ class EmbeddedMilvus(child_process.Engine):
     def __init__(self, data_dir: Path, *, large_bytes: int = _LARGE_BYTES, unused_s: float = _UNUSED_S) -> None:
         """Take the folder, and when to restart the server: the memory, and the seconds without use."""
         super().__init__(
-            "Milvus",
-            data_dir.resolve() / "milvus.log",
-            signal.SIGINT,
-            longest_wait_s=_LONGEST_WAIT_SECONDS,
+            "Milvus", data_dir.resolve() / "milvus.log", signal.SIGINT, longest_wait_s=_LONGEST_WAIT_SECONDS
         )
         self._large_bytes, self._unused_s = large_bytes, unused_s
         self.standby = Standby(data_dir.resolve())
@@ -126,11 +123,8 @@ class EmbeddedMilvus(child_process.Engine):
         self._write_note(running=False)
 
     async def wait(self) -> None:
-        """Start the server, or wait until its owner does, until it accepts connections.
-
-        Raises:
-            ConfigurationError: It does not start.
-        """
+        """Start the server, or wait until its owner does, until it accepts connections. Raises
+        `ConfigurationError` if it does not start."""
         self.standby.need()
         if self._reserved is not None and self._process is None:
             await asyncio.to_thread(self._spawn)
@@ -145,10 +139,7 @@ class EmbeddedMilvus(child_process.Engine):
 
     async def supervise(self) -> None:
         """Start the server when it is needed; restart it, on its port, whenever it ends by itself or has grown
-        large.
-
-        A server of another process is left alone. Runs until cancelled.
-        """
+        large. A server of another process is left alone. Runs until cancelled."""
         if self._reserved is None:
             return
         while self._process is None and self._last_need() == self._needed_before:  # noqa: ASYNC110 — others touch a file

@@ -44,11 +44,8 @@ log = structlog.get_logger(__name__)
 
 
 class EmbeddedPostgres(child_process.Engine):
-    """One PostgreSQL server on one data folder.
-
-    The process that starts it owns and stops it; another process (`anamnesis doctor` beside `anamnesis serve`)
-    finds it running and only connects.
-    """
+    """One PostgreSQL server on one data folder. The process that starts it owns and stops it; another process
+    (`anamnesis doctor` beside `anamnesis serve`) finds it running and only connects."""
 
     def __init__(self, data_dir: Path, *, options: tuple[str, ...] = ()) -> None:
         self._parent = data_dir.resolve()
@@ -72,11 +69,8 @@ class EmbeddedPostgres(child_process.Engine):
         return f"postgresql://{role}@/{database}?host={quote(str(self.sockets))}"
 
     async def start(self) -> None:
-        """Create the server's files if there are none, start it, and wait until it answers.
-
-        Raises:
-            ConfigurationError: Its folder cannot be reached, or it does not start.
-        """
+        """Create the server's files if there are none, start it, and wait until it answers. Raises
+        `ConfigurationError` if its folder cannot be reached, or it does not start."""
         await asyncio.to_thread(self._start)
 
     def _start(self) -> None:

@@ -29,11 +29,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         self._proxied: dict[str, httpx2.AsyncHTTPTransport] = {}
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request.
-
-        Raises:
-            Unavailable: It leads to an address that is not allowed.
-        """
+        """Send a request. Raises `Unavailable` if it leads to an address that is not allowed."""
         proxy = proxy_for(str(request.url))
         through = self._direct if proxy is None else self._through(proxy)
         if _origin(request.url) in self._own:
@@ -50,11 +46,8 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         return await through.handle_async_request(request)
 
     async def check(self, url: httpx2.URL, *, resolves_elsewhere: bool = False) -> str:
-        """Return the address at which a name is asked; empty if only a proxy knows it.
-
-        Raises:
-            Unavailable: It is no web address, or not a public one.
-        """
+        """Return the address at which a name is asked; empty if only a proxy knows it. Raises `Unavailable` if
+        it is no web address, or not a public one."""
         if url.scheme not in _PORTS or not url.host:
             raise Unavailable(f"it sends the service to {url.scheme}:, which is no address of the web"[:200])
         if _origin(url) in self._own:

@@ -83,11 +83,12 @@ def _heap_at(place: str) -> tuple[int, int]:
 def calm_garbage_collection() -> None:
     """Exclude the half million objects of the start from garbage collection, and collect less often.
 
+    What is garbage among them, some nine thousand, stays: to look for it would halt the first turns for a third of
+    a second.
     A turn makes some ten thousand short-lived objects, which reference counting frees, while Python's default
     looks for cycles after every 700. The youngest generation stays small because each collection of it halts the
     process; the older ones are collected as rarely as with a hundred times as many objects.
     """
-    gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 100, 100)
     gc.enable()

@@ -48,11 +48,8 @@ def machine_timezone(
     timezone: Path = _TIMEZONE,
     offset: Offset = c_library_offset,
 ) -> str:
-    """Return the machine's time zone: an IANA name, or an offset if no name matches.
-
-    A name in `TZ` or a file is used if its offsets are those of the C library. A name that `TZ` states plainly is
-    always used.
-    """
+    """Return the machine's time zone: an IANA name, or an offset if no name matches. A name in `TZ` or a file
+    is used if its offsets are those of the C library. A name that `TZ` states plainly is always used."""
     for name in _names(environment, localtime, timezone):
         if (zone := _zone(name)) is not None and _agrees(_offset_of(zone), offset):
             return name

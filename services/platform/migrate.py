@@ -36,11 +36,7 @@ _GRANTS = (
 
 
 def check_version(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> None:
-    """Refuse a server that is too old.
-
-    Raises:
-        ConfigurationError: The server is too old.
-    """
+    """Refuse a server that is too old. Raises `ConfigurationError` if the server is too old."""
     found = connection.info.server_version // 10_000
     if found < _LEAST_SERVER:
         raise ConfigurationError(
@@ -158,11 +154,8 @@ def upgrade_within(transaction: "Connection", revision: str) -> None:
 
 
 def _upgrade(owner_url: str) -> None:
-    """Apply the migrations in a separate process, which frees SQLAlchemy and Alembic when it ends.
-
-    Raises:
-        RuntimeError: A migration failed; the message has its output.
-    """
+    """Apply the migrations in a separate process, which frees SQLAlchemy and Alembic when it ends. Raises
+    `RuntimeError` if a migration failed; the message has its output."""
     arguments = [sys.executable, "-m", "services.platform.migration_run"]
     done = subprocess.run(arguments, input=owner_url, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -170,11 +163,7 @@ def _upgrade(owner_url: str) -> None:
 
 
 def require_role(connection: "psycopg.Connection[tuple[object, ...]]", service_role: str) -> None:
-    """Check that the service's role exists.
-
-    Raises:
-        ConfigurationError: The role does not exist.
-    """
+    """Check that the service's role exists. Raises `ConfigurationError` if the role does not exist."""
     if not connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [service_role]).fetchone():
         raise ConfigurationError(
             f"The service's role {service_role} does not exist. Create it: "
@@ -191,11 +180,7 @@ def grant_to_service(connection: "psycopg.Connection[tuple[object, ...]]", servi
 
 
 def role_of(url: str) -> str:
-    """Return the role that an address connects as.
-
-    Raises:
-        ConfigurationError: The address names none.
-    """
+    """Return the role that an address connects as. Raises `ConfigurationError` if the address names none."""
     user = psycopg.conninfo.conninfo_to_dict(url).get("user")
     if not user or not re.fullmatch(r"[\w.@-]+", str(user)):
         raise ConfigurationError("ANAMNESIS_DATABASE_URL names no role: postgresql://role:password@host/database")

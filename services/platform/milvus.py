@@ -66,6 +66,11 @@ class Milvus:
         """Return whether its last use failed."""
         return self._breaker.failing
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether this process has talked to it and it is not asleep: then it may answer at once."""
+        return self._client is not None and (self.standby is None or self.standby.is_running)
+
     @asynccontextmanager
     async def use(self) -> AsyncIterator["AsyncMilvusClient"]:
         """Yield the client; after consecutive failures it is not used for a while.

@@ -38,11 +38,8 @@ class OutgoingHttp:
         most_bytes: int,
         headers: Mapping[str, str] | None = None,
     ) -> bytes:
-        """Send one request and return the body.
-
-        Raises:
-            OutgoingFailed: There is no answer within `within_s`, the status is not 200, or the body is too long.
-        """
+        """Send one request and return the body. Raises `OutgoingFailed` if there is no answer within
+        `within_s`, the status is not 200, or the body is too long."""
         try:
             async with asyncio.timeout(within_s):
                 client = await self._opened()

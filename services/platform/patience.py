@@ -20,9 +20,7 @@ REST_S = 5.0
 
 async def beside_the_loop(work: Callable[[], Result], *, characters: int, most: int) -> Result:
     """Do some work on text, in a thread if the text is longer than `most`, because it would block other turns.
-
-    A thread costs a fraction of a millisecond, which short texts need not pay.
-    """
+    A thread costs a fraction of a millisecond, which short texts need not pay."""
     return await asyncio.to_thread(work) if characters > most else work()
 
 
@@ -30,10 +28,8 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 1.0
 
 
 async def despite(error: type[Exception], work: Callable[[], Awaitable[Result]], *, within_s: float) -> Result:
-    """Do some work; while it raises `error`, try again as long as a try begins within so many seconds.
-
-    Pauses are short, because somebody waits for the end of the outage.
-    """
+    """Do some work; while it raises `error`, try again as long as a try begins within so many seconds. Pauses
+    are short, because somebody waits for the end of the outage."""
     begun, pause_s = time.monotonic(), _FIRST_PAUSE_S
     while True:
         try:
@@ -111,11 +107,8 @@ class CircuitBreaker:
 
     @asynccontextmanager
     async def use(self) -> AsyncIterator[None]:
-        """Use the dependency; an exception in the block counts as its failure.
-
-        Raises:
-            Unavailable: The dependency is not used for the moment.
-        """
+        """Use the dependency; an exception in the block counts as its failure. Raises `Unavailable` if the
+        dependency is not used for the moment."""
         breaker = await self._breakers.get_breaker(self.name)
         try:
             async with breaker:
@@ -141,11 +134,8 @@ class Probes:
     async def ask(
         self, name: str, question: Callable[[], Coroutine[Any, Any, Result]], *, within_s: float
     ) -> Result:
-        """Return the answer, or raise what the question raises.
-
-        Raises:
-            TimeoutError: There is no answer within `within_s` seconds.
-        """
+        """Return the answer, or raise what the question raises. Raises `TimeoutError` if there is no answer
+        within `within_s` seconds."""
         task = self._asked.get(name)
         if task is None:
             task = self._asked[name] = asyncio.create_task(question(), name=f"probe {name}")

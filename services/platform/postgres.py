@@ -57,10 +57,8 @@ _BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ"
 
 
 class Database(Connections):
-    """The service's connections, with a role that owns nothing and bypasses nothing.
-
-    Every method raises `DatabaseUnavailable` if the database does not answer, or breaks the connection.
-    """
+    """The service's connections, with a role that owns nothing and bypasses nothing. Every method raises
+    `DatabaseUnavailable` if the database does not answer, or breaks the connection."""
 
     def __init__(
         self,
@@ -88,13 +86,9 @@ class Database(Connections):
         self._shared_reads = SharedReads(self._run_generic)
 
     async def open(self) -> None:
-        """Connect.
-
-        Raises:
-            ConfigurationError: The role bypasses row-level security, the schema is not this version's, or a
-                connection that has to be direct leads through a pooler.
-            DatabaseUnavailable: Nothing answers.
-        """
+        """Connect. Raises `ConfigurationError` if the role bypasses row-level security, the schema is not this
+        version's, or a connection that has to be direct leads through a pooler, and `DatabaseUnavailable` if
+        nothing answers."""
         try:
             async with driver_errors_made_ours():
                 await self.pool.open(wait=True, timeout=WAIT_FOR_CONNECTION_S)
@@ -125,29 +119,19 @@ class Database(Connections):
 
     @asynccontextmanager
     async def tenant(self, tenant_id: UUID, *, statement_s: float | None = None) -> AsyncIterator[Connection]:
-        """Open a transaction in which only the tenant's rows exist; commit at the end.
-
-        A round trip may take `statement_s` seconds; None = as long as that of a turn.
-        """
+        """Open a transaction in which only the tenant's rows exist; commit at the end. A round trip may take
+        `statement_s` seconds; None = as long as that of a turn."""
         async with self._connection(statement_s) as connection:
             await connection.execute(_begin_for(self._set_tenant, tenant_id), prepare=False)
             yield connection
             await connection.execute("COMMIT")
 
     async def transact(
-        self,
-        tenant_id: UUID,
-        work: Callable[[Connection], Awaitable[Result]],
-        *,
-        statement_s: float | None = None,
+        self, tenant_id: UUID, work: Callable[[Connection], Awaitable[Result]], *, statement_s: float | None = None
     ) -> Result:
         """Run work in such a transaction and commit it; start over after a deadlock or a long wait for a lock.
-
-        The work runs up to three times, so it must change nothing but the database.
-
-        Raises:
-            DatabaseContended: Other transactions were in the way each time; nothing was changed.
-        """
+        The work runs up to three times, so it must change nothing but the database. Raises `DatabaseContended`
+        if other transactions were in the way each time; nothing was changed."""
 
         async def transaction() -> Result:
             async with self.tenant(tenant_id, statement_s=statement_s) as connection:
@@ -156,16 +140,10 @@ class Database(Connections):
         return await despite_contention(transaction)
 
     async def transact_after(
-        self,
-        tenant_id: UUID,
-        first: Query[Row],
-        work: Callable[[Connection, list[Row]], Awaitable[Result]],
+        self, tenant_id: UUID, first: Query[Row], work: Callable[[Connection, list[Row]], Awaitable[Result]]
     ) -> Result:
         """Run `work` as `transact` does, with the rows of a first statement, which begins the transaction.
-
-        Raises:
-            DatabaseContended: Other transactions were in the way each time; nothing was changed.
-        """
+        Raises `DatabaseContended` if other transactions were in the way each time; nothing was changed."""
         values = await self._sealed(tenant_id, first.values)
 
         async def transaction() -> Result:
@@ -216,10 +194,8 @@ class Database(Connections):
     async def read_each(
         self, tenant_id: UUID, one: Query[One], other: Query[Other], *, of_one_moment: bool = True
     ) -> tuple[list[One], list[Other]]:
-        """Run two statements as `read` does, and return the rows of each.
-
-        They see the same state; without `of_one_moment` the second may see a newer one.
-        """
+        """Run two statements as `read` does, and return the rows of each. They see the same state; without
+        `of_one_moment` the second may see a newer one."""
         found = await self._read_together(tenant_id, (one, other), of_one_moment=of_one_moment)
         return found[0], found[1]
 
@@ -283,11 +259,8 @@ class Database(Connections):
         return [await _all_rows(cursor) for cursor in cursors]
 
     async def user_key(self, tenant_id: UUID, **named: UUID | str) -> DataKey | None:
-        """Return the key of the user whom `user_id`, `conversation_id` or `turn_id` names; None = no encryption.
-
-        Raises:
-            Unavailable: The keys cannot be read or written.
-        """
+        """Return the key of the user whom `user_id`, `conversation_id` or `turn_id` names; None = no
+        encryption. Raises `Unavailable` if the keys cannot be read or written."""
         if self.vault is None:
             return None
         return await self.vault.key({"tenant_id": tenant_id, **named}, self._look_up(tenant_id))
@@ -307,10 +280,8 @@ class Database(Connections):
         return look_up
 
     async def _to_its_end(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """Run work in a task that is never cancelled; a cancelled caller returns at once.
-
-        An interrupted query would cost its connection, and a new one is expensive.
-        """
+        """Run work in a task that is never cancelled; a cancelled caller returns at once. An interrupted query
+        would cost its connection, and a new one is expensive."""
         task = asyncio.create_task(work)
         self._under_way.add(task)
         task.add_done_callback(self._forget)

@@ -68,14 +68,9 @@ class PreparedStatements:
         self._count = 0
 
     async def run(self, commands: Sequence[Command]) -> list[list[Any]]:
-        """Run commands in one transaction and one round trip; return the rows of each.
-
-        A cancelled caller leaves the connection within a pipeline.
-
-        Raises:
-            psycopg.Error: The error of the first command that failed; unless the commands began their own
-            transaction, nothing was changed.
-        """
+        """Run commands in one transaction and one round trip; return the rows of each. A cancelled caller
+        leaves the connection within a pipeline. Raises `psycopg.Error` if the error of the first command that
+        failed; unless the commands began their own."""
         try:
             return await self._run(commands)
         except errors.InvalidSqlStatementName:  # after a rollback the driver deallocates everything

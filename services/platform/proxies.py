@@ -21,11 +21,8 @@ _SCHEMES = frozenset({"http", "https", "socks5", "socks5h"})
 
 
 def prepare_proxies(environment: MutableMapping[str, str] = os.environ) -> None:
-    """Change the variables to values that all clients accept, at the beginning of a process.
-
-    Raises:
-        ConfigurationError: A variable names a kind of proxy that no client can use.
-    """
+    """Change the variables to values that all clients accept, at the beginning of a process. Raises
+    `ConfigurationError` if a variable names a kind of proxy that no client can use."""
     found = False
     for name in (spelling for variable in _VARIABLES for spelling in (variable, variable.lower())):
         if not (value := environment.get(name, "").strip()):

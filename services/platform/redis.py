@@ -65,13 +65,9 @@ async def close(client: RedisClient) -> None:
 
 
 async def probe(client: RedisClient) -> float:
-    """Return the milliseconds that writing an event takes; a Redis that only reads is of no use.
-
-    The key differs each time, so that every node of a cluster is tried now and then.
-
-    Raises:
-        Unavailable: Nothing answers, or Redis refuses to write.
-    """
+    """Return the milliseconds that writing an event takes; a Redis that only reads is of no use. The key
+    differs each time, so that every node of a cluster is tried now and then. Raises `Unavailable` if nothing
+    answers, or Redis refuses to write."""
     key = f"turn:probe-{uuid4().hex}:events"
     begun = time.perf_counter()
     try:

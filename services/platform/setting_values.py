@@ -102,11 +102,8 @@ _MARKS = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16", codecs.B
 
 
 def encoding_of(file: Path) -> str:
-    """Return how the file is encoded: by its mark, else UTF-8, else GB18030.
-
-    Raises:
-        ConfigurationError: it is none of these.
-    """
+    """Return how the file is encoded: by its mark, else UTF-8, else GB18030. Raises `ConfigurationError` if it
+    is none of these."""
     try:
         content = file.read_bytes()
     except OSError:

@@ -57,10 +57,8 @@ class SharedReads:
     async def rows(
         self, tenant_id: UUID, queries: Sequence[Query[Any]], *, of_one_moment: bool
     ) -> list[list[Any]]:
-        """Return the rows of each statement; errors are those of the run.
-
-        A cancelled caller returns at once, while the round trip runs to its end.
-        """
+        """Return the rows of each statement; errors are those of the run. A cancelled caller returns at once,
+        while the round trip runs to its end."""
         loop = asyncio.get_running_loop()
         asked = _Asked(queries, of_one_moment, loop.create_future())
         waiting = self._waiting.setdefault(tenant_id, [])
@@ -118,9 +116,7 @@ def _positional(statement: LiteralString) -> tuple[LiteralString, tuple[str, ...
 
 
 def positional(statement: LiteralString, values: Mapping[str, Any]) -> tuple[LiteralString, list[Any]]:
-    """Return a statement with numbered placeholders, and its values in that order, for a raw cursor.
-
-    The driver would search a statement longer than 4,096 characters for placeholders at every execution.
-    """
+    """Return a statement with numbered placeholders, and its values in that order, for a raw cursor. The driver
+    would search a statement longer than 4,096 characters for placeholders at every execution."""
     text, names = _positional(statement)
     return text, [values[name] for name in names]

@@ -54,11 +54,8 @@ class Tracing:
         return self.content and not confidential.get()
 
     def start(self, *, content: bool = False) -> None:
-        """Send spans if one of OpenTelemetry's variables says where to.
-
-        Raises:
-            ConfigurationError: The exporter is not installed.
-        """
+        """Send spans if one of OpenTelemetry's variables says where to. Raises `ConfigurationError` if the
+        exporter is not installed."""
         if not any(os.environ.get(name) for name in _ENDPOINTS) or self.tracer is not None:
             return
         try:

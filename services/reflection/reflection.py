@@ -165,7 +165,4 @@ def checked(text: str) -> PrivateNote:
 def _about(said: str, answer: str, role: str) -> list[BaseMessage]:
     language = language_of([said])
     shown = {name: text[:_LONGEST_SHOWN] for name, text in zip(_KEYS[language], (role, said, answer), strict=True)}
-    return [
-        SystemMessage(_RULES[language] + _FORM),
-        HumanMessage(json.dumps(shown, ensure_ascii=False)),
-    ]
+    return [SystemMessage(_RULES[language] + _FORM), HumanMessage(json.dumps(shown, ensure_ascii=False))]

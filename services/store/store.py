@@ -24,12 +24,7 @@ from services.platform.postgres import Database
 from services.platform.shared_reads import Query
 from services.store import sql
 from services.store.indexing import VectorIndexing
-from services.store.matching import (
-    InSql,
-    check_filter,
-    checked_paths,
-    fits,
-)
+from services.store.matching import InSql, check_filter, checked_paths, fits
 from services.store.model import (
     LONGEST_TTL,
     Get,

@@ -20,13 +20,7 @@ from services.platform.metrics import SUMMARIES
 from services.platform.settings import Settings
 from services.summaries.prompts import Place, Said, SaidMessage
 from services.summaries.schedule import is_due
-from services.summaries.store import (
-    NewSummary,
-    Part,
-    StoredSummary,
-    SummaryState,
-    SummaryStore,
-)
+from services.summaries.store import NewSummary, Part, StoredSummary, SummaryState, SummaryStore
 from services.summaries.writer import SummaryWriter
 from services.time_reference.local_days import local_day
 
@@ -43,13 +37,7 @@ _Conversation = tuple[UUID, UUID]
 class RollingSummaries:
     """Keeps summaries up to date. Every process with a worker has one: it registers the job."""
 
-    def __init__(
-        self,
-        store: SummaryStore,
-        writer: SummaryWriter,
-        settings: Settings,
-        jobs: JobQueue,
-    ) -> None:
+    def __init__(self, store: SummaryStore, writer: SummaryWriter, settings: Settings, jobs: JobQueue) -> None:
         self.store = store
         self._writer = writer
         self._settings = settings
@@ -133,11 +121,7 @@ class RollingSummaries:
         return await self._writer.conversation("whole", said, summaries, days=days), count
 
     async def _part(
-        self,
-        conversation: _Conversation,
-        number: int,
-        messages: Sequence[SaidMessage],
-        state: SummaryState,
+        self, conversation: _Conversation, number: int, messages: Sequence[SaidMessage], state: SummaryState
     ) -> Part:
         said, days = _said(messages, self._chunk_tokens), _days(messages, state.timezone)
         summary = await self._writer.conversation("part", said, days=days)

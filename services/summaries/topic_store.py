@@ -175,12 +175,7 @@ class TopicStore:
         return len(topics)
 
     async def topics(
-        self,
-        tenant_id: UUID,
-        conversation_id: UUID,
-        *,
-        after: tuple[datetime, UUID] | None = None,
-        limit: int,
+        self, tenant_id: UUID, conversation_id: UUID, *, after: tuple[datetime, UUID] | None = None, limit: int
     ) -> list[StoredTopic]:
         """Return topics, oldest first; `after` = `last_message_at` and id of the last topic seen."""
         values = {"tenant_id": tenant_id, "conversation_id": conversation_id, **page_after(after, limit)}

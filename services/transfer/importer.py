@@ -77,11 +77,7 @@ class Importer:
         self._secrets = Secrets(settings.memory_keep_secrets)
 
     async def run(
-        self,
-        tenant_id: UUID,
-        chunks: AsyncIterable[bytes],
-        *,
-        only_user: str | None = None,
+        self, tenant_id: UUID, chunks: AsyncIterable[bytes], *, only_user: str | None = None
     ) -> ImportReport:
         """Import JSON Lines; the report describes wrong lines, and the others are stored.
 

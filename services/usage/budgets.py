@@ -40,11 +40,8 @@ class Budgets:
         self._known: dict[tuple[UUID, str], _Known] = {}
 
     async def check(self, tenant_id: UUID, user: str) -> None:
-        """Check whether a turn may begin; while the database does not answer, it may.
-
-        Raises:
-            BudgetExhausted: The user or the tenant has used up today's tokens.
-        """
+        """Check whether a turn may begin; while the database does not answer, it may. Raises `BudgetExhausted`
+        if the user or the tenant has used up today's tokens."""
         known = self._known.get((tenant_id, user))
         if known is None or time.monotonic() - known.at > _KNOWN_S:
             try:
@@ -64,10 +61,7 @@ class Budgets:
         of_tenant, of_user = await self._ledger.spent_on(today(), tenant_id, user)
         shares = [
             (spent / budget, whose)
-            for spent, budget, whose in (
-                (of_user, self._of_user, "user"),
-                (of_tenant, self._of_tenant, "tenant"),
-            )
+            for spent, budget, whose in ((of_user, self._of_user, "user"), (of_tenant, self._of_tenant, "tenant"))
             if budget is not None
         ]
         share, whose = max(shares)

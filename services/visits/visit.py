@@ -207,10 +207,8 @@ async def group_visits(
     first: datetime,
     last: datetime,
 ) -> int:
-    """Correct the visits of a conversation after messages from `first` to `last` were added.
-
-    This works in the transaction that stores the messages. Return how many visits changed.
-    """
+    """Correct the visits of a conversation after messages from `first` to `last` were added. This works in the
+    transaction that stores the messages. Return how many visits changed."""
     ids = {"tenant_id": tenant_id, "conversation_id": conversation_id}
     values: dict[str, Any] = {**ids, "idle": schedule.idle, "first": first, "last": last}
     region = await (await connection.execute(_REGION, values, prepare=False)).fetchone()

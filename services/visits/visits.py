@@ -111,13 +111,8 @@ class Visits:
 
     @again_if_contended
     async def close(self, tenant_id: UUID, conversation_id: UUID, *, user: str | None = None) -> Closed:
-        """End the open visit of a conversation, of any user or only if it is this user's.
-
-        A turn in progress still belongs to it.
-
-        Raises:
-            NotFound: The tenant, or the user, has no such conversation.
-        """
+        """End the open visit of a conversation, of any user or only if it is this user's. A turn in progress
+        still belongs to it. Raises `NotFound` if the tenant, or the user, has no such conversation."""
         values: dict[str, Any] = {"tenant_id": tenant_id, "conversation_id": conversation_id, "user": user}
         async with self._database.tenant(tenant_id) as connection:
             if not await (await connection.execute(_CONVERSATION, values)).fetchone():

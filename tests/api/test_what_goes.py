@@ -72,10 +72,7 @@ _SHARED = "I'm allergic to peanuts and cats."
 
 @pytest.mark.parametrize(
     ("again", "known", "prompt_has"),
-    [
-        ({"keep": "I'm allergic to cats"}, {"facts": ["I'm allergic to cats"]}, "cats"),
-        ({"all": True}, {}, ""),
-    ],
+    [({"keep": "I'm allergic to cats"}, {"facts": ["I'm allergic to cats"]}, "cats"), ({"all": True}, {}, "")],
 )
 async def test_what_shares_a_sentence_is_told_to_the_model_which_decides(
     talk: Talk, again: dict[str, Any], known: dict[str, Any], prompt_has: str

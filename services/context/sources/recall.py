@@ -194,11 +194,7 @@ def _shown(
     date = recalled.best.unit.created_at.astimezone(zone).date().isoformat()
     if (until := found.units[recalled.best.unit.id].valid_until) is not None:
         date = _UNTIL[language].format(date, until.astimezone(zone).date().isoformat())
-    return RecalledEpisode(
-        episode_id=recalled.episode_id,
-        date=date,
-        text="\n  ".join(lines),
-    )
+    return RecalledEpisode(episode_id=recalled.episode_id, date=date, text="\n  ".join(lines))
 
 
 def _beginning(question: str) -> str:

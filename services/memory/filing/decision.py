@@ -108,11 +108,7 @@ class _Answers:
         self.are_usable = False
 
     def take(self, text: str) -> None:
-        """Take an answer.
-
-        Raises:
-            BadModelOutput: it cannot be read, or the model can mend some of it.
-        """
+        """Take an answer. Raises `BadModelOutput` if it cannot be read, or the model can mend some of it."""
         may_mend, self._is_asked_again = not self._is_asked_again, True
         answer = filing_of_answer(text, self._shown.memories, self._shown.said)
         found = checked(answer.operations, self._evidence)
@@ -176,10 +172,8 @@ def dated(checked: Checked, batch: Batch) -> FilingOperation:
 
 
 def turns_of_story(batch: Batch, told: StoryTold) -> tuple[list[UUID], UUID | None]:
-    """Return the turns of a batch that belong to a story, and the conversation in which it goes on.
-
-    A story of which nobody knows where it begins, or that ends at no message, has none.
-    """
+    """Return the turns of a batch that belong to a story, and the conversation in which it goes on. A story of
+    which nobody knows where it begins, or that ends at no message, has none."""
     keys = list(batch.messages)
     first = told.first if told.first in batch.messages else ""
     conversation = batch.messages[first].conversation_id if first else batch.story_in

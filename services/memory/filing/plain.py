@@ -104,11 +104,7 @@ class _Answer(BaseModel):
 
 async def decide_plainly(models: ChatModels, shown: Batch, evidence: Evidence) -> list[Checked]:
     """Ask a model for the facts of a batch in small questions, and check them; what is dropped is returned too.
-
-    Raises:
-        ModelFailed: the model did not answer.
-        BadModelOutput: it listed no facts, twice.
-    """
+    Raises `ModelFailed` if the model did not answer, and `BadModelOutput` if it listed no facts, twice."""
     language = shown.language
 
     def facts_of(answer: str) -> list[Checked]:

@@ -144,10 +144,8 @@ class DoneChange:
 def known_changes(
     changes: Sequence[tuple[MemoryChangeKind, str | None, Sequence[str] | None, bool]],
 ) -> list[DoneChange]:
-    """Return what was done, by entries of the log: kind, what was named, what it was about, whether it is shown.
-
-    A text that was removed since stands in none of them.
-    """
+    """Return what was done, by entries of the log: kind, what was named, what it was about, whether it is
+    shown. A text that was removed since stands in none of them."""
     gone = [folded(text) for kind, _, items, _ in changes if kind == "forget" for text in items or () if text]
     done = []
     for kind, named, items, is_shown in changes:

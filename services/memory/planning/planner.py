@@ -76,13 +76,7 @@ class ChangePlanner:
         return self.plan_added(request, await self.core.known(request.owner), text, field, kind)
 
     def plan_kept(
-        self,
-        request: ChangeRequest,
-        known: KnownSections,
-        text: str,
-        *,
-        field: str = "",
-        kind: Kept = "remember",
+        self, request: ChangeRequest, known: KnownSections, text: str, *, field: str = "", kind: Kept = "remember"
     ) -> PlannedChange:
         """Plan to keep a statement beside what core memory holds, given by the names of its sections. Raises
         `InvalidInput` if the text is empty."""

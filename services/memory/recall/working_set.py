@@ -10,15 +10,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from services.memory.recall.unit_arrays import (
-    ASKS,
-    BLOCK,
-    BY_ASSISTANT,
-    LONG,
-    STATES_NOTHING,
-    WRITTEN,
-    UnitArrays,
-)
+from services.memory.recall.unit_arrays import ASKS, BLOCK, BY_ASSISTANT, LONG, STATES_NOTHING, WRITTEN, UnitArrays
 from services.search.collection import BM25_B, BM25_K1
 from services.search.units import Mask, Overview, Places, Values
 

@@ -103,11 +103,7 @@ class Receipts:
         self.key = key
 
     async def add(
-        self,
-        connection: Connection,
-        tenant_id: UUID,
-        user_id: UUID,
-        document: Mapping[str, Any],
+        self, connection: Connection, tenant_id: UUID, user_id: UUID, document: Mapping[str, Any]
     ) -> None:
         """Sign and store a receipt, in the caller's transaction. Raises `ConfigurationError` if there is no key
         that can be read."""

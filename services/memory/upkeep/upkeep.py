@@ -45,12 +45,7 @@ class Upkeep:
     """Previews, carries out, reports and undoes runs."""
 
     def __init__(
-        self,
-        database: Database,
-        values: CoreValues,
-        finder: PairFinder,
-        proposed: Pairs,
-        operations: OperationLog,
+        self, database: Database, values: CoreValues, finder: PairFinder, proposed: Pairs, operations: OperationLog
     ) -> None:
         self._database = database
         self._values = values

@@ -36,11 +36,7 @@ def make_tool(services: ToolServices) -> RegisteredTool | None:
 
     @service_tool
     async def forget(
-        runtime: ToolRuntime[OpenTurn],
-        what: What = "",
-        ids: Ids = None,
-        keep: str = "",
-        all: bool = False,
+        runtime: ToolRuntime[OpenTurn], what: What = "", ids: Ids = None, keep: str = "", all: bool = False
     ) -> str:
         """Remove from memory what the user asks to forget."""
         request = request_of(runtime)

@@ -66,10 +66,7 @@ def test_a_model_that_files_well_knows_a_memory_by_other_words(is_strict: bool, 
     assert check(operation, evidence).verdict == becomes
 
 
-@pytest.mark.parametrize(
-    "written",
-    [r"\ud83d", r"\u0000"],
-)
+@pytest.mark.parametrize("written", [r"\ud83d", r"\u0000"])
 def test_what_the_database_rejects_in_a_text_is_left_out_of_it(written: str) -> None:
     answer = f'[{{"op": "add", "text": "likes tea{written}", "quote": "I like{written} tea"}}]'
     [operation] = filing_of_answer(answer, [], ["u1"]).operations

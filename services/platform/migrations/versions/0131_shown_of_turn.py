@@ -3,7 +3,7 @@
 from alembic import op
 
 revision = "0131"
-down_revision = "0127"
+down_revision = "0128"
 
 
 def upgrade() -> None:
