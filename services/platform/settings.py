@@ -383,8 +383,8 @@ class Settings(BaseSettings):
     memory_mood: bool = Field(True, description="on or off")
     """Note how users feel where their own words say it, and tell the model in the next days; filing hears it."""
     memory_filing_quiet_s: float = Field(30.0, ge=0, le=3600, description="seconds, 0 to 3600")
-    """File at the earliest this long after a user's last message, four times as long after one that stands alone:
-    the turns of a talk share a call."""
+    """File at the earliest this long after a user's last message, four times as long while all that waits is of
+    one conversation: the turns of a talk share a call."""
     memory_filing_pause_s: float = Field(60.0, ge=0, le=3600, description="seconds, 0 to 3600")
     """Wait at least this long between two calls about the same user."""
     memory_episodes: bool = Field(True, description="on or off")
