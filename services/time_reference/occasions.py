@@ -90,6 +90,13 @@ def recurs(text: str) -> bool:
     return _RECURS.search(text) is not None
 
 
+def names_time(said: str, today: date) -> bool:
+    """Whether a text names a time of day, or a day that is not past."""
+    text = _written_out(said)
+    days = parse(text, datetime.combine(today, time()), ahead=True)
+    return clock_time(text) is not None or any(each.end >= today for each in days)
+
+
 def _written_out(said: str) -> str:
     """Return a text with its short forms written out."""
     return _SHORT_PARTS.sub(r"\1天\2上", lowered(folded(said.strip())))
@@ -108,7 +115,7 @@ def _moments(text: str, now: datetime, zone: tzinfo) -> list[datetime]:
     while left := part_of_day(unread):
         unread = _blotted(unread, [left[1:]])
     if words := _without_filler(unread):
-        raise BadOccasion(f"cannot be read: “{text[slice(*words)]}”")
+        raise BadOccasion(f"cannot be read: “{' '.join(text[slice(*words)].split())}”")
     is_whole = recurs and (recurs["daily"] or recurs["workdays"])
     if not (named or clock or part or is_whole) or (recurs and not (named or is_whole or part)):
         raise BadOccasion("names no day" if recurs else "names no moment")
