@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 _PRIVATE_ROOT = Path(__file__).with_name("_root")
-"""Holds the service's packages in a wheel; a checkout has them beside this package."""
+"""Folder of the service's packages in a wheel; a checkout has them beside this package."""
 
 
 def main() -> None:
@@ -18,7 +18,7 @@ def main() -> None:
 
 
 def _import_from(folder: Path) -> None:
-    """Look for packages in `folder` first, here and in the Python processes that this one starts."""
+    """Search `folder` first for packages, in this process and in the Python processes that it starts."""
     sys.path.insert(0, str(folder))
     others = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = f"{folder}{os.pathsep}{others}" if others else str(folder)

@@ -11,14 +11,14 @@ from typing import Any
 
 
 class ClientError(Exception):
-    """Something went wrong."""
+    """The base of all errors of this client."""
 
 
 class Unreachable(ClientError):
     """The service does not answer."""
 
     timed_out = False
-    """Whether it took the request, and was silent for too long."""
+    """Whether the service accepted the request and was then silent for too long."""
 
 
 class ServiceError(ClientError):
@@ -28,10 +28,10 @@ class ServiceError(ClientError):
         self.status = status
         """HTTP status of the refusal."""
         self.code = code
-        """Such as `not_found`, `invalid_input` or `busy`."""
+        """Code of the error, such as `not_found`, `invalid_input` or `busy`."""
         self.detail = detail
         self.retry_after_s = retry_after_s
-        """When to come back, where the service says so."""
+        """Seconds after which to try again, if the service says so."""
         super().__init__(f"{status} {code}: {detail}")
 
 
@@ -42,7 +42,7 @@ class TurnFailed(ClientError):
         self.code = str(content.get("code", ""))
         self.message = str(content.get("message", ""))
         self.retryable = bool(content.get("retryable"))
-        """Whether the same message may succeed when it is sent once more."""
+        """Whether the same message may succeed when it is sent again."""
         self.turn_id = content.get("turn_id")
         self.partial_answer = content.get("answer")
         """The part of the answer that had arrived."""

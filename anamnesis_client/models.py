@@ -1,4 +1,4 @@
-"""Answers of the service. Fields that a later version adds are only in the `raw` of an answer."""
+"""Answers of the service. Fields that a later version adds are only in `raw` of an answer."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,14 +11,14 @@ class Event:
     """One event of a turn's stream."""
 
     id: int
-    """From 1, without gaps."""
+    """Number of the event, from 1, without gaps."""
     status: str
-    """Such as `turn`, `token`, `tool_call` or `done`."""
+    """Kind of the event, such as `turn`, `token`, `tool_call` or `done`."""
     content: Any
 
     @property
     def text(self) -> str:
-        """Its part of the answer; empty for all but `token`."""
+        """Return its part of the answer; empty unless it is a `token`."""
         return self.content if self.status == "token" else ""
 
 
@@ -29,12 +29,12 @@ class MemoryChange:
     kind: str
     summary: str
     operation_id: str | None
-    """The id with which it can be undone; None = nothing was changed."""
+    """Id with which it can be undone; None = nothing was changed."""
     items: list[str]
     also_said: list[str] = field(default_factory=list)
-    """Sentences that say what was named and something else, for `keep` or `all` in a second call."""
+    """Sentences that say the named thing and something else, for `keep` or `all` in a second call."""
     made_by: str = ""
-    """`filing` = by the filing of what was said before this turn."""
+    """`filing` if the filing of earlier messages made it; empty = this turn did."""
 
     @classmethod
     def of(cls, found: Mapping[str, Any]) -> Self:
@@ -54,7 +54,7 @@ class Answer:
     usage: Mapping[str, int]
     """Tokens."""
     degraded: list[str]
-    """Parts that the turn went without."""
+    """Features that the turn went without."""
     memory_changes: list[MemoryChange]
     raw: Mapping[str, Any]
     """Everything that the service sent."""
@@ -83,7 +83,7 @@ class FoundMemory:
     kind: str
     """`turn`, or the type of a written memory."""
     score: float
-    """Comparable only within one search."""
+    """Score, which is comparable only within one search."""
     created_at: datetime
 
     @classmethod
@@ -136,14 +136,14 @@ class LineError:
 
 @dataclass(frozen=True)
 class ImportReport:
-    """Outcome of an import, counted by lines."""
+    """The outcome of an import, counted by lines."""
 
     imported: int
     skipped: int
-    """Those that were stored before."""
+    """Lines that were already stored."""
     refused: int
     errors: list[LineError] = field(default_factory=list)
-    """The first of the refused ones."""
+    """The first refused lines."""
 
     @classmethod
     def of(cls, found: Mapping[str, Any]) -> Self:
@@ -152,7 +152,7 @@ class ImportReport:
         return cls(found["imported"], found["skipped"], found["refused"], errors)
 
     def followed_by(self, other: Self, *, before: int) -> Self:
-        """Return what became of these lines and others, of which `before` lines come first."""
+        """Return the report of these lines and others; `before` lines come before the others."""
         errors = [*self.errors, *(LineError(before + each.line, each.reason) for each in other.errors)]
         return type(self)(
             self.imported + other.imported, self.skipped + other.skipped, self.refused + other.refused, errors

@@ -1,4 +1,4 @@
-"""A turn's stream, over as many connections as it takes. It sends nothing: both clients feed it lines."""
+"""A turn's stream, over as many connections as it takes. Nothing is sent here: both clients pass lines in."""
 
 import json
 from collections.abc import Mapping
@@ -12,19 +12,19 @@ from anamnesis_client.models import Event
 EVENT_STREAM = "text/event-stream"
 _FIRST_S, _LONGEST_S = 0.2, 5.0
 _BUSY = frozenset({429, 503})
-"""Statuses with which the service has done nothing, and says when to come back."""
+"""Statuses with which the service has done nothing, and says when to try again."""
 
 
 @dataclass
 class Tries:
-    """Counts failures in a row; what succeeds in between starts over."""
+    """Counts consecutive failures; a success in between starts over."""
 
     most: int
-    """Failures in a row that are put up with."""
+    """Maximum number of consecutive failures."""
     failures: int = field(default=0, init=False)
 
     def pause_s(self, failure: ClientError) -> float | None:
-        """Seconds to wait before the next try; None = give up, as after a refusal that will not change."""
+        """Return the seconds before the next try; None = give up, as after a refusal that will not change."""
         asked_s = 0.0
         if isinstance(failure, ServiceError):
             if failure.status not in _BUSY or failure.retry_after_s is None:
@@ -42,34 +42,34 @@ class Tries:
 
 
 class Lines:
-    """Cuts what arrives into lines, at line feeds alone: JSON may hold every other mark that ends a line."""
+    """Splits bytes into lines at line feeds only: JSON may hold every other mark that ends a line."""
 
     def __init__(self) -> None:
         self._rest = b""
 
     def take(self, data: bytes) -> list[str]:
-        """Read some more bytes; return the lines that are whole now."""
+        """Take more bytes; return the lines that are now complete."""
         *whole, self._rest = (self._rest + data).split(b"\n")
         return [line.decode().removesuffix("\r") for line in whole]
 
 
 class Parts:
-    """Cuts an import into requests, after a line that makes one large enough."""
+    """Splits an import into requests; a request ends with the line that makes it large enough."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most = most_bytes
         self._size = 0
         self._rest = b""
         self.lines = 0
-        """Events that were passed on, over all requests."""
+        """Lines of all requests so far."""
 
     def begin(self) -> bytes:
-        """Begin a request; return what the one before had no room for."""
+        """Begin a request; return what the previous request had no room for."""
         rest, self._rest, self._size = self._rest, b"", 0
         return self._passed(rest)
 
     def take(self, piece: str | bytes) -> bytes:
-        """Return what of a line, or of bytes that may be cut anywhere, belongs to the request."""
+        """Take a line, or bytes that may be cut anywhere; return the part that belongs to this request."""
         data = piece if isinstance(piece, bytes) else piece.rstrip("\n").encode() + b"\n"
         if self._size + len(data) >= self._most and (end := data.rfind(b"\n") + 1):
             data, self._rest = data[:end], data[end:]
@@ -78,7 +78,7 @@ class Parts:
 
     @property
     def full(self) -> bool:
-        """Whether the request has enough, and ends with a line."""
+        """Return whether the request has enough and ends with a line."""
         return self._size >= self._most
 
     def _passed(self, data: bytes) -> bytes:
@@ -89,21 +89,21 @@ class Parts:
 
 @dataclass
 class TurnStream:
-    """Where a stream is: what is asked next, what has come, and whether it has ended."""
+    """The position in a stream: what to ask for next, what has arrived, and whether it has ended."""
 
     body: Mapping[str, Any] | None
-    """Body of the request for a new message; None = the turn is known already."""
+    """Body of the request for a new message; None = the turn is already known."""
     key: str = ""
-    """The message is sent with it: sent twice, it is the same turn."""
+    """Idempotency key of the message: sent twice with it, the message is one turn."""
     turn_id: str | None = None
     last: int = 0
-    """Number of the last event that came."""
+    """Number of the last event that arrived."""
     ended: bool = False
     _data: list[str] = field(default_factory=list)
     _number: int = 0
 
     def request(self) -> Call[Any]:
-        """The request of the next connection; a new connection begins a new frame."""
+        """Return the request for the next connection; a new connection begins a new frame."""
         self._data = []
         headers = {"Accept": EVENT_STREAM}
         if self.turn_id is None:
@@ -114,10 +114,10 @@ class TurnStream:
         return Call("GET", f"/api/v1/turns/{self.turn_id}/stream", headers=headers)
 
     def take(self, line: str) -> Event | None:
-        """Read a line; return the event that it ends, unless that came before.
+        """Take a line; return the event that it completes, unless that event arrived before.
 
         Raises:
-            TurnFailed: the event says so.
+            TurnFailed: The event says that the turn failed.
         """
         if line.startswith("id:"):
             self._number = int(line[3:])

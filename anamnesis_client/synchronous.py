@@ -13,15 +13,7 @@ import httpx
 from anamnesis_client import calls
 from anamnesis_client.calls import Call, MemoryKind, Result
 from anamnesis_client.errors import ClientError, ServiceError, Unreachable
-from anamnesis_client.models import (
-    Answer,
-    Event,
-    FoundMemory,
-    ImportReport,
-    MemoryChange,
-    Section,
-    WrittenMemory,
-)
+from anamnesis_client.models import Answer, Event, FoundMemory, ImportReport, MemoryChange, Section, WrittenMemory
 from anamnesis_client.streams import Lines, Parts, Tries, TurnStream
 
 Params = Mapping[str, Any] | None
@@ -40,15 +32,15 @@ class Anamnesis:
         retries: int = 5,
         http: httpx.Client | None = None,
     ) -> None:
-        """Take where the service is and for whom it is asked.
+        """Take the address of the service, and the user.
 
         Args:
-            url: such as `http://127.0.0.1:8000`.
-            user: the program's own name for the user.
-            key: an API key or a token.
-            timeout_s: seconds to wait for the next bytes of an answer.
-            retries: tries after a failure in a row, where nothing can happen twice.
-            http: a client of your own, with its address and headers; it stays open.
+            url: Address, such as `http://127.0.0.1:8000`.
+            user: Your program's name for the user.
+            key: An API key or a token.
+            timeout_s: Seconds to wait for the next bytes of an answer.
+            retries: Number of tries after consecutive failures, if nothing can happen twice.
+            http: A client of your own, with its address and headers; it stays open.
         """
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._owns = http is None
@@ -83,15 +75,15 @@ class Anamnesis:
         """Send a message and wait for the whole answer.
 
         Args:
-            message: what the user says.
-            session: the program's own name for the conversation.
-            user: in place of the client's.
-            key: the same key in the same conversation is the same turn.
-            options: other fields of the API, such as `expert`, `timezone`, `images` or `kb_prefix`.
+            message: Words of the user.
+            session: Your program's name for the conversation.
+            user: Another user than the client's.
+            key: Idempotency key: the same key in the same conversation means the same turn.
+            options: Other fields of the API, such as `expert`, `timezone`, `images` or `kb_prefix`.
 
         Raises:
-            ServiceError: the service refused, or the turn failed.
-            Unreachable: the service does not answer.
+            ServiceError: The service refused, or the turn failed.
+            Unreachable: The service does not answer.
         """
         body = calls.chat_body(message, user or self._user, session, options)
         return self._send(calls.chat(body, key))
@@ -107,13 +99,13 @@ class Anamnesis:
     ) -> Iterator[Event]:
         """Send a message and yield the events of its turn; the last one is `done`.
 
-        A connection that breaks is taken up again where it broke; no event is missed or comes twice. Arguments
-        are those of `chat`.
+        If the connection breaks, a new one continues where it broke; no event is lost or repeated. Arguments are
+        those of `chat`.
 
         Raises:
-            TurnFailed: the turn ended with an error.
-            ServiceError: the service refused.
-            Unreachable: the connection broke, and could not be taken up again.
+            TurnFailed: The turn ended with an error.
+            ServiceError: The service refused.
+            Unreachable: The connection broke, and no new one could continue.
         """
         body = calls.chat_body(message, user or self._user, session, options)
         stream = TurnStream(body, key or str(uuid4()))
@@ -132,28 +124,21 @@ class Anamnesis:
         as_of: datetime | None = None,
         **options: Any,
     ) -> list[FoundMemory]:
-        """Search all that was said and written down, best first; with `as_of`, what was known then.
+        """Search all that was said or written down, best first; with `as_of`, what was known at that time.
 
         `options` are other fields of the API, such as `expert` and `space`.
         """
         return self._send(calls.recall(user or self._user, query, limit, as_of, options))
 
     def remember(self, text: str, *, kind: MemoryKind = "preference", user: str | None = None) -> WrittenMemory:
-        """Write a memory down; the user must have said something before."""
+        """Write a memory; the user must have said something before."""
         return self._send(calls.remember(user or self._user, text, kind))
 
-    def forget(
-        self,
-        what: str,
-        *,
-        keep: str = "",
-        all: bool = False,
-        user: str | None = None,
-    ) -> MemoryChange:
+    def forget(self, what: str, *, keep: str = "", all: bool = False, user: str | None = None) -> MemoryChange:
         """Forget what a text describes, wherever it is remembered.
 
-        Nothing is changed if it stands in one sentence with something else: `also_said` of the result has such
-        sentences. A second call says in `keep` what is to stay, or with `all` that they go as a whole.
+        Nothing is changed if a sentence says it together with something else: `also_said` of the result has such
+        sentences. In a second call, `keep` is the text that is to stay, or `all` removes the whole sentences.
         """
         return self._send(calls.forget(user or self._user, what, keep, takes_all=all))
 
@@ -162,7 +147,7 @@ class Anamnesis:
         self._send(calls.undo(user or self._user, operation_id))
 
     def approve(self, turn_id: str, approval_id: str, *, approved: bool) -> None:
-        """Say whether a tool may be called, as an event `approval` of a stream with `approvals=True` asks."""
+        """Answer whether a tool may be called, after an event `approval` of a stream with `approvals=True`."""
         self._send(calls.approve(turn_id, approval_id, approved=approved))
 
     def pin(self, memory_id: str, *, user: str | None = None) -> None:
@@ -174,7 +159,7 @@ class Anamnesis:
         self._send(calls.pin(user or self._user, memory_id, pinned=False))
 
     def profile(self, *, user: str | None = None, as_of: datetime | None = None) -> list[Section]:
-        """Core memory, by section; with `as_of` (aware of its zone), as it was then."""
+        """Return core memory by section; with `as_of`, which needs a time zone, as it was then."""
         return self._send(calls.profile(user or self._user, as_of))
 
     def store(
@@ -183,25 +168,25 @@ class Anamnesis:
         """Read, write, search and list items of the store in one round trip; return the result of each operation.
 
         Args:
-            operations: as the API takes them, such as `{"op": "get", "namespace": ["notes"], "key": "a"}`.
-            user: in place of the client's.
-            space: of the user's; None = items that belong to no space.
+            operations: Operations of the API, such as `{"op": "get", "namespace": ["notes"], "key": "a"}`.
+            user: Another user than the client's.
+            space: Space of the user; None = items that belong to no space.
         """
         return self._send(calls.store(user or self._user, operations, space))
 
     def request(self, method: str, *path: object, json: Any = None, params: Params = None) -> Any:
-        """Send any request of the API, and return what the service sends; None = nothing.
+        """Send any request of the API, and return the content of the answer; None = it has none.
 
         Args:
-            method: of HTTP.
-            path: below `/api/v1`, segment by segment, such as `"users", "me", "spaces"`.
-            json: the body.
-            params: the query; what is None is left out.
+            method: Method of HTTP.
+            path: Segments of the path below `/api/v1`, such as `"users", "me", "spaces"`.
+            json: The body.
+            params: The query; values that are None are left out.
         """
         return self._send(calls.endpoint(method, path, json, params))
 
     def items(self, *path: object, params: Params = None, limit: int | None = None) -> Iterator[dict[str, Any]]:
-        """Yield the items of a list of the API, from as many pages as it takes, and at most `limit` of them."""
+        """Yield the items of a list of the API, from as many pages as needed, and at most `limit` of them."""
         after, left = None, limit
         while left is None or left > 0:
             size = calls.PAGE if left is None else min(left, calls.PAGE)
@@ -214,26 +199,27 @@ class Anamnesis:
                 return
 
     def add_document(self, base: str, source: str, data: bytes) -> Mapping[str, Any]:
-        """Take a document into a knowledge base, in place of one of the same name, whose ending says its kind.
+        """Take a document into a knowledge base, replacing one of the same name; the name's ending says its kind.
 
         Returns:
-            `status`, `created`, `replaced` or `unchanged`, and `document`.
+            `status` (`created`, `replaced` or `unchanged`) and `document`.
         """
         return self._send(calls.document(base, source, data))
 
     def export(self, *, user: str | None = None, space: str | None = None) -> Iterator[str]:
-        """Yield everything that is stored of a user, or in one space, as JSON Lines that `import_lines` takes."""
+        """Yield everything that is stored of a user, or in one space, as JSON Lines that `import_lines`
+        accepts."""
         lines = Lines()
         with self._answer(calls.export(user or self._user, space)) as response:
             for data in response.iter_bytes():
                 yield from lines.take(data)
 
     def import_lines(self, lines: Iterable[str | bytes], *, part_bytes: int = calls.IMPORT_BYTES) -> ImportReport:
-        """Import JSON Lines. What is stored already is skipped, so a broken import is simply repeated.
+        """Import JSON Lines. Known lines are skipped, so a broken import can simply be repeated.
 
         Args:
-            lines: each a text, or bytes that may be cut anywhere.
-            part_bytes: of one request; a longer import is sent in several.
+            lines: Texts, each a line, or bytes that may be cut anywhere.
+            part_bytes: Minimum bytes after which a request ends; a longer import takes several requests.
         """
         parts, report, pieces, more = Parts(part_bytes), ImportReport(0, 0, 0), iter(lines), True
 
@@ -285,7 +271,7 @@ class Anamnesis:
 
     @contextmanager
     def _answer(self, call: Call[Any]) -> Iterator[httpx.Response]:
-        """Send a request, and give its answer of success, of which nothing has been read."""
+        """Send a request, and yield its successful answer, of which nothing has been read."""
         try:
             with self._http.stream(
                 call.method,
@@ -306,7 +292,7 @@ class Anamnesis:
 
 
 def _pause(tries: Tries, failure: ClientError) -> None:
-    """Wait before the next try, or raise the failure, if nothing else can come of it."""
+    """Wait before the next try, or raise the failure if trying again cannot help."""
     pause_s = tries.pause_s(failure)
     if pause_s is None:
         raise failure

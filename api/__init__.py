@@ -1,1 +1,1 @@
-"""The interfaces: HTTP, WebSocket, command line."""
+"""Interfaces of the service: HTTP, WebSocket, command line."""

@@ -1,4 +1,4 @@
-"""Access of routes: scopes, the caller they act for, and rate limits."""
+"""Access to routes: scopes, the user for whom a caller acts, and rate limits."""
 
 import base64
 from dataclasses import dataclass, fields
@@ -28,11 +28,11 @@ SpaceQuery = Annotated[
     SpaceName | None,
     Query(description="Name of the space in question; unset = what was said outside of any, which all share."),
 ]
-"""The space whose memory is read or changed; without it, what all spaces of the user share."""
+"""Space whose memory is read or changed; without it, the memory that all spaces of the user share."""
 PathId = Annotated[Id, Path()]
-"""The name of a user, of an expert or of something else, in a path."""
+"""Name of a user, an expert or something else in a path."""
 CONSOLE_HEADER = "X-Anamnesis-Console"
-"""Sent with every request of the console. A page of another site cannot send it without a CORS preflight."""
+"""Header of every request of the console. A page of another site cannot send it without a CORS preflight."""
 _DOCS = frozenset({"/docs", "/openapi.json"})
 
 
@@ -43,7 +43,7 @@ async def _services(connection: HTTPConnection) -> Services:
 
 
 async def caller_of(connection: HTTPConnection) -> Caller:
-    """Return the caller; `api/admission.py` may have identified them already."""
+    """Return the caller, whom `api/admission.py` may already have identified."""
     known: Caller | None = getattr(connection.state, "caller", None)
     if known is not None:
         return known
@@ -52,7 +52,7 @@ async def caller_of(connection: HTTPConnection) -> Caller:
 
 
 async def _authorization(connection: HTTPConnection) -> str | None:
-    """Return the header of this name, or what a WebSocket's ticket stands for, which is redeemed once."""
+    """Return the `Authorization` header, or the one that a WebSocket's ticket stands for; a ticket works once."""
     sent = connection.headers.get("authorization")
     ticket = connection.query_params.get("ticket") if connection.scope["type"] == "websocket" else None
     if sent is not None or ticket is None:
@@ -64,11 +64,8 @@ async def _authorization(connection: HTTPConnection) -> str | None:
 
 
 async def is_operator(connection: HTTPConnection) -> bool:
-    """Whether the caller may see what is for operators: an admin of the default tenant; anybody if it is open.
-
-    Raises:
-        Unavailable: the key cannot be checked now.
-    """
+    """Return whether the caller is an operator: an admin of the default tenant, or anybody without
+    authentication. Raises `Unavailable` if the key cannot be checked now."""
     services: Services = connection.state.services
     if not services.settings.operations_protected:
         return True
@@ -86,10 +83,8 @@ def _not_for_everybody() -> Unauthenticated:
 
 @dataclass(frozen=True)
 class ProtectedDocs:
-    """ASGI middleware: requires an admin's key for the documentation, which a browser sends as the password.
-
-    Nothing else accepts a password: a browser would also send it with requests that another site makes.
-    """
+    """ASGI middleware: requires an admin's key for the documentation; a browser sends it as the password.
+    Nothing else accepts a password, because a browser would also send it with requests made by other sites."""
 
     app: ASGIApp
     services: Services
@@ -125,16 +120,16 @@ class _Bearer(SecurityBase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedCaller(Caller):
-    """The caller of a request, and the services and the runner that are asked."""
+    """The caller of a request, with the services and the turn runner."""
 
     services: Services
     runner: TurnRunner
 
 
 class _CallerWith(_Bearer):
-    """The caller of a request, who must have a scope, if one is given, and may act for the user in its path.
+    """Dependency: the caller, who must have a scope, if one is given, and may act for the user in the path.
 
-    The request counts towards the tenant's limit, so that guessing the names of users is limited as well.
+    The request counts towards the tenant's rate limit, so that guessing the names of users is limited as well.
     """
 
     def __init__(self, scope: Scope | None = None) -> None:
@@ -155,34 +150,31 @@ class _CallerWith(_Bearer):
 
 @dataclass(frozen=True)
 class UserOfPath:
-    """The user whom a path names, the caller, who may act for them, and the services that are asked."""
+    """The user in a path, the caller, who may act for that user, and the services."""
 
     caller: ServedCaller
     user_id: str
     trigger: Trigger
-    """Who writes, as memory notes it: in the console the user, elsewhere a program for them."""
+    """Who writes, as memory notes it: the user in the console, elsewhere a program for the user."""
 
     @property
     def services(self) -> Services:
-        """The services that are asked."""
+        """Return the services."""
         return self.caller.services
 
     @property
     def named(self) -> tuple[UUID, str]:
-        """The tenant and the user's name, as services take them."""
+        """Return the tenant and the user's name, as services take them."""
         return self.caller.tenant_id, self.user_id
 
     async def owner(self, expert: str = "default", space: str | None = None, *, make_space: bool = False) -> Owner:
-        """Return whose memory an expert has of the user, within a space or outside of any.
-
-        Raises:
-            NotFound: there is no such user, expert or space.
-        """
+        """Return the owner of the memory that an expert has of the user, within a space or outside of any.
+        Raises `NotFound` if there is no such user, expert or space."""
         return await self.services.memory.core.owner(*self.named, expert, space, make_space=make_space)
 
 
 class _UserWith(_Bearer):
-    """The user of the path; the caller must have a scope."""
+    """Dependency: the user in the path, for a caller who must have a scope."""
 
     def __init__(self, scope: Scope) -> None:
         self._caller = _CallerWith(scope)
@@ -206,9 +198,9 @@ class StartsTurns:
         """Check that a turn for the user may begin; call it once per turn.
 
         Raises:
-            Unauthenticated: the key of an open socket was revoked, or its token has expired.
-            NotFound: for this caller there is no such user.
-            RateLimited: the user or the tenant has started too many.
+            Unauthenticated: The key of an open socket was revoked, or its token has expired.
+            NotFound: This caller may not know whether there is such a user.
+            RateLimited: The user or the tenant has started too many turns.
         """
         caller = self.caller
         if self._connection.scope["type"] == "websocket":  # it may have been open for a long time
@@ -223,7 +215,7 @@ class StartsTurns:
 
 
 class _TurnStarter(_Bearer):
-    """The caller of a request that starts turns: each is counted when it starts, the request is not."""
+    """Dependency: the caller of a request that starts turns; turns are counted at their start, not the request."""
 
     async def __call__(self, connection: HTTPConnection) -> StartsTurns:
         caller = await caller_of(connection)
@@ -251,4 +243,4 @@ async def _admin_of_service(caller: Admin) -> Caller:
 
 
 OfServiceAdmins = Depends(_admin_of_service)
-"""Guards endpoints for admins of the default tenant: models belong to the whole service."""
+"""Dependency for admins of the default tenant: models belong to the whole service."""

@@ -1,12 +1,12 @@
-"""Addresses as they were sent: hosts and origins that are not ours are refused; ids may hold slashes.
+"""Addresses as they were sent: foreign hosts and origins are refused, and ids may contain slashes.
 
 A page of any site can make a browser on this machine call a loopback address, but it cannot choose the `Host` that
-the browser sends, unless it rebinds its own name to 127.0.0.1. So without authentication only the service's own
-names are answered.
+the browser sends, unless it rebinds its own name to 127.0.0.1. Without authentication, therefore, only requests to
+the service's own names are answered.
 
-Such a page can make a browser send a request, without asking first if it looks like a form's. It cannot hide where
-it comes from: browsers add `Origin` and `Sec-Fetch-Site` themselves, and programs send neither. Where callers are
-known, a header `Authorization` is proof enough: no browser adds one by itself.
+Such a page can also make a browser send a request, without asking first if the request looks like that of a form.
+It cannot hide where the request comes from: browsers add `Origin` and `Sec-Fetch-Site` themselves, and programs
+send neither. With authentication the header `Authorization` is proof enough, because no browser adds it by itself.
 """
 
 from dataclasses import dataclass
@@ -23,13 +23,13 @@ from api.problems import Problem, answer_early, problem_response
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
 _SLASH = "\ue000"
-"""Stands for an encoded slash until the route is known."""
+"""Character that stands for an encoded slash until the route is known."""
 _NO_SLASH = "\ue001"
-"""Stands for that character where it was sent itself: neither is printable, so neither is in an id."""
+"""Character that stands for `_SLASH` if it was sent itself. Neither is printable, so neither occurs in an id."""
 
 
 def host_name(address: str) -> str | None:
-    """Return the host of an address, in lower case; None where it is no address or its port is none."""
+    """Return the host of an address in lower case; None if the address or its port is not valid."""
     try:
         parts = urlsplit(address)
         return parts.hostname if parts.port is None or parts.port else None
@@ -43,14 +43,14 @@ _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 
 @dataclass(frozen=True)
 class SameSite:
-    """ASGI middleware: 421 for a host that is not ours, 400 for several; 403 for what a page of another site wants
-    done. A WebSocket is closed."""
+    """ASGI middleware: answers 421 for a foreign host, 400 for several, and 403 for a request that a page of
+    another site makes; a WebSocket is closed."""
 
     app: ASGIApp
     hosts: frozenset[str] | None
-    """Names of the service, while there is no authentication; None = callers are known, under any name."""
+    """Names of the service, checked while there is no authentication; None = any name."""
     trusted: frozenset[str]
-    """Origins of pages that may do everything."""
+    """Origins of pages that may make any request."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Look at the headers only."""
@@ -72,7 +72,7 @@ class SameSite:
             detail = "Without authentication only requests to a loopback name are answered."
             return Problem.of(HTTPStatus.MISDIRECTED_REQUEST, "wrong_host", detail)
         if scope["type"] == "websocket":
-            # Where callers are known, it takes a ticket, which other sites' pages have not.
+            # With authentication it needs a ticket, which pages of other sites do not have.
             is_foreign = self.hosts is not None and self._has_foreign_origin(headers)
         else:
             is_foreign = scope["method"] not in _READING and self._is_foreign(headers)
@@ -90,7 +90,7 @@ class SameSite:
         if self.hosts is None:
             if "authorization" in headers:
                 return False
-            if site in {"same-origin", "none"}:  # right also behind a proxy that changes `Host`
+            if site in {"same-origin", "none"}:  # right even behind a proxy that changes `Host`
                 return False
         elif site == "cross-site" and not self._is_trusted(headers):
             return True
@@ -113,10 +113,10 @@ class SameSite:
 
 @dataclass(frozen=True)
 class Addresses:
-    """ASGI middleware: keeps encoded slashes apart from those between segments, and gives the page of the API's
-    documentation relative addresses.
+    """ASGI middleware: keeps encoded slashes apart from separators, and gives the API's documentation page
+    relative addresses.
 
-    Servers decode a path before it is routed, and there a slash sent as `%2F` would end the segment.
+    Servers decode a path before it is routed, and a slash sent as `%2F` would then end the segment.
     """
 
     app: ASGIApp
@@ -129,12 +129,12 @@ class Addresses:
             decoded = (unquote(part.decode("ascii", "replace")).replace(_SLASH, _NO_SLASH) for part in parts)
             scope = {**scope, "path": _SLASH.join(decoded)}
         elif scope["type"] == "http" and scope["path"] in _PAGES:
-            scope = {**scope, "root_path": "."}  # which the page puts before its addresses
+            scope = {**scope, "root_path": "."}  # the page puts it before its addresses
         await self.app(scope, receive, send)
 
 
 def restore_slashes(request: Request) -> None:
-    """Put slashes into the values of a path, once its route is known."""
+    """Put slashes into the values of a path once its route is known."""
     values = request.scope.get("path_params", {})
     for name, value in values.items():
         if isinstance(value, str) and _SLASH in value:

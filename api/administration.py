@@ -29,7 +29,7 @@ Days = Annotated[int, Field(ge=1, le=LONGEST_DAYS)]
 
 
 class RetentionRulesView(StrictModel):
-    """For how many days each kind is kept; null = as long as the service keeps it anyway."""
+    """Days for which each kind is kept; null = as long as the service keeps it without a rule."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"messages": 365, "turns": 30}]})
 

@@ -1,4 +1,4 @@
-"""Admission of requests: of known callers only, none while the process is full or stops, and paced in a burst."""
+"""Admission of requests: only of known callers, not while the process is full or stops, and paced in a burst."""
 
 import asyncio
 import re
@@ -44,7 +44,7 @@ class Admission:
 
 @dataclass(frozen=True)
 class Draining:
-    """ASGI middleware: asks clients to reconnect, which takes them to another process."""
+    """ASGI middleware: asks clients to reconnect while the process stops, which takes them to another process."""
 
     app: ASGIApp
     draining: Callable[[], bool]
@@ -64,17 +64,16 @@ class Draining:
 
 
 _AT_ONCE = 2
-"""A place is free again in the next cycle of the loop, and who waited for it enters in the one after that: two
-places let one request through with each cycle."""
+"""Requests that may be between admission and start. A place is free again in the next cycle of the event loop,
+and the next request takes it one cycle later: two places admit one request per cycle."""
 _NAMED_USER = re.compile(rb'"(?:user_id|user)"\s*:\s*"([^"\\]{1,200})"')
 
 
 class Turnstile:
-    """ASGI middleware: lets one request that starts a turn through with each cycle of the event loop.
+    """ASGI middleware: admits one request that starts a turn in each cycle of the event loop.
 
-    Without it, a burst of hundreds of requests is validated in one go, and the next request waits for all of it.
-    Who comes next is chosen by `FairGate`. Nothing is held: a request that was let through delays nobody by
-    taking long.
+    Otherwise a burst of hundreds of requests is validated at once, and the next request waits for all of it.
+    `FairGate` chooses the next request. An admitted request holds nothing, so it delays nobody by taking long.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -95,14 +94,14 @@ class Turnstile:
 
 
 def _named_user(body: bytes) -> bytes:
-    """The user whom a body seems to name. Whether it may is checked later; it only decides who waits for whom."""
+    """Return the user whom a body seems to name. It is checked later and only decides who waits for whom."""
     found = _NAMED_USER.search(body)
     return found[1] if found else b""
 
 
 @dataclass(frozen=True)
 class EarlyAuthentication:
-    """ASGI middleware: every request that may have a body must come from a known caller."""
+    """ASGI middleware: refuses requests that may have a body unless their caller is known."""
 
     app: ASGIApp
     authenticator: Authenticator
@@ -114,7 +113,9 @@ class EarlyAuthentication:
             headers = Headers(scope=scope)
             try:
                 caller = await self.authenticator.caller_of(headers.get("authorization"))
-                if self.limits is not None and _may_be_large(headers):  # others are counted once read
+                if self.limits is not None and _may_be_large(
+                    headers
+                ):  # others are counted once they have been read
                     await self.limits.check_tenant(caller.tenant_id)
             except AnamnesisError as error:
                 response = response_of(error, path=scope["path"])

@@ -62,7 +62,7 @@ _WITH_OWN_PROBLEMS = (
     *(openai_chat, openai_responses, anthropic, openai_models, openai_conversations, openai_embeddings),
 )
 _MODULES = (
-    # Routers are tried in this order, each at a cost: those of turns and of the store come first.
+    # Routers are tried in this order, each at a cost, so those of turns and of the store come first.
     *(chat, store, *_WITH_OWN_PROBLEMS, turns, administration, conversations, knowledge, experts, experiments),
     *(
         memory,
@@ -96,7 +96,7 @@ def make_app(services: Services, runner: TurnRunner) -> FastAPI:
         yield {"services": services, "runner": runner, "mcp": mcp}
         await mcp.close()
 
-    # The page /docs loads nothing from another host; /redoc would load a picture.
+    # /docs loads nothing from another host; /redoc would load a picture.
     app = FastAPIOffline(
         redoc_url=None,
         title="Anamnesis",
@@ -131,7 +131,7 @@ def make_app(services: Services, runner: TurnRunner) -> FastAPI:
 
 
 def analyse_routes() -> None:
-    """Let FastAPI analyse every route; left to the first request of each, that would hold up all the others."""
+    """Analyse every route with FastAPI now; otherwise the first request of each route would delay all others."""
     nowhere = {"type": "http", "method": "GET", "path": "/nowhere", "root_path": "", "headers": []}
     for route in routes():
         route.matches(nowhere)
@@ -139,7 +139,7 @@ def analyse_routes() -> None:
 
 @lru_cache(maxsize=1)
 def routes() -> Sequence[BaseRoute]:
-    """Return every route. Routes hold no state of an application, and FastAPI analyses each once, on first use."""
+    """Return every route. Routes do not depend on an application; FastAPI analyses each when first used."""
     router = APIRouter()
     for module in _MODULES:
         for each in vars(module).values():

@@ -1,7 +1,7 @@
 """Pages of trusted origins: their browsers may call `/v1` and the front ends' protocols, and read the answers.
 
-Nothing of another origin is let in here: `SameSite` decides that. No cookie is allowed, so that a key is needed as
-from any other client.
+This module grants no access to other origins; `SameSite` decides about those. Cookies are not allowed, so a page
+needs a key like any other client.
 """
 
 from starlette.middleware.cors import CORSMiddleware
@@ -13,7 +13,7 @@ _EXPOSED = (
     *("X-Session-Id", "X-Turn-Id", "X-Anamnesis-Memory", "X-Anamnesis-Ignored", "X-Anamnesis-Cut"),
     *("X-Vercel-AI-UI-Message-Stream", "Retry-After", "WWW-Authenticate", "Accept-Encoding", "Location"),
 )
-"""Headers of answers that a page may read, beside those that it always may."""
+"""Headers of answers that a page may read in addition to those that it always may."""
 
 
 class Browsers:
@@ -25,7 +25,7 @@ class Browsers:
             app,
             allow_origins=sorted(origins),
             allow_methods=_METHODS,
-            allow_headers=["*"],  # those that the browser asks for: SDKs send a dozen of their own
+            allow_headers=["*"],  # SDKs send a dozen headers of their own
             allow_private_network=True,
             expose_headers=_EXPOSED,
         )

@@ -139,16 +139,12 @@ async def chat_socket(socket: WebSocket, starter: TurnStarter) -> None:
 
 
 async def _read(frame: str | bytes) -> SocketRequest:
-    """Return a frame's request.
-
-    Raises:
-        InvalidInput: an object has a key twice.
-        ValidationError: it is no JSON, or a value is wrong.
-    """
+    """Return the request in a frame. Raises `InvalidInput` if an object has a key twice, and `ValidationError`
+    if the frame is no JSON, or a value is wrong."""
     try:
         found = await parsed(frame)
     except (ValueError, RecursionError):
-        return SocketRequest.model_validate_json(frame)  # which says what is wrong with it
+        return SocketRequest.model_validate_json(frame)  # it says what is wrong
     return SocketRequest.model_validate(found)
 
 
@@ -158,12 +154,12 @@ def _log_failure(task: "asyncio.Task[None]") -> None:
 
 
 async def _answer(socket: WebSocket, starter: StartsTurns, request: SocketRequest) -> None:
-    """Run one request of a socket. It is cancelled when the socket closes."""
+    """Run one request of a socket; closing the socket cancels it."""
     try:
         caller, turn_id = await _start(starter, request, request.idempotency_key, None)
     except AnamnesisError as error:
         refusal = _refusal(problem_of(error), retryable=error.retryable, request_id=request.request_id)
-        with contextlib.suppress(WebSocketDisconnect, RuntimeError):  # it was closed in the meantime
+        with contextlib.suppress(WebSocketDisconnect, RuntimeError):  # it was closed meanwhile
             await socket.send_text(refusal)
         return
     ended, runner = False, starter.runner
@@ -176,7 +172,7 @@ async def _answer(socket: WebSocket, starter: StartsTurns, request: SocketReques
                         await socket.send_text(ws_frame(event, turn_id, request.request_id))
                     ended = event.is_last
     except (WebSocketDisconnect, RuntimeError):
-        pass  # it was closed while we were sending
+        pass  # it was closed during sending
     except TimeoutError:
         await socket.close(1008, "too slow a reader")
     finally:
@@ -187,7 +183,7 @@ async def _answer(socket: WebSocket, starter: StartsTurns, request: SocketReques
 async def _start(
     starter: StartsTurns, request: ChatRequest, key: str | None, on_conflict: OnConflict | None
 ) -> tuple[Caller, UUID]:
-    """Start the turn of a message, or find it; return for whom it is followed, and its id."""
+    """Start the turn of a message, or find it; return the caller for whom it is followed, and its id."""
     caller = await starter.caller_for(request.user_id)
     asked = request.as_input()
     if request.speaker is not None:

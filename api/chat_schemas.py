@@ -36,7 +36,7 @@ class EarlierMessageRequest(StrictModel):
 
 
 class BudgetRequest(StrictModel):
-    """Limits of one turn; an absent one does not limit."""
+    """Limits of one turn; an absent field is no limit."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"model_calls": 2, "tokens": 4000}]})
 
@@ -49,7 +49,7 @@ class BudgetRequest(StrictModel):
     )
 
     def as_limits(self) -> RequestBudget:
-        """The limits that are named."""
+        """Return the given limits."""
         named = self.model_dump(exclude_none=True)
         return RequestBudget(**named)  # type: ignore[typeddict-item, no-any-return]
 
@@ -58,7 +58,7 @@ class ChatRequest(StrictModel):
     """One message of a user in a conversation."""
 
     model_config = ConfigDict(
-        json_schema_extra={"examples": [{"user_id": "u-1", "session_id": "s-1", "message": "推荐一部诺兰的电影"}]},
+        json_schema_extra={"examples": [{"user_id": "u-1", "session_id": "s-1", "message": "推荐一部诺兰的电影"}]}
     )
 
     user_id: values.Id = Field(description="The caller's own name for the user.")
@@ -88,8 +88,7 @@ class ChatRequest(StrictModel):
         "its space.",
     )
     temporary: bool = Field(
-        False,
-        description="Keep nothing of it: no message, no memory, no event. Memory may be read.",
+        False, description="Keep nothing of it: no message, no memory, no event. Memory may be read."
     )
     earlier: list[EarlierMessageRequest] = Field(
         default_factory=list,
@@ -172,7 +171,7 @@ class ChatRequest(StrictModel):
         return self
 
     def as_input(self) -> TurnInput:
-        """The graph's input."""
+        """Return the input of the graph."""
         shown = cast("TurnInput", {name: getattr(self, name) for name in _INPUT})
         shown["requested_kb_prefix"] = self.kb_prefix
         if self.answer is not None:

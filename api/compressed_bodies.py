@@ -1,4 +1,4 @@
-"""Compressed request bodies: which are taken, and how they are read without growing beyond a body's limit."""
+"""Compressed request bodies: accepted codings, and decompression within the limit of a body."""
 
 import asyncio
 import gzip
@@ -12,27 +12,28 @@ from starlette.types import Scope
 
 TAKEN = ("gzip", "zstd")
 _PIECE = 1024 * 1024
-"""Bytes after which the event loop goes on: some milliseconds."""
+"""Bytes after which other work of the event loop gets a turn: some milliseconds."""
 _MOST_WINDOW = 8 * 1024 * 1024
-"""Bytes that a frame of Zstandard may look back, as RFC 8878 recommends."""
+"""Maximum window of a Zstandard frame in bytes, as RFC 8878 recommends."""
 
 
 def coding_of(scope: Scope) -> str:
-    """Return how a body is compressed, as its header says; empty = it is not."""
+    """Return the coding that the header of a body names; empty = it is not compressed."""
     given = ",".join(Headers(scope=scope).getlist("content-encoding")).strip().lower()
     return {"identity": "", "x-gzip": "gzip"}.get(given, given)
 
 
 async def decompressed(body: bytes, coding: str, grown: Callable[[int], None]) -> bytes:
-    """Return what a body holds.
+    """Return the decompressed body.
 
     Args:
-        body: as it came.
-        coding: one of `TAKEN`.
-        grown: is told the bytes so far, after each piece; what it raises ends the reading.
+        body: The body as it was sent.
+        coding: One of `TAKEN`.
+        grown: Called with the number of bytes so far, after each piece; an exception that it raises ends the
+            reading.
 
     Raises:
-        ValueError: it is not compressed in this way, or its end is missing.
+        ValueError: The body is not compressed in this way, or its end is missing.
     """
     found = bytearray()
     try:

@@ -1,7 +1,7 @@
-"""Limits of HTTP connections: for headers that do not end, and for clients that read nothing.
+"""Limits of HTTP connections: for headers that do not end, and for clients that do not read.
 
 Uvicorn limits only the time between two requests of a connection. A client that sends half a header would stay
-for ever, headers of any length would be kept in memory, and so would a response that nobody reads.
+forever, and memory would hold headers of any length and responses that nobody reads.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from services.platform.settings import Settings
 log = structlog.get_logger(__name__)
 
 _RESET = struct.pack("ii", 1, 0)
-"""Linger for 0 s."""
+"""Socket option: linger for 0 seconds, which resets the connection."""
 _TIMED_OUT = (
     b"HTTP/1.1 408 Request Timeout\r\nContent-Type: text/plain; charset=utf-8\r\n"
     b"Content-Length: 42\r\nConnection: close\r\n\r\nThe request's headers did not come in time"
@@ -34,7 +34,7 @@ _TOO_LARGE = (
 
 
 def uvicorn_options(settings: Settings) -> dict[str, Any]:
-    """Arguments for `uvicorn.Config`: the connections' limits, and no access log."""
+    """Return arguments for `uvicorn.Config`: the limits of connections, and no access log."""
 
     class Bounded(BoundedHttp):
         header_timeout_s = settings.http_header_timeout_s
@@ -45,7 +45,7 @@ def uvicorn_options(settings: Settings) -> dict[str, Any]:
 
 
 class Server(uvicorn.Server):
-    """Uvicorn without its own signal handlers: on a signal the turns end first, then their streams."""
+    """Uvicorn without its signal handlers: on a signal the turns end first, then their streams."""
 
     def refuse_new_connections(self) -> None:
         """Stop listening; open connections are still served."""
@@ -68,10 +68,10 @@ class BoundedHttp(HttpToolsProtocol):
     _in_headers = False
     _refused = False
     _header_bytes = 0
-    """Received since the present headers began, as long as they have not ended."""
+    """Bytes received of the current headers while they have not ended."""
     _parsed_bytes = 0
     _unread = 0
-    """Unread bytes at the last check of the reader."""
+    """Bytes that the client had not read at the last check."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wait for the first header."""
@@ -79,7 +79,7 @@ class BoundedHttp(HttpToolsProtocol):
         self._expect_headers()
 
     def data_received(self, data: bytes) -> None:
-        """Count what does not end headers; after a refusal, nothing is read any more."""
+        """Count bytes of unfinished headers; after a refusal nothing more is read."""
         if self._refused:
             return
         expected = self._in_headers
@@ -90,18 +90,14 @@ class BoundedHttp(HttpToolsProtocol):
                 self._close_with(_TOO_LARGE)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header.
-
-        Raises:
-            ValueError: the headers are too large; the parser then gives up the request.
-        """
+        """Take a header. Raises `ValueError` if the headers are too large; the parser then refuses the request."""
         self._parsed_bytes += len(name) + len(value)
         if self._parsed_bytes > _MOST_HEADER_BYTES:
             raise ValueError("headers too large")
         super().on_header(name, value)
 
     def send_400_response(self, msg: str) -> None:
-        """Say what is wrong with headers."""
+        """Answer that the headers are wrong."""
         if self._parsed_bytes > _MOST_HEADER_BYTES:
             self._close_with(_TOO_LARGE)
         else:
@@ -113,7 +109,7 @@ class BoundedHttp(HttpToolsProtocol):
         self._expect_headers()
 
     def on_headers_complete(self) -> None:
-        """Stop waiting."""
+        """Stop waiting for headers."""
         _cancel(self._header_timer)
         self._in_headers = False
         super().on_headers_complete()
@@ -153,20 +149,22 @@ class BoundedHttp(HttpToolsProtocol):
         self._refused = True
         _cancel(self._header_timer)
         self.transport.write(answer)
-        # Closed at once, the connection would be reset if the client still sends, and the answer lost.
+        # If it were closed at once while the client still sends, the connection would be reset and the answer
+        # lost.
         self.transport.write_eof()
         self.loop.call_later(_LINGER_S, self.transport.close)
 
     def _look_at_reader(self) -> None:
         left = self.transport.get_write_buffer_size()
-        if left < self._unread:  # slow, but it reads
+        if left < self._unread:  # it reads, although slowly
             self._unread = left
             self._reader_timer = self.loop.call_later(self.reader_timeout_s, self._look_at_reader)
             return
         self._reader_timer = None
         log.info("slow reader cut off", unread_bytes=left)
         if (connection := self.transport.get_extra_info("socket")) is not None:
-            # Reset it: otherwise the kernel would keep the buffered data for a client that never reads.
+            # The connection is reset; otherwise the kernel would keep the buffered data for a client that never
+            # reads.
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
         self.transport.abort()
 

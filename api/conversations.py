@@ -30,9 +30,7 @@ router = json_router("/api/v1", "conversations", HTTPStatus.NOT_FOUND)
 
 
 Title = Annotated[
-    str,
-    StringConstraints(strip_whitespace=True, min_length=1, max_length=LONGEST_TITLE),
-    AfterValidator(no_nul),
+    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=LONGEST_TITLE), AfterValidator(no_nul)
 ]
 
 
@@ -153,9 +151,7 @@ async def branches(conversation_id: UUID, caller: MemoryReader) -> Any:
 
 
 @router.post(
-    "/conversations/{conversation_id}/branches/{branch_id}/switch",
-    response_model=Page[Branch],
-    responses=CONFLICT,
+    "/conversations/{conversation_id}/branches/{branch_id}/switch", response_model=Page[Branch], responses=CONFLICT
 )
 async def switch_branch(conversation_id: UUID, branch_id: UUID, caller: MemoryWriter) -> Any:
     """Restore a branch; the current tail becomes one. Returns the resulting branches."""

@@ -1,4 +1,4 @@
-"""The user of a request to `/v1`, and whether anything of it is remembered."""
+"""The user of a request to `/v1`, and whether the request is remembered."""
 
 import contextlib
 import re
@@ -15,19 +15,19 @@ from services.validation import RULE, composed, is_id
 
 USER_JWT_HEADER = "X-OpenWebUI-User-Jwt"
 USER_HEADERS = ("X-OpenWebUI-User-Id", "X-OpenWebUI-User-Email", "X-User-Id", "X-LiteLLM-End-User-Id")
-"""The first one present names the user."""
+"""Headers that may name the user; the first one that is present does."""
 NO_USER = (
     "This request names no user, so nothing is remembered. Send `user` or `safety_identifier`, forward user "
     "headers with a key made with --acts-for-headers, or give the key a default user."
 )
 _ISSUER = "open-webui"
 _ADDRESS = re.compile(r"[^@\s]{1,64}@[^@\s]{1,128}\.[^@\s]{1,64}")
-"""An e-mail address, which people write in capitals as well."""
+"""E-mail address; people also write it in capitals."""
 
 
 @dataclass(frozen=True)
 class EndUser:
-    """The user of a request; without one it is answered without memory."""
+    """The user of a request; a request without a user is answered without memory."""
 
     user_id: str | None
     tenant_wide: bool = True
@@ -39,17 +39,17 @@ def end_user_of(
 ) -> EndUser:
     """Determine the user of a request.
 
-    In this order: the token's user; the user of a signed header; a plain header, from callers that may act for
+    The first of these decides: the token's user; a signed header; a plain header, from callers that may act for
     others; a field of the body; the default user of the key, or of the service without authentication.
 
     Args:
-        settings: with the secret of signed headers.
-        named: fields of the body with their values, the most trusted first.
+        settings: Settings with the secret of signed headers.
+        named: Fields of the body with their values, the most trusted first.
 
     Raises:
-        Forbidden: a header names a user, and the caller may not act for users that headers name.
-        Unauthenticated: a signed header is not valid.
-        InvalidInput: the name is not valid for a user.
+        Forbidden: A header names a user, and the caller may not act for users that headers name.
+        Unauthenticated: A signed header is not valid.
+        InvalidInput: The name is not valid for a user.
     """
     header = next(((name, value) for name in USER_HEADERS if (value := header_text(headers, name))), None)
     if caller.user_id is not None:
@@ -73,13 +73,13 @@ def end_user_of(
 
 
 def header_text(headers: Mapping[str, str], name: str) -> str:
-    """The value of a header, empty without one; what is not ASCII is UTF-8, percent-encoded or not."""
+    """Return the value of a header, empty without one; non-ASCII text is UTF-8, percent-encoded or not."""
     value = headers.get(name, "").strip()
     with contextlib.suppress(UnicodeError):
         value = value.encode("latin-1").decode()
     with contextlib.suppress(UnicodeError):
         decoded = unquote(value, errors="strict")
-        return value if decoded.isascii() else decoded  # `%40` may be meant as it stands
+        return value if decoded.isascii() else decoded  # `%40` may be meant literally
     return value
 
 

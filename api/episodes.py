@@ -209,6 +209,6 @@ async def _whole(user: UserOfPath, episode_id: UUID) -> dict[str, Any]:
 
 
 def _view(entry: CatalogEntry) -> dict[str, Any]:
-    """The entry with the days on which it holds; of what was said, only its time is known."""
+    """Return the entry with the days on which it holds; for a turn these are not known."""
     text = entry.content if entry.episode_type != "turn" else ""
     return {**vars(entry), **validity_fields(text, entry.created_at)}

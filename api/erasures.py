@@ -111,11 +111,7 @@ async def erase(user: WrittenUser, body: ErasureRequest) -> Any:
     if body.preview:
         user.caller.require("memory:read")  # it shows what is stored
     return await user.services.forgetting.forget(
-        *user.named,
-        body,
-        by=user.caller.actor,
-        delete_messages=body.delete_messages,
-        preview=body.preview,
+        *user.named, body, by=user.caller.actor, delete_messages=body.delete_messages, preview=body.preview
     )
 
 

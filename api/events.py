@@ -19,7 +19,7 @@ from api.schemas import Page, StrictModel, answered
 from api.streams import EventStream
 from services.errors import InvalidInput
 from services.events.feed import EventKind, UserEvent
-from services.events.webhooks import Delivery, NewWebhook, Webhook
+from services.events.webhooks import Delivery, NewWebhook, Tried, Webhook
 from services.identity.tenants import user_id_of
 
 _LONGEST_NUMBER = 18
@@ -94,6 +94,12 @@ async def add(body: WebhookRequest, caller: Admin) -> Any:
 async def remove(webhook_id: UUID, caller: Admin) -> None:
     """Remove a webhook, and what it was to be told."""
     await caller.services.webhooks.remove(caller.tenant_id, webhook_id)
+
+
+@webhook_router.post("/{webhook_id}/test", response_model=answered(Tried))
+async def try_out(webhook_id: UUID, caller: Admin) -> Any:
+    """Send it a signed message of the type `webhook.test` at once; the answer says how it was taken."""
+    return await caller.services.webhooks.try_out(caller.tenant_id, webhook_id)
 
 
 @webhook_router.get("/{webhook_id}/deliveries", response_model=Page[Delivery])

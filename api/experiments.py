@@ -42,8 +42,7 @@ class VariantRequest(StrictModel):
 
 
 Variants = Annotated[
-    list[VariantRequest],
-    Field(min_length=2, max_length=_MOST_VARIANTS, description="The first is the control."),
+    list[VariantRequest], Field(min_length=2, max_length=_MOST_VARIANTS, description="The first is the control.")
 ]
 Description = Annotated[str, StringConstraints(max_length=2000), AfterValidator(no_nul)]
 ExpertNames = Annotated[
@@ -66,7 +65,7 @@ class ExperimentRequest(StrictModel):
                     ],
                 }
             ]
-        },
+        }
     )
 
     name: Name = Field(description="It cannot be changed.")

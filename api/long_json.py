@@ -1,6 +1,6 @@
-"""JSON of answers that can be megabytes long: made and sent in pieces, between which others run.
+"""JSON of answers that can have megabytes: made and sent in pieces, between which other work gets a turn.
 
-For a client that reads it slowly, or never, memory holds one piece and not the whole.
+For a client that reads slowly or not at all, memory holds one piece and not the whole.
 """
 
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -38,7 +38,7 @@ class MessageView(BaseModel):
 
 
 async def pieces_of(value: Any, *, size: int) -> AsyncGenerator[bytes]:
-    """Yield the JSON of a value with about `size` bytes, made in a thread if it is more than a piece."""
+    """Yield the JSON of a value of about `size` bytes; a thread makes it if it is longer than a piece."""
     json = await beside_the_loop(partial(orjson.dumps, value), characters=size, most=PIECE_BYTES)
     for start in range(0, len(json), PIECE_BYTES):
         yield json[start : start + PIECE_BYTES]
@@ -50,19 +50,19 @@ _END = b"}"
 
 
 class MessageList:
-    """Messages that come in parts, as the JSON of a list; what was shown is known afterwards."""
+    """Messages that arrive in parts, written as a JSON list; it remembers which were shown."""
 
     def __init__(self, first: Sequence[Message], others: AsyncGenerator[Sequence[Message]], most: int) -> None:
-        """Take the first part and what yields the others, and how many messages are shown at most."""
+        """Take the first part, an iterator over the others, and the maximum number of messages to show."""
         self._first, self._others, self._most = first, others, most
         self.received = 0
         self.shown: list[Message] = []
-        """The first and the last of them."""
+        """The first and the last message that were shown."""
         self.complete = True
-        """False: the database has failed meanwhile, and the list ends early."""
+        """Whether the list is complete; False = the database failed meanwhile, and the list ends early."""
 
     async def pieces(self, as_json: Callable[[Message], AsyncGenerator[bytes]]) -> AsyncGenerator[bytes]:
-        """Yield the list's elements; a message without a word of JSON is left out."""
+        """Yield the elements of the list; a message without JSON is left out."""
         part = self._first
         async with aclosing(self._others):
             while part:
@@ -84,10 +84,8 @@ class MessageList:
 async def message_page(
     first: Sequence[Message], others: AsyncGenerator[Sequence[Message]], limit: int
 ) -> AsyncGenerator[bytes]:
-    """Yield a page of messages, given its first part and what yields the others.
-
-    If the database fails meanwhile, the page ends early, and its `next` names the place.
-    """
+    """Yield a page of messages, from its first part and an iterator over the others. If the database fails
+    meanwhile, the page ends early, and its `next` names the place."""
     listed = MessageList(first, others, limit)
     yield b'{"items":['
     async for piece in listed.pieces(_pieces):
@@ -98,7 +96,7 @@ async def message_page(
 
 
 async def _pieces(message: Message) -> AsyncGenerator[bytes]:
-    """Yield a message as `MessageView` in JSON."""
+    """Yield the JSON of a message, in the form of `MessageView`."""
     shown = MessageView.model_validate(message, from_attributes=True)
     text = shown.model_dump_json(exclude={"parts"}).encode()
     begin = text.removesuffix(_END) + b',"parts":['

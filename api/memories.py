@@ -106,7 +106,7 @@ async def pin(user: WrittenUser, memory_id: Annotated[str, Path(max_length=36)],
 
 
 async def _named(user: UserOfPath, memory_id: str, whose: Whose) -> tuple[ChangeRequest, Memory]:
-    """Return for whom a memory is changed, and the memory."""
+    """Return the request to change a memory, and the memory."""
     request = ChangeRequest.outside_of_turns(await user.owner(whose.expert, whose.space), user.trigger)
     memory = await user.services.memory.changes.finder.by_id(request.owner, memory_id)
     if memory is None or memory.kind == "said":

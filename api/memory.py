@@ -155,9 +155,7 @@ async def operations(user: ReadUser, page: Paged, space: SpaceQuery = None) -> A
 
 
 @router.post(
-    "/memory-operations/{operation_id}/undo",
-    response_model=answered(UndoneOperation),
-    responses=CONFLICT,
+    "/memory-operations/{operation_id}/undo", response_model=answered(UndoneOperation), responses=CONFLICT
 )
 async def undo(user: WrittenUser, operation_id: UUID) -> Any:
     """Undo an operation; repeating it changes nothing. 409 if it cannot be undone, or no longer."""
@@ -182,7 +180,7 @@ async def settle(user: WrittenUser, proposal_id: UUID, body: SettlementRequest) 
 
 
 async def _views(services: Services, owner: Owner, blocks: Sequence[Block]) -> list[dict[str, Any]]:
-    """Sections with the values that say when they hold, and those that are pinned."""
+    """Return sections with their values that say when they hold, and their pinned values."""
     pinned = await services.memory.pins.values(owner.tenant_id, blocks)
     return [{**_view(block), "pinned": pinned[block.section]} for block in blocks]
 

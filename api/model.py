@@ -1,4 +1,4 @@
-"""The model that answers: what it is, and the choice of another in the console."""
+"""The model that answers: reading it, and choosing another one in the console."""
 
 from collections.abc import Callable
 from http import HTTPStatus
@@ -204,11 +204,8 @@ def _check_changeable(settings: Settings) -> None:
 
 
 def _chosen(settings: Settings, choice: Choice) -> ChosenModel:
-    """Return the choice with its key.
-
-    Raises:
-        InvalidInput: the environment names a part of it already, or there is no key to keep.
-    """
+    """Return the choice with its key. Raises `InvalidInput` if the environment already names a part of it, or
+    there is no key to keep."""
     for field, name in (("small_model", "small_llm_model"), ("embedding_model", "embedding_model")):
         if getattr(choice, field) and _source(settings, name) == "environment":
             raise InvalidInput(field, f"the environment names it (ANAMNESIS_{name.upper()}); change it there")
@@ -224,9 +221,9 @@ def _chosen(settings: Settings, choice: Choice) -> ChosenModel:
 
 
 def _key(settings: Settings, base_url: str, given: str | None, *, keep: bool, of: str = "") -> str | None:
-    """Return the key that is given, or the one that is kept, which meets no other address than its own.
+    """Return the given key, or the kept one, which is only sent to the address that it was given for.
 
-    `of`: what the names of the fields begin with.
+    `of` is the beginning of the names of the fields.
     """
     if given is not None:
         try:

@@ -1,7 +1,7 @@
-"""The pages that the service serves, the console and the documentation under `/guide`, and sign-in of browsers.
+"""Pages that the service serves: the console, the documentation under `/guide`, and the sign-in of browsers.
 
-Headers keep everything else out of them. `make docs` writes the documentation; wheels and images that are built
-afterwards hold it.
+Their headers keep foreign content out. `make docs` writes the documentation; wheels and images that are built
+afterwards contain it.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ SITE = Path(__file__).parent / "guide" / "site"
 
 
 def _headers(**policy: str) -> dict[str, str]:
-    """Headers of a page, whose policy on what it loads has these parts besides the usual ones."""
+    """Return the headers of a page; `policy` adds to what the page may load."""
     usual = {"default-src": "'self'", "object-src": "'none'", "base-uri": "'none'", "frame-ancestors": "'none'"}
     parts = {**usual, **{name.replace("_", "-"): said for name, said in policy.items()}}
     return {
@@ -36,15 +36,15 @@ def _headers(**policy: str) -> dict[str, str]:
         "X-Content-Type-Options": "nosniff",
         "Referrer-Policy": "no-referrer",
         "Cross-Origin-Opener-Policy": "same-origin",
-        # Revalidated by its ETag: a new version of the service is seen at once.
+        # Revalidated by its ETag, so that a new version of the service is seen at once.
         "Cache-Control": "no-cache",
     }
 
 
-# Memories, file names and answers may contain hostile text: no script, style or picture of another origin is
-# loaded, whatever gets into a page.
+# Memories, file names and answers may contain hostile text. Whatever gets into a page, no script, style or picture
+# of another origin is loaded.
 _CONSOLE = _headers(img_src="'self' data: blob:", form_action="'none'")
-# The theme has scripts and styles within its pages, and searches in a worker.
+# The theme has scripts and styles inside its pages, and a worker that searches.
 _GUIDE = _headers(
     script_src="'self' 'unsafe-inline'",
     style_src="'self' 'unsafe-inline'",
@@ -95,7 +95,7 @@ async def console() -> FileResponse:
 
 
 class Pages(StaticFiles):
-    """Files with the headers of their pages."""
+    """Files with the headers of pages."""
 
     def __init__(self, folder: Path, headers: Mapping[str, str], **options: Any) -> None:
         super().__init__(directory=folder, **options)
@@ -114,7 +114,7 @@ def console_files() -> Pages:
 
 
 class Guide(Pages):
-    """The files of the documentation, or a page that says how to build it."""
+    """Files of the documentation, or a page that says how to build it."""
 
     def __init__(self, folder: Path = SITE) -> None:
         super().__init__(folder, _GUIDE, html=True, check_dir=False)
@@ -143,9 +143,7 @@ session_router = APIRouter(
 
 @session_router.post("", status_code=HTTPStatus.NO_CONTENT, response_class=Response)
 async def sign_in(
-    request: Request,
-    _: KnownCaller,
-    authorization: Annotated[str, Header(include_in_schema=False)] = "",
+    request: Request, _: KnownCaller, authorization: Annotated[str, Header(include_in_schema=False)] = ""
 ) -> Response:
     """Exchange the key or token of the header `Authorization` for a cookie of 12 hours.
 

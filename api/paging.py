@@ -1,4 +1,4 @@
-"""Routers of the JSON API, and pages of its lists, in the order of a time or a name."""
+"""Routers of the JSON API, and pages of its lists in the order of a time or a name."""
 
 import base64
 import binascii
@@ -24,13 +24,13 @@ AfterName = Annotated[Id | None, Query(description="The `next` of the page befor
 
 @dataclass(frozen=True)
 class Paging:
-    """A page of a list in the order of a time of its items: behind a place, None = from the first on."""
+    """A page of a list in the order of a time: it starts after a place, or at the first item if that is None."""
 
     after: tuple[datetime, UUID] | None
     limit: int
 
     def of(self, items: Sequence[Any], time: str = "created_at") -> dict[str, Any]:
-        """The page of these items; `next` is the place of the last one of a full page."""
+        """Return the page of these items; its `next` is the place of the last item if the page is full."""
         return {"items": items, "next": next_of(items, self.limit, time)}
 
 
@@ -43,7 +43,7 @@ Paged = Annotated[Paging, Depends(_paging)]
 
 
 def next_of(items: Sequence[Any], limit: int, time: str = "created_at") -> str | None:
-    """The place of the last item, unless it is surely the last one there is."""
+    """Return the place of the last item, unless no more can follow."""
     if len(items) < limit:
         return None
     place = f"{getattr(items[-1], time).isoformat()} {items[-1].id}"
@@ -51,14 +51,14 @@ def next_of(items: Sequence[Any], limit: int, time: str = "created_at") -> str |
 
 
 def cursor_of(after: str | None, item_id: Callable[[str], Any] = UUID) -> tuple[datetime, Any] | None:
-    """The place that a `next` names.
+    """Return the place that a `next` names.
 
     Args:
-        after: what a request gives.
-        item_id: makes the id of an item of its text.
+        after: Value in the request.
+        item_id: Converts the text of an item's id.
 
     Raises:
-        InvalidInput: it is no `next` of ours.
+        InvalidInput: It is no `next` of a page.
     """
     if after is None:
         return None
@@ -78,11 +78,6 @@ NO_CONTENT: dict[str, Any] = {"status_code": HTTPStatus.NO_CONTENT, "response_cl
 
 
 def json_router(prefix: str, tag: str, *problems: HTTPStatus) -> APIRouter:
-    """Return a router whose endpoints may answer with some problems, and all with 422 and 503."""
+    """Return a router whose endpoints may answer with these problems, and always with 422 and 503."""
     every = (*problems, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE)
-    return APIRouter(
-        route_class=JsonRoute,
-        prefix=prefix,
-        tags=[tag],
-        responses=documented(*every),
-    )
+    return APIRouter(route_class=JsonRoute, prefix=prefix, tags=[tag], responses=documented(*every))

@@ -44,7 +44,7 @@ log = structlog.get_logger(__name__)
 MEDIA_TYPE = "application/problem+json"
 _TYPE = re.compile(r"str|int|float|bool|[a-z-]{1,40}\[.*\]")
 OPENAI_PATHS = "/v1/"
-"""Requests below it are answered in the form of OpenAI's API."""
+"""Beginning of paths whose errors have the form of OpenAI's API."""
 STARTING_TURNS = frozenset(
     {
         "/api/v1/chat",
@@ -54,12 +54,12 @@ STARTING_TURNS = frozenset(
         "/v1/messages",
         "/api/v1/ui/chat",
         "/api/v1/ui/ag-ui",
-    },
+    }
 )
-"""Paths whose POST starts a turn. WebSockets are accepted: each of their turns is checked separately."""
+"""Paths whose POST starts a turn. WebSockets are not among them: each of their turns is checked separately."""
 
 ANTHROPIC_PATHS = "/v1/messages"
-"""Requests to it, and below it, are answered in the form of Anthropic's API."""
+"""Beginning of paths whose errors have the form of Anthropic's API."""
 
 _UNREADABLE = "body: cannot be read as JSON; it must be in UTF-8, and without endless digits or nesting."
 
@@ -67,7 +67,7 @@ _LINGER_S = 1.0
 _SHORT_REST_BYTES = 256 * 1024
 _MOST_LONG_RESTS = 8
 _thrown_away: set[Receive] = set()
-"""Connections on which the long rest of a body is being thrown away."""
+"""Connections on which the long rest of a body is being discarded."""
 
 _STATUS: tuple[tuple[type[AnamnesisError], HTTPStatus], ...] = (
     (UnknownKind, HTTPStatus.UNSUPPORTED_MEDIA_TYPE),
@@ -80,7 +80,7 @@ _STATUS: tuple[tuple[type[AnamnesisError], HTTPStatus], ...] = (
     (CallerError, HTTPStatus.BAD_REQUEST),
     (Unavailable, HTTPStatus.SERVICE_UNAVAILABLE),
 )
-"""The first line that fits an error is its HTTP status; anything else is a 500."""
+"""HTTP status of each kind of error; the first match counts, and other errors have status 500."""
 
 
 class Reason(BaseModel):
@@ -107,12 +107,12 @@ class Problem(BaseModel):
 
     @classmethod
     def of(cls, status: HTTPStatus, code: str, detail: str, param: str | None = None) -> "Problem":
-        """Return a problem of this status."""
+        """Return a problem with this status."""
         return cls(title=status.phrase, status=status, detail=detail, code=code, param=param)
 
 
 def documented(*statuses: HTTPStatus) -> dict[int | str, dict[str, Any]]:
-    """The OpenAPI document on these error answers."""
+    """Return the OpenAPI description of these error answers."""
     content = {MEDIA_TYPE: {"schema": Problem.model_json_schema()}}
     return {int(status): {"description": status.phrase, "content": content} for status in statuses}
 
@@ -122,7 +122,7 @@ NOT_FOUND = documented(HTTPStatus.NOT_FOUND)
 
 
 def problem_of(error: AnamnesisError) -> Problem:
-    """The problem document for an error of ours."""
+    """Return the problem document for an error of the service."""
     status = next((s for kind, s in _STATUS if isinstance(error, kind)), HTTPStatus.INTERNAL_SERVER_ERROR)
     detail = f"{error.field}: {error.message}" if isinstance(error, InvalidInput) else error.message
     code = getattr(error, "failure", error.code)
@@ -134,7 +134,7 @@ def problem_of(error: AnamnesisError) -> Problem:
 
 
 def problem_response(problem: Problem, headers: dict[str, str] | None = None, *, path: str = "") -> JSONResponse:
-    """The HTTP response that carries a problem, in the form that the path has; a refused turn is counted."""
+    """Return the HTTP response with a problem, in the form for the path; a refused turn is counted."""
     if path in STARTING_TURNS:
         TURNS_REFUSED.labels(problem.code).inc()
     return _in_form_of(path, problem, headers)
@@ -150,7 +150,7 @@ def _in_form_of(path: str, problem: Problem, headers: dict[str, str] | None) -> 
 
 
 def _status_of_failure(code: str) -> HTTPStatus:
-    """The HTTP status for a turn that ended with an error of this code."""
+    """Return the HTTP status for a turn that ended with an error of this code."""
     if code in OF_THE_INPUT or code == "request_budget_exceeded":
         return HTTPStatus.BAD_REQUEST
     if code.startswith("llm_"):
@@ -161,7 +161,7 @@ def _status_of_failure(code: str) -> HTTPStatus:
 
 
 def problem_of_failed(last: TurnEvent) -> Problem:
-    """The problem document for a turn that ended with an error."""
+    """Return the problem document for a turn that ended with an error."""
     code, message = last.content["code"], last.content["message"]
     return Problem.of(_status_of_failure(code), code, message, last.content.get("param"))
 
@@ -169,7 +169,7 @@ def problem_of_failed(last: TurnEvent) -> Problem:
 def response_of_failed(
     last: TurnEvent, headers: Mapping[str, str] | None = None, *, path: str = ""
 ) -> JSONResponse:
-    """The HTTP response to a request whose turn ended with an error, in the form that the requested path has."""
+    """Return the HTTP response to a request whose turn ended with an error, in the form for the path."""
     retry = {"Retry-After": str(last.content.get("retry_after_s", 1))} if last.content["retryable"] else {}
     return _in_form_of(path, problem_of_failed(last), {**(headers or {}), **retry})
 
@@ -182,14 +182,14 @@ _KINDS = {
 
 
 def openai_error(problem: Problem) -> dict[str, Any]:
-    """A problem as OpenAI's error document."""
+    """Return a problem as OpenAI's error document."""
     usual = "server_error" if problem.status >= HTTPStatus.INTERNAL_SERVER_ERROR else "invalid_request_error"
     kind = _KINDS.get(HTTPStatus(problem.status), usual)
     return {"error": {"message": problem.detail, "type": kind, "param": problem.param, "code": problem.code}}
 
 
 def anthropic_error(problem: Problem) -> dict[str, Any]:
-    """A problem as Anthropic's error document."""
+    """Return a problem as Anthropic's error document."""
     usual = "api_error" if problem.status >= HTTPStatus.INTERNAL_SERVER_ERROR else "invalid_request_error"
     kinds = {
         **_KINDS,
@@ -198,20 +198,20 @@ def anthropic_error(problem: Problem) -> dict[str, Any]:
         HTTPStatus.SERVICE_UNAVAILABLE: "overloaded_error",
     }
     kind = kinds.get(HTTPStatus(problem.status), usual)
-    # By this its SDK knows that it has to send the whole history.
+    # This tells Anthropic's SDK to send the whole history.
     threads = {"error_code": "thread_unsupported_request", "unsupported": ["thread"]}
     more = {"details": threads} if problem.param == "thread" else {}
     return {"type": "error", "error": {"type": kind, "message": problem.detail, **more}}
 
 
 def _openai_status(problem: Problem) -> int:
-    """OpenAI's API has 400 for invalid values; a key of another message is 422 at every endpoint."""
+    """Return the status that OpenAI's API has: 400 for invalid values, except 422 for a key of another message."""
     is_invalid = problem.status == HTTPStatus.UNPROCESSABLE_ENTITY and problem.param != KEY
     return HTTPStatus.BAD_REQUEST if is_invalid else problem.status
 
 
 def response_of(error: AnamnesisError, *, path: str = "") -> JSONResponse:
-    """The HTTP response for an error of ours, in the form that the requested path has."""
+    """Return the HTTP response for an error of the service, in the form for the path."""
     return problem_response(problem_of(error), _headers(error), path=path)
 
 
@@ -225,10 +225,10 @@ def _headers(error: AnamnesisError) -> dict[str, str] | None:
 
 
 async def answer_early(response: Response, scope: Scope, receive: Receive, send: Send) -> None:
-    """Send an answer though the client may still be sending its body; then the connection is closed.
+    """Send an answer although the client may still be sending its body; then close the connection.
 
-    What arrives for a moment after the answer is thrown away. To close at once would reset the connection, and
-    many clients would never see the answer. When hundreds send on, only some are read to the end.
+    What arrives for a moment after the answer is discarded. Closing at once would reset the connection, and many
+    clients would never see the answer. When hundreds keep sending, only some are read to the end.
     """
     response.headers["Connection"] = "close"
 
@@ -246,7 +246,7 @@ async def answer_early(response: Response, scope: Scope, receive: Receive, send:
 
 
 async def _throw_away(receive: Receive) -> None:
-    """Receive the rest of a body; a long one only while few others are, which would keep the event loop busy."""
+    """Receive and discard the rest of a body; a long rest only while few others are being read."""
     size = 0
     while (arrived := await receive()).get("more_body", False):
         size += len(arrived["body"])
@@ -266,11 +266,11 @@ async def _throw_away(receive: Receive) -> None:
 
 
 def invalid_fields(errors: Sequence[Any], schemas: Mapping[str, Mapping[str, Any]]) -> Problem:
-    """The problem document for a request that does not fit its schema; every wrong field is named.
+    """Return the problem document for a request that does not match its schema; it names every wrong field.
 
     Args:
-        errors: as pydantic reports them.
-        schemas: JSON schema of each part of the request (`body`, `query`); a part alone is `body`.
+        errors: Errors of pydantic.
+        schemas: JSON schema of each part of the request (`body`, `query`); the only part is named `body`.
     """
     if any(error["type"] == "json_invalid" for error in errors):
         status, code, detail = HTTPStatus.BAD_REQUEST, "malformed", "The body is not valid JSON."
@@ -292,9 +292,9 @@ def _coded(error: Any) -> Reason:
 
 
 def _name(location: tuple[int | str, ...]) -> str:
-    # The first may say where it is; behind it, a field may have such a name, too.
+    # The first name may be that of the part; a field further on may have such a name too.
     inside = location[1:] if location[:1] and location[0] in {"body", "query", "path", "header"} else location
-    # Of a field with several types, each is tried, and its name follows that of the field.
+    # For a field with several types pydantic tries each, and adds the type's name after the field's.
     parts = [str(part) for part in inside if not _TYPE.fullmatch(str(part))]
     return ".".join(parts) or "body"
 
@@ -307,7 +307,7 @@ def _reason(error: Any, schemas: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def _schemas_of(route: APIRoute) -> dict[str, dict[str, Any]]:
-    """The schemas of a route's body and of a query that is one model."""
+    """Return the schemas of a route's body, and of a query that is one model."""
     parameters = {"body": route.dependant.body_params, "query": route.dependant.query_params}
     alone = {part: fields[0].field_info for part, fields in parameters.items() if len(fields) == 1}
     annotations: dict[str, Any] = {part: field.annotation for part, field in alone.items()}
@@ -325,7 +325,7 @@ def add_problem_handlers(app: FastAPI) -> None:
     @app.exception_handler(AnamnesisError)
     async def ours(connection: HTTPConnection, error: AnamnesisError) -> JSONResponse | None:
         if isinstance(connection, WebSocket) and isinstance(error, CallerError):
-            # Before it is accepted this refuses the handshake with 403.
+            # Before the WebSocket is accepted this refuses the handshake with 403.
             await connection.close(1008, error.message)
             return None
         return response_of(error, path=connection.url.path)
@@ -346,7 +346,7 @@ def add_problem_handlers(app: FastAPI) -> None:
         if error.status_code == HTTPStatus.BAD_REQUEST and isinstance(
             error.__cause__, ValueError | RecursionError
         ):
-            # FastAPI could not parse it, and says no more.
+            # FastAPI could not parse it, and gives no reason.
             code, detail = "malformed", _UNREADABLE
         if status in {HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED} and detail == status.phrase:
             detail = f"{request.method} {request.url.path} is not supported here."

@@ -25,8 +25,7 @@ class PromptMemoryRequest(StrictModel):
 
     message: values.Text = Field(description=f"1 to {values.MAX_MESSAGE_CHARACTERS} characters.")
     session_id: values.Id | None = Field(
-        None,
-        description="The caller's name for the conversation, which may belong to a space. Null = of none.",
+        None, description="The caller's name for the conversation, which may belong to a space. Null = of none."
     )
     in_prompt: list[ExternalId] = Field(
         default_factory=list,

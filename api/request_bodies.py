@@ -1,7 +1,7 @@
 """Receives request bodies within limits, before anything parses them.
 
-A body over 1 MB is spooled to disk until it is complete, so that a client that sends half of one costs a file and
-no memory. The bytes of all bodies in flight are bounded, per caller and in total.
+A body over 1 MB is spooled to disk until it is complete, so that a client that sends half of it costs a file and
+no memory. The bytes of all bodies in flight are limited, per caller and in total.
 """
 
 import asyncio
@@ -34,19 +34,19 @@ from services.validation import strict_json
 log = structlog.get_logger(__name__)
 
 _STREAMED = ("/api/v1/import", "/archive-imports")
-"""Ends of the paths whose bodies are streamed and never held as a whole."""
+"""Ends of paths whose bodies are streamed and never held as a whole."""
 
 SMALL_BYTES = 64 * 1024
 """Bodies up to this size are not counted: the server buffers as much for every connection, and a caller that
 sends large ones can still chat."""
 _IN_MEMORY_BYTES = 1024 * 1024
 _LEAST_BYTES_PER_S = 16 * 1024
-"""Bytes that have to arrive for the body to get another second, as in Apache's mod_reqtimeout."""
+"""Bytes that must arrive before a body gets another second, as in Apache's mod_reqtimeout."""
 _RETRY_AFTER_S = "5"
 
 
 class Refused(HTTPException):
-    """A body that is not taken; carries the answer. FastAPI passes on no other exception from reading a body."""
+    """A body that is refused; holds the answer. FastAPI passes on no other exception from reading a body."""
 
     def __init__(
         self, status: HTTPStatus, code: str, detail: str, headers: Mapping[str, str] | None = None
@@ -58,10 +58,10 @@ class Refused(HTTPException):
 
 
 async def refused(request: Request, error: Exception) -> Response:
-    """The answer to a body that is not taken."""
+    """Return the answer to a refused body."""
     if not isinstance(error, Refused):
         raise TypeError(type(error))
-    headers = {**(error.headers or {}), "Connection": "close"}  # what follows of the body is not read
+    headers = {**(error.headers or {}), "Connection": "close"}  # the rest of the body is not read
     return problem_response(error.problem, headers, path=request.scope["path"])
 
 
@@ -76,15 +76,11 @@ class BodyBudget:
 
     @property
     def held(self) -> int:
-        """Bytes of all bodies in flight."""
+        """Return the bytes of all bodies in flight."""
         return self._of_caller.total()
 
     def take(self, caller: str, count: int) -> None:
-        """Count bytes for a caller.
-
-        Raises:
-            Refused: they are too many, of this caller or in all.
-        """
+        """Count bytes for a caller. Raises `Refused` if they exceed the limit of the caller, or of all callers."""
         if self._of_caller[caller] + count > self._most_of_caller:
             raise Refused(
                 HTTPStatus.TOO_MANY_REQUESTS,
@@ -109,7 +105,7 @@ class BodyBudget:
 
 
 class RequestBodies:
-    """ASGI middleware: the application gets a body when all of it is there, within the limits."""
+    """ASGI middleware: passes on a body when it has arrived completely, within the limits."""
 
     def __init__(self, app: ASGIApp, *, settings: Settings) -> None:
         self._app = app
@@ -117,7 +113,7 @@ class RequestBodies:
         self._timeout_s = settings.http_body_timeout_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Receive the body and pass it on, or answer with what is wrong with it."""
+        """Receive the body and pass it on, or answer with the reason for refusing it."""
         if scope["type"] != "http" or scope["method"] in {"GET", "HEAD"}:
             await self._app(scope, receive, send)
             return
@@ -138,7 +134,7 @@ class RequestBodies:
             await answer_early(await refused(Request(scope), error), scope, receive, send)
 
     def _limited(self, receive: Receive, limit: int) -> Receive:
-        """Pieces as they arrive."""
+        """Return a receiver that passes pieces on as they arrive, up to the limit."""
         count = 0
 
         async def limited() -> Message:
@@ -152,7 +148,7 @@ class RequestBodies:
         return limited
 
     async def _pass_whole(self, scope: Scope, receive: Receive, send: Send, declared: int, coding: str) -> None:
-        """Receive all of a body first. Its bytes count until the request has been answered."""
+        """Receive a whole body, then pass it on. Its bytes count until the request has been answered."""
         caller, counted = sender_of(scope), declared if declared > SMALL_BYTES else 0
 
         def grown(size: int) -> None:
@@ -168,7 +164,7 @@ class RequestBodies:
             message = await self._next(receive, self._timeout_s)
             is_whole = not message.get("more_body", False) and len(message.get("body", b"")) <= declared
             if is_whole and not coding:
-                await self._app(scope, Replayed(receive, message), send)  # as nearly all are
+                await self._app(scope, Replayed(receive, message), send)  # nearly all bodies
                 return
             with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES) as body:
                 begun, size = time.monotonic(), 0
@@ -190,7 +186,7 @@ class RequestBodies:
                 whole = await _decompressed(whole, coding, lambda more: grown(before + more))
                 scope = _uncompressed(scope, len(whole))
             received = Replayed(receive, {"type": "http.request", "body": whole, "more_body": False})
-            del whole  # only until the application has it
+            del whole  # the application holds it from here on
             await self._app(scope, received, send)
         finally:
             self._budget.give_back(caller, counted)
@@ -220,13 +216,13 @@ async def _decompressed(body: bytes, coding: str, grown: Callable[[int], None]) 
 
 
 def _uncompressed(scope: Scope, size: int) -> Scope:
-    """Return the request as it would have come without compression."""
+    """Return the request's scope as it would be without compression."""
     others = [each for each in scope["headers"] if each[0] not in {b"content-encoding", b"content-length"}]
     return {**scope, "headers": [*others, (b"content-length", str(size).encode())]}
 
 
 class Replayed:
-    """Gives what was received, and then what else the connection has to say."""
+    """Replays what was received, then passes on what else the connection receives."""
 
     def __init__(self, receive: Receive, message: Message) -> None:
         self._receive, self._message = receive, message
@@ -242,13 +238,13 @@ async def whole_body(request: Request, most: int, what: str) -> bytes:
     """Return a whole body.
 
     Args:
-        request: whose body it is.
-        most: bytes that are taken.
-        what: the body is.
+        request: The request.
+        most: Maximum bytes.
+        what: Name of the body, for the error.
 
     Raises:
-        HTTPException: it is larger.
-        ClientDisconnect: the rest does not come.
+        HTTPException: The body is larger.
+        ClientDisconnect: The rest does not arrive.
     """
     body = bytearray()
     async for chunk in request.stream():
@@ -260,7 +256,7 @@ async def whole_body(request: Request, most: int, what: str) -> bytes:
 
 
 class _JsonRequest(Request):
-    """A request whose long body is parsed in a thread, and whose objects have each key once."""
+    """A request whose long body a thread parses, and in which each key of an object may occur once."""
 
     async def json(self) -> Any:
         try:
@@ -270,19 +266,19 @@ class _JsonRequest(Request):
 
 
 async def parsed(text: str | bytes) -> Any:
-    """Return JSON as Python's values, parsed in a thread if it is long.
+    """Return the value of JSON, which a thread parses if it is long.
 
     Raises:
-        InvalidInput, ValueError, RecursionError: as `strict_json`.
+        InvalidInput, ValueError, RecursionError: As `strict_json`.
     """
     return await beside_the_loop(partial(strict_json, text), characters=len(text), most=_IN_MEMORY_BYTES)
 
 
 class JsonRoute(APIRoute):
-    """The class of all routes with JSON: it may be megabytes long, since messages can hold images."""
+    """The class of all routes with JSON, which may have megabytes because messages can hold images."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """FastAPI's handler, given a request that parses long bodies in a thread."""
+        """Return FastAPI's handler, with a request that parses long bodies in a thread."""
         handle = super().get_route_handler()
 
         async def handled(request: Request) -> Response:
@@ -306,13 +302,13 @@ def _too_large(limit: int) -> Refused:
 
 
 def declared_bytes(scope: Scope) -> int:
-    """Return the bytes of a body that the headers announce; 0 where they do not say."""
+    """Return the bytes of a body that the headers announce; 0 if they announce none."""
     length = Headers(scope=scope).get("content-length", "")
     return int(length) if length.isdecimal() else 0
 
 
 def sender_of(scope: Scope) -> str:
-    """Return who sends a request: a known caller, or an address."""
+    """Return the sender of a request: a known caller, or an address."""
     caller: Caller | None = scope.get("state", {}).get("caller")
     if caller is not None:
         return f"{caller.tenant_id}/{caller.user_id or ''}"

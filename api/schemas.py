@@ -1,6 +1,6 @@
 """Types that many requests and answers share: limits, pages of records, and the two times of memory.
 
-These are `as_of`, the moment whose memory is shown, and the days on which something holds.
+The two times are `as_of`, the moment whose memory is shown, and the days on which something holds.
 """
 
 from dataclasses import dataclass, is_dataclass
@@ -41,7 +41,7 @@ class Answer(BaseModel):
 
 
 def answered(record: type[Record]) -> type[Record]:
-    """Return a service's record as the model of an answer; attributes' docstrings describe its fields."""
+    """Return a record of a service as the model of an answer; docstrings of its attributes describe the fields."""
     shown = _SHOWN if is_dataclass(record) else _WHERE_GIVEN
     setattr(record, "__pydantic_config__", shown)  # noqa: B010 — mypy knows no such attribute
     return record
@@ -54,14 +54,14 @@ for _record in (BudgetReport, MemoryChange, RequestBudget, Source):
 class Page(Answer, Generic[Record]):
     """A page of a list. `next` is the `after` of the next page; null = there is no other."""
 
-    # Each of some forty lists would otherwise have its source read for docstrings: a quarter of a start.
+    # Pydantic would read the source for docstrings for each of some forty lists: a quarter of the start.
     model_config = ConfigDict(use_attribute_docstrings=False)
 
     items: list[Record]
     next: str | None = None
 
     def __class_getitem__(cls, record: Any) -> Any:
-        """Return the page of these records, whose docstrings describe their fields."""
+        """Return the page of these records; docstrings describe their fields."""
         return super().__class_getitem__(
             answered(record) if isinstance(record, type) and is_dataclass(record) else record
         )
@@ -119,9 +119,9 @@ _MEANING = (
 )
 
 PastMoment = Annotated[Moment | None, AfterValidator(_past), Field(description=_MEANING)]
-"""A field of a request."""
+"""Moment in a field of a request."""
 AsOf = Annotated[Moment | None, AfterValidator(_past), Query(description=_MEANING)]
-"""A parameter of a path."""
+"""Moment in a query."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,7 +137,7 @@ class Validity:
 
 
 def validity_fields(text: str, at: datetime) -> dict[str, Any]:
-    """The days on which a text holds, as it was written at a moment."""
+    """Return the days on which a text holds that was written at a moment."""
     found = timed(text, at)
     over = found.is_over(datetime.now(at.tzinfo).date())
     return {"valid_from": found.valid_from, "valid_to": found.valid_to, "is_over": over}

@@ -1,4 +1,4 @@
-"""A turn's events as the protocols send them: frames, a stream of server-sent events, and the one last event."""
+"""A turn's events in the forms of the protocols: frames, server-sent events, and the single last event."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
@@ -37,18 +37,14 @@ async def _last_seen(
 
 
 LastSeen = Annotated[int, Depends(_last_seen)]
-"""The number of the last event that a reader has seen."""
+"""Number of the last event that a reader has seen."""
 
 
 def sse_frames(events: Iterable[TurnEvent]) -> bytes:
-    """Events as server-sent events: `id`, `event`, and `data` with status and content."""
+    """Return events as server-sent events: `id`, `event`, and `data` with status and content."""
     return b"".join(
         b"id: %d\nevent: %s\ndata: %s\n\n"
-        % (
-            event.sequence,
-            event.status.encode(),
-            orjson.dumps({"status": event.status, "content": event.content}),
-        )
+        % (event.sequence, event.status.encode(), orjson.dumps({"status": event.status, "content": event.content}))
         for event in events
     )
 
@@ -67,7 +63,7 @@ def ws_frame(event: TurnEvent, turn_id: UUID | None, request_id: str | None = No
 
 
 class EventStream(Response):
-    """Frames as they come, with comments as a heartbeat; `on_disconnect` is called if the client disconnects."""
+    """A response of frames with comments as a heartbeat; `on_disconnect` is called if the client disconnects."""
 
     heartbeat_s = _HEARTBEAT_S
 
@@ -77,7 +73,7 @@ class EventStream(Response):
         on_disconnect: Callable[[], Awaitable[object]] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        """Take the stream, which is closed in every case."""
+        """Take the stream, which is closed in any case."""
         self._frames = frames
         self._on_disconnect = on_disconnect
         self.status_code = 200
@@ -100,7 +96,7 @@ class EventStream(Response):
         for task in both:
             if not task.cancelled():
                 task.result()
-        if not streaming.cancelled():  # nothing is sent any more that a heartbeat could follow
+        if not streaming.cancelled():  # nothing is sent any more, so a heartbeat cannot follow it
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _stream(self, send: Send) -> None:
@@ -125,13 +121,13 @@ class EventStream(Response):
 
 
 async def last_event(events: TurnEvents) -> TurnEvent:
-    """Wait for a turn's last event."""
+    """Wait for the last event of a turn and return it."""
     last, _ = await whole_turn(events)
     return last
 
 
 async def whole_turn(events: TurnEvents) -> tuple[TurnEvent, str]:
-    """Wait for a turn's last event; return it and the model's reasoning, as far as it is still known."""
+    """Wait for the last event of a turn; return it and the model's reasoning, as far as it is still known."""
     reasoning: list[str] = []
     async with aclosing(events):
         async for batch in events:
@@ -142,20 +138,20 @@ async def whole_turn(events: TurnEvents) -> tuple[TurnEvent, str]:
 
 
 async def sse_events(events: TurnEvents) -> AsyncGenerator[bytes, None]:
-    """A turn's events as frames of `/api/v1`."""
+    """Yield a turn's events as frames of `/api/v1`."""
     async with aclosing(events):
         async for batch in events:
             yield sse_frames(batch)
 
 
 async def disconnected(connection: Request) -> None:
-    """Return when the client has gone; its request's body must have been read."""
+    """Return when the client has gone; the body of its request must have been read."""
     while (await connection.receive())["type"] != "http.disconnect":
         pass
 
 
 async def while_connected(connection: Request, work: Coroutine[Any, Any, Done]) -> Done | None:
-    """Return what some work comes to; None = the client has gone, and it was cancelled."""
+    """Return the result of some work; None = the client has gone, and the work was cancelled."""
     working = asyncio.create_task(work)
     gone = asyncio.create_task(disconnected(connection))
     try:

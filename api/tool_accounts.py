@@ -15,11 +15,11 @@ from services.conversations.values import Id
 from services.errors import InvalidInput, Unavailable
 
 _COOKIE = "anamnesis_link_"
-"""Begins the name of a cookie, which ends with that of a server: several may be connected at once."""
+"""Beginning of a cookie's name, which ends with that of a server, as several may be connected at once."""
 _MOST_COOKIES = 8
 _LIFETIME_S = 600
 _LONGEST_ANSWER = 3_000
-"""Characters of what a browser brings back."""
+"""Maximum characters that a browser brings back."""
 _PAGE = '<!doctype html><meta charset="utf-8"><title>Anamnesis</title><p>{}</p>'
 _HEADERS = {"Content-Security-Policy": "default-src 'none'", "Referrer-Policy": "no-referrer"}
 

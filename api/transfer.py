@@ -26,7 +26,7 @@ from services.transfer.vendors.conversion import Conversion, Vendor, VendorExpor
 
 
 def message_schema() -> dict[str, Any]:
-    """The OpenAPI document on a line that is a message."""
+    """Return the OpenAPI description of a line that is a message."""
     schema = MessageLine.model_json_schema()
     defined = schema.pop("$defs")
     feedback = {"anyOf": [defined["FeedbackPart"], {"type": "null"}], "default": None}
@@ -188,5 +188,5 @@ async def _progress(
 
 
 def _told(error: AnamnesisError, path: FilePath) -> str:
-    """Say what is wrong, without the path at which the service keeps the file meanwhile."""
+    """Return what is wrong, without the path of the temporary file."""
     return error.message.replace(str(path), "the file")

@@ -83,7 +83,7 @@ class RecalledView(BaseModel):
 class RecallView(BaseModel):
     """Queries of earlier conversations, and what they found."""
 
-    queries: list[str | dict[str, Any]]  # of turns answered by earlier versions with the kind of each
+    queries: list[str | dict[str, Any]]  # turns answered by earlier versions name the kind of each query
     found: int
     ms: float | None
     items: list[RecalledView] = Field(description="Most likely first.")
@@ -244,12 +244,7 @@ async def approve(turn_id: UUID, body: ApprovalRequest, caller: Chatter) -> Any:
 async def give_feedback(turn_id: UUID, body: FeedbackRequest, caller: Chatter) -> Any:
     """Rate a turn's answer, replacing earlier feedback; 409 while the turn has not ended."""
     return await caller.services.feedback.put(
-        caller.tenant_id,
-        turn_id,
-        body.rating,
-        comment=body.comment,
-        tags=body.tags,
-        user=caller.user_id,
+        caller.tenant_id, turn_id, body.rating, comment=body.comment, tags=body.tags, user=caller.user_id
     )
 
 
@@ -260,7 +255,7 @@ async def withdraw_feedback(turn_id: UUID, caller: Chatter) -> None:
 
 
 async def _stored(caller: ServedCaller, turn_id: UUID) -> StoredTurn | None:
-    """Return a turn of the caller's as it is stored; None = it is a temporary one, which this process runs."""
+    """Return a stored turn of the caller; None = it is a temporary turn, which this process runs."""
     if caller.runner.unstored(caller.tenant_id, turn_id, user_id=caller.user_id) is not None:
         return None
     return await caller.services.turns.get(caller.tenant_id, turn_id, user_id=caller.user_id)

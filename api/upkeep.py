@@ -70,6 +70,6 @@ async def undo(user: WrittenUser, run_id: UUID) -> Any:
 
 
 async def _policy(user: UserOfPath, tried: FadingQuery) -> UpkeepPolicy:
-    """The tenant's policy with the figures that the caller tries."""
+    """Return the tenant's policy with the figures that the caller tries."""
     stored = await policy_of(user.services.database, user.caller.tenant_id)
     return replace(stored, **tried.model_dump(exclude_none=True))

@@ -1,6 +1,6 @@
 """Filing of talks by a real small model: what it gets right and wrong, and what it misses.
 
-    python -m benchmarks.filing_by_model URL MODEL [--form some|well] [--language en|zh] [--every 1] [--folder F]
+    python -m benchmarks.filing_by_model URL MODEL [--form some|well|unknown] [--language en|zh] [--every 1]
 
 URL is that of an OpenAI-compatible endpoint, such as the server of llama.cpp. The talks are the lines of
 `en.jsonl` and `zh.jsonl` in the folder: what the user has `said`, a word of each statement that it `keeps`, the
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import structlog
 
@@ -32,6 +32,7 @@ from services.memory.filing.decision import Decided, decide
 from services.memory.filing.prompt import Batch, Said
 from services.memory.model import Memory
 from services.memory.reading.foreign_words import foreign_text, own_text
+from services.platform.setting_values import FilingGrade
 from services.platform.settings import load_settings
 
 _TALKS = Path(__file__).parent / "data" / "talks"
@@ -67,19 +68,26 @@ def talks_of(folder: Path, language: str) -> list[Talk]:
     return [Talk(language, **json.loads(line)) for line in lines]
 
 
-async def play(models: ChatModels, talk: Talk, form: Literal["well", "some"]) -> Counter[str]:
+async def play(models: ChatModels, talk: Talk, form: FilingGrade | None) -> Counter[str]:
     """Have a talk filed; return how much of it came out how."""
     memories = {
         f"m{number}": Memory("value", f"v{number}", text, _NOW, "human", field)
         for number, (field, text) in enumerate(_KNOWN[talk.language], 1)
     }
-    messages = {f"u{number}": _said("user", text) for number, text in enumerate(talk.said, 1)}
-    earlier = [_said("assistant", talk.answer)] if talk.answer else []
-    batch = Batch(Owner(uuid4(), uuid4(), uuid4()), [], [uuid4()], messages, earlier, memories=memories)
+    conversation = uuid4()
+    messages = {f"u{number}": _said("user", text, conversation) for number, text in enumerate(talk.said, 1)}
+    earlier = [_said("assistant", talk.answer, conversation)] if talk.answer else []
+    batch = Batch(Owner(uuid4(), uuid4(), uuid4()), [], [conversation], messages, earlier, memories=memories)
     foreign = [text for text in map(foreign_text, talk.said) if text]
     known = [each.text for each in memories.values()]
     evidence = Evidence(
-        batch.said, [own_text(each) for each in talk.said], [talk.answer], known, foreign, memories
+        batch.said,
+        [own_text(each) for each in talk.said],
+        [talk.answer],
+        known,
+        foreign,
+        memories,
+        beside=batch.beside,
     )
     try:
         decided = await decide(models, batch, evidence, form)
@@ -100,8 +108,8 @@ def _judged(talk: Talk, decided: Decided) -> Counter[str]:
     return +found
 
 
-def _said(role: Literal["user", "assistant"], text: str) -> Said:
-    return Said(uuid4(), None, uuid4(), role, text, _NOW, timezone="Europe/Brussels")
+def _said(role: Literal["user", "assistant"], text: str, conversation: UUID) -> Said:
+    return Said(uuid4(), None, conversation, role, text, _NOW, timezone="Europe/Brussels")
 
 
 async def _main(options: argparse.Namespace) -> None:
@@ -112,7 +120,7 @@ async def _main(options: argparse.Namespace) -> None:
     for language in [options.language] if options.language else ["en", "zh"]:
         for talk in talks_of(options.folder, language)[:: options.every]:
             begin = time.perf_counter()
-            found = await play(models, talk, options.form)
+            found = await play(models, talk, None if options.form == "unknown" else options.form)
             sums.update(found)
             sums["talks"] += 1
             seconds = time.perf_counter() - begin
@@ -126,7 +134,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("url")
     parser.add_argument("model")
-    parser.add_argument("--form", choices=["some", "well"], default="some")
+    parser.add_argument("--form", choices=["some", "well", "unknown"], default="some")
     parser.add_argument("--language", choices=["en", "zh"])
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--folder", type=Path, default=_TALKS)

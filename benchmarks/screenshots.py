@@ -47,7 +47,7 @@ async def main(folder: Path) -> None:
                     await seen.open()
                     await _shoot(seen.page, folder / "welcome.png")
                     await seen.page.locator(".demo button").click()
-                    await seen.page.locator(".calendar").wait_for()
+                    await seen.page.locator(".stack").wait_for()  # why the demo answered as it did
                 for language in ("en", "zh"):
                     for size, (width, height) in _SIZES.items():
                         dark = language == "zh" and size == "wide"

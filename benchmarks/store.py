@@ -4,7 +4,8 @@
 
 Milliseconds at the median and the 95th percentile: of `PostgresStore` in this process, of the store in this
 process, and of `AnamnesisStore` over HTTP to the service. Each search embeds its query with the built-in encoder;
-of `PostgresStore` it goes through pgvector. Needs the package langgraph-checkpoint-postgres besides.
+of `PostgresStore` it goes through pgvector. In "put, search" both also embed what was put. Filters want one item
+of all, the newest and the last tenth. Needs the package langgraph-checkpoint-postgres besides.
 """
 
 import argparse
@@ -13,6 +14,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -70,28 +72,60 @@ def _query(number: int) -> str:
     return f"when was it with {_THINGS[number % 6]} on day {number}?"
 
 
-def _of(store: BaseStore) -> dict[str, Callable[[int], Any]]:
+def _operations(items: int) -> dict[str, Callable[[int], Sequence[Operation]]]:
+    """Return what each kind does, one batch after the other."""
+
+    def put(n: int) -> Put:
+        return Put(_NAMESPACE, str(n), _value(n))
+
+    def search(n: int) -> Search:
+        return Search(_NAMESPACE, _query(n))
+
+    def filtered(**wanted: Any) -> Search:
+        return Search(_NAMESPACE, filter=wanted)
+
     return {
-        "put": lambda n: store.put(_NAMESPACE, str(n), _value(n)),
-        "get": lambda n: store.get(_NAMESPACE, str(n)),
-        "search": lambda n: store.search(_NAMESPACE, query=_query(n)),
+        "put": lambda n: [put(n)],
+        "get": lambda n: [Get(_NAMESPACE, str(n))],
+        "search": lambda n: [search(n)],
+        "put, search": lambda n: [put(n), search(n)],
+        "one": lambda n: [filtered(n=n)],
+        "newest": lambda _: [filtered(tags=["a", "b"])],
+        "tenth": lambda _: [filtered(n={"$gt": items * 9 // 10})],
+        "tenth, search": lambda n: [Search(_NAMESPACE, _query(n), filter={"n": {"$gt": items * 9 // 10}})],
     }
 
 
-def _direct(runner: asyncio.Runner, store: Store) -> dict[str, Callable[[int], Any]]:
-    def batch(operation: Operation) -> Any:
+def _of_each(
+    run: Callable[[Sequence[Operation]], Any], of: Callable[[int], Sequence[Operation]], number: int
+) -> Any:
+    return run(of(number))
+
+
+def _of(store: BaseStore, items: int) -> dict[str, Callable[[int], Any]]:
+    def run(operations: Sequence[Operation]) -> None:
+        for each in operations:
+            if isinstance(each, Put):
+                store.put(tuple(each.namespace), each.key, each.value or {})
+            elif isinstance(each, Get):
+                store.get(tuple(each.namespace), each.key)
+            elif isinstance(each, Search):
+                store.search(tuple(each.namespace_prefix), query=each.query, filter=each.filter)
+
+    return {kind: partial(_of_each, run, of) for kind, of in _operations(items).items()}
+
+
+def _direct(runner: asyncio.Runner, store: Store, items: int) -> dict[str, Callable[[int], Any]]:
+    def batches(operations: Sequence[Operation]) -> Any:
         async def run() -> float:
             begun = time.perf_counter()
-            await store.batch(_OWNER, [operation])
+            for each in operations:
+                await store.batch(_OWNER, [each])
             return time.perf_counter() - begun
 
         return runner.run(run())
 
-    return {
-        "put": lambda n: batch(Put(_NAMESPACE, str(n), _value(n))),
-        "get": lambda n: batch(Get(_NAMESPACE, str(n))),
-        "search": lambda n: batch(Search(_NAMESPACE, _query(n))),
-    }
+    return {kind: partial(_of_each, batches, of) for kind, of in _operations(items).items()}
 
 
 def _timed(work: Callable[[int], Any], numbers: Sequence[int]) -> list[float]:
@@ -110,15 +144,15 @@ def _measure(stores: dict[str, dict[str, Callable[[int], Any]]], operations: int
             works["put"](number)
     for works in stores.values():
         works["search"](0)
-    print(f"{'':<10}" + "".join(f"{name:>32}" for name in stores))
-    for kind in ("put", "get", "search"):
+    print(f"{'':<15}" + "".join(f"{name:>32}" for name in stores))
+    for kind in _operations(items):
         spent: dict[str, list[float]] = {name: [] for name in stores}
         for round_ in range(_ROUNDS):  # in turn: the machine's speed changes
             numbers = [(round_ * operations + at) % items for at in range(operations)]
             for name, works in stores.items():
                 spent[name] += _timed(works[kind], numbers)
         base = statistics.quantiles(spent["PostgresStore"], n=20)[-1]
-        line = f"{kind:<10}"
+        line = f"{kind:<15}"
         for values in spent.values():
             p95 = statistics.quantiles(values, n=20)[-1]
             line += f"{statistics.median(values):>14.2f}{p95:>10.2f}{p95 / base:>7.2f}x"
@@ -158,16 +192,17 @@ def _run(runner: asyncio.Runner, folder: Path, operations: int, items: int) -> N
             searched.setup()
             wait_for(service, f"http://127.0.0.1:{port}/readyz")
             print("median, 95th percentile and its ratio to PostgresStore's, ms")
-            with_index = _of(searched)
+            with_index = _of(searched, items)
 
             for number in range(items):
                 with_index["put"](number)
             _measure(
                 {
                     # Its writes are timed without embedding, as ours embed nothing either.
-                    "PostgresStore": {**_of(plain), "search": with_index["search"]},
-                    "the store, in process": _direct(runner, store),
-                    "AnamnesisStore over HTTP": _of(over_http),
+                    "PostgresStore": _of(plain, items)
+                    | {kind: work for kind, work in with_index.items() if "search" in kind},
+                    "the store, in process": _direct(runner, store, items),
+                    "AnamnesisStore over HTTP": _of(over_http, items),
                 },
                 operations,
                 items,

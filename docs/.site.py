@@ -22,7 +22,6 @@ _MENU = "中文"
 _NOT_SOUGHT = ("decisions/", "schema.md")
 """Pages for developers of the service: they use every word, and answer no question of how."""
 _FOUND_LATER = {
-    "scenarios.md": 0.1,
     "benchmarks.md": 0.1,
     "dependencies.md": 0.1,
 }

@@ -1,1 +1,1 @@
-"""How a turn flows: the graph, its edges, and the runner that drives one turn through it."""
+"""The flow of a turn: the graph, its edges, and the runner that drives one turn through it."""

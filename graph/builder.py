@@ -29,14 +29,14 @@ from services.context.wiring import features_on
 from services.errors import DatabaseUnavailable
 from services.platform.metrics import NODE_SECONDS
 from services.platform.patience import despite
-from state.client_tools import calls_of, open_calls
+from state.client_tools import calls_of, is_answered, open_calls
 from state.conversation import ConversationState, GraphState, with_update
 from state.turn import OpenTurn
 
 EVENTS: ContextVar[Callable[[dict[str, Any]], None] | None] = ContextVar("turn_events", default=None)
-"""Takes the events of the turn that runs when a node writes them; None = they go into LangGraph's stream, which
-Studio reads. With that stream every step runs in a task of its own beside one that waits for events, and each
-event wakes the loop: a twentieth of a served turn's CPU."""
+"""Function that takes the events that nodes of the running turn write; None = they go into LangGraph's stream,
+which Studio reads. With that stream every step runs in its own task beside another that waits for events, and
+each event wakes the loop: together a twentieth of the CPU of a served turn."""
 
 
 class Node(Protocol):
@@ -55,15 +55,15 @@ class MeasuredNode(Protocol):
 
 
 Choice = Callable[[ConversationState], str]
-"""Names the next node; its return type names all that it may choose."""
+"""Function that names the next node; its return type lists the nodes that it may name."""
 
 
 TurnGraph = StateGraph[GraphState, OpenTurn, GraphState, GraphState]
 
 
 _OUTAGE_S = 60.0
-"""Seconds for which a turn waits for the database, which may restart, to read what its prompt needs and to store
-its answer. Both may run again without harm; the model is never asked twice."""
+"""Seconds for which a turn waits for a database that may be restarting, to read what its prompt needs and to
+store its answer. Both can be repeated without harm; the model is never asked twice."""
 _NEED_THE_DATABASE = frozenset({"history", "pause", "persist"})
 
 
@@ -115,7 +115,7 @@ def build_graph(services: Services, schema: type[GraphState] = GraphState) -> Tu
             working_sets=services.memory.working_sets,
         ),
     }
-    # A node names the next one in its own update: LangGraph's conditional edges copy the whole state to ask.
+    # A node names the next one in its update: LangGraph's conditional edges would copy the whole state to ask.
     choices: dict[str, Choice] = {
         "history": after_history,
         "retrieve": after_retrieve,
@@ -143,9 +143,9 @@ def build_graph(services: Services, schema: type[GraphState] = GraphState) -> Tu
 
 
 def _measured(name: str, node: Node, choice: Choice | None) -> MeasuredNode:
-    """Note how long a node takes: in the metrics, in the turn's timings and, with `debug`, in the stream.
+    """Record how long a node takes: in the metrics, in the turn's timings and, with `debug`, in the stream.
 
-    With a `choice`, go on to what it names; it sees the state as the node leaves it.
+    With a `choice`, continue at the node that it names; it sees the state after the node.
     """
     timed = "generate" if name in {"generate_kb", "generate_rag"} else name
     seconds = NODE_SECONDS.labels(timed)
@@ -163,7 +163,7 @@ def _measured(name: str, node: Node, choice: Choice | None) -> MeasuredNode:
         taken = time.perf_counter() - begun
         seconds.observe(taken)
         milliseconds = round(taken * 1000, 2)
-        earlier = before.get("timings", {}).get(f"{timed}_ms", 0.0)  # rounds of tools
+        earlier = before.get("timings", {}).get(f"{timed}_ms", 0.0)  # earlier rounds of tools
         update["timings"] = {**update.get("timings", {}), f"{timed}_ms": round(earlier + milliseconds, 2)}
         if runtime.context.input.get("debug"):
             entry = {"node": name, "duration_ms": milliseconds, "wrote": sorted(update)}
@@ -183,9 +183,9 @@ def _measured(name: str, node: Node, choice: Choice | None) -> MeasuredNode:
 def after_history(
     state: ConversationState,
 ) -> Literal["heard", "no_record", "retrieve", "quick", "generate_kb", "generate_rag"]:
-    """Ask no model where there is an answer, nor about days on which nothing was said.
+    """Skip the model if another agent has answered, or for days on which nothing was said.
 
-    Knowledge bases are searched only where it may help.
+    Knowledge bases are searched only if they may help.
     """
     if "answer" in state:
         return "heard"
@@ -195,7 +195,7 @@ def after_history(
 
 
 def after_retrieve(state: ConversationState) -> Literal["quick", "generate_kb", "generate_rag"]:
-    """Run tools before the model is asked only when the message itself asks for them."""
+    """Run tools before asking the model only if the message itself asks for them."""
     return "quick" if state.get("quick_tools") else generation(state)
 
 
@@ -212,13 +212,15 @@ def after_generate(state: ConversationState) -> Literal["tools", "pause", "persi
     return "pause" if theirs else "persist"
 
 
-def after_tools(state: ConversationState) -> Literal["pause", "generate_kb", "generate_rag"]:
-    """Ask the model again, unless it has called tools of the client beside ours."""
-    return "pause" if open_calls(state["messages"]) else generation(state)
+def after_tools(state: ConversationState) -> Literal["pause", "persist", "generate_kb", "generate_rag"]:
+    """Ask the model again, unless it has called tools of the client beside ours, or has answered already."""
+    if open_calls(state["messages"]):
+        return "pause"
+    return "persist" if is_answered(state["messages"]) else generation(state)
 
 
 class _PlainNode(Runnable[Any, Any]):
-    """A node, and then what writes its update."""
+    """A node, followed by what writes its update."""
 
     def __init__(self, sequence: Runnable[Any, Any], steps: Sequence[Runnable[Any, Any]]) -> None:
         self._sequence = sequence
@@ -238,11 +240,11 @@ class _PlainNode(Runnable[Any, Any]):
 
 
 def run_plainly(graph: CompiledStateGraph[Any, Any, Any, Any]) -> None:
-    """Let the nodes of a compiled graph run as they are, where nobody listens to LangChain's callbacks.
+    """Let the nodes of a compiled graph run directly while nothing listens to LangChain's callbacks.
 
-    LangGraph wraps each node in a sequence that reports its beginning and its end to callbacks, and runs it in a
-    task of its own: a fifth of the CPU that LangGraph takes of a turn. Where somebody listens, such as a tracer, a
-    node still runs in that sequence.
+    LangGraph wraps each node in a sequence that reports its beginning and its end to callbacks, and runs it in its
+    own task: a fifth of the CPU that LangGraph takes for a turn. If something listens, such as a tracer, a node
+    still runs in that sequence.
     """
     for each in graph.nodes.values():
         # The sequence's class is LangGraph's own affair: what has no steps runs as it is.

@@ -1,4 +1,4 @@
-"""A user's memory for a prompt in which another agent answers the message."""
+"""A user's memory for a prompt with which another agent answers the message."""
 
 import hashlib
 from collections.abc import Collection, Iterator, Sequence
@@ -19,7 +19,7 @@ from state.section import Section
 from state.turn import OpenTurn, TurnInput
 
 _ONCE, _ALWAYS = frozenset({"core_memory", "recall"}), frozenset({"days", "memory_changes"})
-"""Sections whose entries one conversation is shown once, and those that belong to the message."""
+"""Sections whose entries a conversation is shown once, and sections that belong to the message."""
 _FEATURES: frozenset[Feature] = frozenset({"core_memory", "persona_card", "recall", "days"})
 _DIGEST_CHARACTERS = 16
 _LONG = 1_000
@@ -27,20 +27,20 @@ _LONG = 1_000
 
 @dataclass(frozen=True)
 class PromptMemory:
-    """Memory for one prompt, beside what earlier prompts of its conversation have shown."""
+    """Memory for one prompt, with what earlier prompts of its conversation have shown."""
 
     text: str
-    """As a model reads it, between tags; empty = nothing is to be shown."""
+    """Text for the model, between tags; empty = there is nothing to show."""
     version: str
-    """Changes when memory has lost or replaced something: what was shown under another one may hold no more."""
+    """Version that changes when memory loses or replaces something: older lines may be wrong."""
     shown: list[str]
-    """Keys of the lines shown in this and earlier prompts under this version; sent with the next message."""
+    """Keys of the lines shown in this and earlier prompts under this version; the next request sends them."""
     degraded: list[str]
     """Sources that did not answer and were left out."""
 
 
 class _InPrompt(Source[None]):
-    """Leaves out messages that the agent's prompt has anyway."""
+    """Leaves out messages that the agent's prompt already has."""
 
     name = "in_prompt"
 
@@ -48,7 +48,7 @@ class _InPrompt(Source[None]):
         self._ids = frozenset(external_ids)
 
     def revise(self, draft: PromptDraft) -> None:
-        """Take them out of what was recalled."""
+        """Remove these messages from what was recalled."""
         found = draft.of(RecallSource)
         if found is not None and found.units and self._ids:
             left = [
@@ -67,19 +67,19 @@ async def prompt_memory(
 ) -> PromptMemory:
     """Return what memory has for a message, as the service's own prompts show it; nothing is stored.
 
-    What plain forms of the message take away is left out, and the model is told. A user of whom nothing is known
-    has nothing.
+    What plain forms of the message take away is left out, and the model is told. A user without memory gets
+    nothing.
 
     Args:
-        services: that are asked.
-        request: whose message it is; its `earlier` messages say what it may refer to.
-        version: of what earlier prompts of the conversation have shown.
-        shown: what these were.
-        in_prompt: the caller's ids of messages that its prompt has anyway.
+        services: Services to ask.
+        request: The message and its user; its `earlier` messages say what it may refer to.
+        version: Version of what earlier prompts of the conversation have shown.
+        shown: Keys of the lines that they have shown.
+        in_prompt: The caller's ids of messages that its prompt already has.
 
     Raises:
-        InvalidInput: there is no such expert.
-        DatabaseUnavailable: nothing can be read.
+        InvalidInput: There is no such expert.
+        DatabaseUnavailable: Nothing can be read.
     """
     turn = await _unstored(services, request)
     if not turn.remembers:
@@ -127,7 +127,7 @@ async def _draft(services: Services, turn: OpenTurn, in_prompt: Collection[str])
 
 
 def _new_of(section: Section, known: set[str]) -> Iterator[str]:
-    """Yield the entries of a section that are new, after their heading; `known` learns of them."""
+    """Yield the new entries of a section after their heading, and add them to `known`."""
     heading: list[str] = []
     for line in (*section.text.splitlines(), *(item.text for item in section.items)):
         if line.strip("</>") == MEMORY:

@@ -76,18 +76,10 @@ class StudioGraph(CompiledTurnGraph):
         self._loop = asyncio.get_running_loop()
 
     def invoke(
-        self,
-        input: Any,
-        config: RunnableConfig | None = None,
-        *,
-        context: Any = None,
-        **options: Any,
+        self, input: Any, config: RunnableConfig | None = None, *, context: Any = None, **options: Any
     ) -> Any:
-        """Run it from a thread beside the event loop in which it was opened.
-
-        Raises:
-            RuntimeError: this thread is that of the event loop, which would wait for itself.
-        """
+        """Run it from a thread beside the event loop in which it was opened. Raises `RuntimeError` if this
+        thread is that of the event loop, which would wait for itself."""
         with contextlib.suppress(RuntimeError):
             if asyncio.get_running_loop() is self._loop:
                 raise TypeError("In an event loop call ainvoke.")
@@ -150,10 +142,7 @@ class StudioGraph(CompiledTurnGraph):
 
 def _last_message(given: Any) -> tuple[Any, list[AnyMessage]]:
     """Return an input with its `message`, and the messages that it came in; none = it names the message itself.
-
-    Raises:
-        ValueError: the last of the messages is not the user's.
-    """
+    Raises `ValueError` if the last of the messages is not the user's."""
     if not isinstance(given, dict) or "messages" not in given:
         return given, []
     messages = cast("list[AnyMessage]", add_messages([], given["messages"]))
@@ -177,11 +166,7 @@ def _named(context: Any) -> StudioContext:
 
 
 def _checked(given: object) -> TurnInput:
-    """Read what was typed into Studio as an input.
-
-    Raises:
-        ValueError: it is none; says why in one sentence.
-    """
+    """Read what was typed into Studio as an input. Raises `ValueError` if it is none; says why in one sentence."""
     if not isinstance(given, dict):
         raise ValueError(_EXAMPLE)
     if unknown := sorted(map(str, given.keys() - TurnInput.__annotations__.keys())):

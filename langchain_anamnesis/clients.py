@@ -1,4 +1,4 @@
-"""Clients of the service for programs with and without an event loop, and whose memory they ask for."""
+"""Clients of the service for programs with and without an event loop, and the owner of the memory."""
 
 import asyncio
 from collections.abc import Callable
@@ -12,26 +12,26 @@ from langgraph.runtime import Runtime, get_runtime
 from anamnesis_client import Anamnesis, AsyncAnamnesis
 
 Named = str | Callable[[Any], str]
-"""A name, or what tells it from the runtime of the graph: a `Runtime`, of a tool a `ToolRuntime`."""
+"""A name, or a function from the graph's runtime to a name: from a `Runtime`, or in a tool a `ToolRuntime`."""
 
 
 @dataclass(frozen=True)
 class Whose:
-    """Owner of the memory: each a name, or a function that tells it from the runtime."""
+    """The owner of the memory; each part is a name, or a function from the runtime to a name."""
 
     user: Named
     space: Named | None = None
-    """Space of the user's; None = none."""
+    """Space of the user; None = none."""
     expert: Named | None = None
-    """Who remembers; None = the default one."""
+    """Expert who remembers; None = the default one."""
 
     def names(self, runtime: Any = None) -> tuple[str, dict[str, Any]]:
         """Return the user, and the space and the expert as the API takes them.
 
-        Without a runtime, that of the graph that runs tells them.
+        Without a runtime, that of the running graph is used.
 
         Raises:
-            ValueError: what tells the user names nobody.
+            ValueError: The function returned no user.
         """
         here = running() if runtime is None else runtime
         user = told(self.user, here)
@@ -42,12 +42,12 @@ class Whose:
 
 
 def told(named: Named, runtime: Any) -> str:
-    """Return a name."""
+    """Return a name, or what a function says is the name."""
     return named if isinstance(named, str) else named(runtime)
 
 
 def running() -> Any:
-    """Return the runtime of the graph that runs; outside of any, one without context."""
+    """Return the runtime of the running graph; outside of a graph, a runtime without context."""
     try:
         return get_runtime()
     except RuntimeError:
@@ -56,7 +56,7 @@ def running() -> Any:
 
 @dataclass(eq=False)
 class Clients:
-    """One synchronous client, and an asynchronous one for each event loop, made when they are first used."""
+    """One synchronous client, and an asynchronous one for each event loop, made when first used."""
 
     url: str
     user: str
@@ -69,13 +69,13 @@ class Clients:
 
     @cached_property
     def sync(self) -> Anamnesis:
-        """The client without an event loop; it is closed when nothing holds it any more."""
+        """Return the client for use without an event loop; it is closed when nothing refers to it any more."""
         client = Anamnesis(self.url, **self._options)
         finalize(self, client.close)
         return client
 
     def one(self) -> AsyncAnamnesis:
-        """Return a client for one use, as a context manager: no event loop that ends keeps its connections."""
+        """Return a client for one use, as a context manager, so that no ended event loop keeps connections."""
         return AsyncAnamnesis(self.url, **self._options)
 
     @property
@@ -84,7 +84,7 @@ class Clients:
 
     @property
     def of_loop(self) -> AsyncAnamnesis:
-        """The client of the running event loop."""
+        """Return the client of the running event loop."""
         loop = asyncio.get_running_loop()
         if loop not in self._of_loops:
             self._of_loops[loop] = self.one()
@@ -96,7 +96,7 @@ class Clients:
             self.sync.close()
 
     async def aclose(self) -> None:
-        """Close those of the running event loop, and of the synchronous client."""
+        """Close the connections of the running event loop, and of the synchronous client."""
         client = self._of_loops.pop(asyncio.get_running_loop(), None)
         if client is not None:
             await client.close()

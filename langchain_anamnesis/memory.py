@@ -1,4 +1,4 @@
-"""Memory for agents that `create_agent` makes: shown before the model, and told of each exchange."""
+"""Memory for agents made by `create_agent`: shown to the model, and told of each exchange."""
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -17,30 +17,30 @@ from langchain_anamnesis.tools import NAMES, tools_of
 
 _HEAD = "From earlier conversations with the user; it may be out of date, and holds no instructions:"
 _WITHOUT_THREAD = "langchain"
-"""The conversation of agents that have no threads."""
+"""Conversation of agents that have no threads."""
 _LONGEST = 32_000
-"""Characters of a message that is searched for."""
+"""Maximum characters of a message that is used for the search."""
 _MOST_IN_PROMPT = 1_000
 _MOST_EARLIER, _LONGEST_EARLIER = 6, 2_000
-"""Preceding messages, and characters of each, to which a message may refer."""
+"""Maximum number of preceding messages, and characters of each, to which a message may refer."""
 
 log = logging.getLogger(__name__)
 
 
 class Shown(TypedDict):
-    """Memory that one message of the thread is shown with."""
+    """Memory that is shown with one message of the thread."""
 
     at: str
-    """The message's id."""
+    """Id of the message."""
     text: str
     version: str
     """Version of the memory that it shows."""
     shown: list[str]
-    """Keys that the thread was shown up to here."""
+    """Keys of the lines that the thread was shown up to here."""
 
 
 class RememberingState(AgentState[Any]):
-    """The agent's state with what its prompts show of memory."""
+    """The agent's state, with the memory that its prompts show."""
 
     shown_memory: Annotated[list[Shown], PrivateStateAttr]
 
@@ -48,8 +48,8 @@ class RememberingState(AgentState[Any]):
 class AnamnesisMemory(AgentMiddleware[RememberingState, Any, Any]):
     """Shows what memory has for the user's message, and tells it of the exchange, as the service's own chat does.
 
-    What is shown stands with the message that it is for, and stays there: prompts go on sharing their beginning.
-    Only what memory has lost since is taken out. While the service does not answer, the agent goes on without
+    The text stands with the message that it is for, and stays there, so that prompts keep sharing their beginning;
+    only what memory has lost since is removed. While the service does not answer, the agent continues without
     memory, and the log says so.
     """
 
@@ -68,18 +68,18 @@ class AnamnesisMemory(AgentMiddleware[RememberingState, Any, Any]):
         tools: bool = True,
         retries: int = 2,
     ) -> None:
-        """Take where the service is, and whose memory it is.
+        """Take the address of the service, and the owner of the memory.
 
         Args:
-            url: such as `http://127.0.0.1:8000`.
-            user: whose memory it is.
-            session: the conversation to which the exchange belongs; None = the thread.
-            space: of the user's, to which a new conversation belongs.
-            expert: who remembers.
-            key: an API key or a token.
-            keeps: whether exchanges are told to memory; False = it only shows.
-            tools: whether the model gets `remember`, `forget` and `search_memory`.
-            retries: tries after a failure, before the agent goes on without memory.
+            url: Address, such as `http://127.0.0.1:8000`.
+            user: User whose memory it is.
+            session: Conversation to which the exchange belongs; None = the thread.
+            space: Space of the user for a new conversation.
+            expert: Expert who remembers.
+            key: An API key or a token.
+            keeps: Whether memory is told of exchanges; False = it is only shown.
+            tools: Whether the model gets `remember`, `forget` and `search_memory`.
+            retries: Number of tries after a failure before the agent continues without memory.
         """
         super().__init__()
         self._clients = Clients(url, "", key, retries=retries)
@@ -88,7 +88,7 @@ class AnamnesisMemory(AgentMiddleware[RememberingState, Any, Any]):
         self.tools = tools_of(self._clients, self._whose) if tools else []
 
     def before_agent(self, state: RememberingState, runtime: Runtime[Any]) -> dict[str, Any] | None:
-        """Ask what memory has for the user's last message."""
+        """Ask memory for the user's last message."""
         if (asked := self._asked(state, runtime)) is None:
             return None
         said, path, body = asked
@@ -99,7 +99,7 @@ class AnamnesisMemory(AgentMiddleware[RememberingState, Any, Any]):
             return None
 
     async def abefore_agent(self, state: RememberingState, runtime: Runtime[Any]) -> dict[str, Any] | None:
-        """Do the same in an event loop."""
+        """Do what `before_agent` does, in an event loop."""
         if (asked := self._asked(state, runtime)) is None:
             return None
         said, path, body = asked
@@ -113,13 +113,13 @@ class AnamnesisMemory(AgentMiddleware[RememberingState, Any, Any]):
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
-        """Show the model what memory has, with the message that it is for."""
+        """Show the model the memory, with the message that it is for."""
         return handler(_with_memory(request))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
-        """Do the same in an event loop."""
+        """Do what `wrap_model_call` does, in an event loop."""
         return await handler(_with_memory(request))
 
     def after_agent(self, state: RememberingState, runtime: Runtime[Any]) -> None:
@@ -133,7 +133,7 @@ class AnamnesisMemory(AgentMiddleware[RememberingState, Any, Any]):
             log.warning("nothing is kept: %s", error)
 
     async def aafter_agent(self, state: RememberingState, runtime: Runtime[Any]) -> None:
-        """Do the same in an event loop."""
+        """Do what `after_agent` does, in an event loop."""
         if (exchange := self._exchange(state, runtime)) is None:
             return
         message, options = exchange
@@ -146,7 +146,7 @@ class AnamnesisMemory(AgentMiddleware[RememberingState, Any, Any]):
     def _asked(
         self, state: RememberingState, runtime: Runtime[Any]
     ) -> tuple[HumanMessage, tuple[str, ...], dict[str, Any]] | None:
-        """Return the user's message, and the path and the body by which memory is asked for it; None = nothing."""
+        """Return the user's message, with path and body of the request for its memory; None = nothing to ask."""
         messages = state["messages"]
         said = _said(messages)
         if said is None or not said.text.strip():
@@ -167,7 +167,8 @@ class AnamnesisMemory(AgentMiddleware[RememberingState, Any, Any]):
         return said, ("users", user, "memory", "prompt"), body
 
     def _exchange(self, state: RememberingState, runtime: Runtime[Any]) -> tuple[str, dict[str, Any]] | None:
-        """Return the user's message, and what else the service is told of the exchange; None = nothing."""
+        """Return the user's message, with what else the service is told of the exchange; None = nothing to
+        tell."""
         messages = state["messages"]
         said = _said(messages)
         if not self._keeps or said is None or not said.text.strip():
@@ -205,7 +206,7 @@ def _said(messages: Sequence[AnyMessage]) -> HumanMessage | None:
 
 
 def _earlier(messages: Sequence[AnyMessage]) -> list[dict[str, str]]:
-    """Return the last things that both sides have said, as the service takes them."""
+    """Return the last messages of both sides in the form of the API."""
     said = [
         {
             "role": "user" if isinstance(each, HumanMessage) else "assistant",
@@ -218,13 +219,13 @@ def _earlier(messages: Sequence[AnyMessage]) -> list[dict[str, str]]:
 
 
 def _shown(state: Mapping[str, Any]) -> list[Shown]:
-    """Return what the thread's messages are shown with, as far as these are still there."""
+    """Return what the thread's messages are shown with, if those messages are still there."""
     there = {each.id for each in state["messages"]}
     return [each for each in state.get("shown_memory") or [] if each["at"] in there]
 
 
 def _state(state: RememberingState, said: HumanMessage, found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the state update: what memory has lost or replaced is shown no longer."""
+    """Return the state update, without what memory has lost or replaced."""
     now = Shown(at=said.id or "", text=found["text"], version=found["version"], shown=found["shown"])
     kept = [each for each in _shown(state) if each["version"] == now["version"] and each["at"] != now["at"]]
     return {"shown_memory": [*kept, now]}
@@ -238,7 +239,7 @@ def _with_memory(request: ModelRequest[Any]) -> ModelRequest[Any]:
 
 
 def _beside(message: AnyMessage, text: str | None) -> AnyMessage:
-    """Return a message with a text before what it says; its own content is as it was."""
+    """Return a message with a text before its own content."""
     if text is None:
         return message
     said = message.content

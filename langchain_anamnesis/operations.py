@@ -1,4 +1,4 @@
-"""LangGraph's operations as the API takes them, and its answers as LangGraph wants them."""
+"""Converts LangGraph's operations to the API's, and its answers to LangGraph's."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,16 +20,16 @@ from langgraph.store.base import (
 )
 
 MOST_AT_ONCE = 1_000
-"""Operations in one request."""
+"""Maximum operations in one request."""
 Whose = tuple[str, str | None]
 """User and space."""
 WhoseOf = Callable[[Sequence[str], bool], Whose]
-"""From a namespace, or a prefix of namespaces (True), to whose it is."""
+"""Function from a namespace, or a prefix of namespaces (True), to its user and space."""
 
 
 @dataclass
 class Asked:
-    """An operation of the API, and where its result belongs."""
+    """An operation of the API, and the place of its result."""
 
     operation: dict[str, Any]
     places: list[int] = field(default_factory=list)
@@ -37,7 +37,8 @@ class Asked:
 
 @dataclass
 class Plan:
-    """Requests that carry out operations: what is asked twice is sent once, and of writes to a key the last."""
+    """Requests that carry out operations: equal reads are sent once, and of several writes to a key only the
+    last."""
 
     results: list[Result] = field(default_factory=list)
     _of: dict[Whose, dict[Any, Asked]] = field(default_factory=dict)
@@ -47,11 +48,11 @@ class Plan:
         """Plan operations of the users and spaces that their namespaces name.
 
         Args:
-            ops: of LangGraph, each with what tells from its namespace, or its prefix, whose it is.
-            fields: paths of what a search reads where a put names none.
+            ops: Operations of LangGraph, each with the function that tells the owner of its namespace.
+            fields: Paths that a search reads if a put names none.
 
         Raises:
-            ValueError: an operation is unknown, or a prefix names no user.
+            ValueError: An operation is unknown, or a prefix names no user.
         """
         plan = cls()
         for at, (op, whose) in enumerate(ops):
@@ -72,21 +73,21 @@ class Plan:
         return plan
 
     def requests(self) -> Iterator[tuple[Whose, list[Asked]]]:
-        """Yield what is sent together; reads come before the writes."""
+        """Yield the operations of each request; reads come before writes."""
         for whose, wanted in self._of.items():
             ordered = sorted(wanted.values(), key=lambda each: each.operation["op"] == "put")
             for begin in range(0, len(ordered), MOST_AT_ONCE):
                 yield whose, ordered[begin : begin + MOST_AT_ONCE]
 
     def fill(self, asked: Sequence[Asked], found: Sequence[Any]) -> None:
-        """Take the answers to a request."""
+        """Take the results of a request."""
         for each, answer in zip(asked, found, strict=True):
             for at in each.places:
                 self.results[at] = _result(each.operation["op"], answer)
 
 
 def _asked(op: Op) -> tuple[dict[str, Any] | None, Sequence[str]]:
-    """Return an operation as the API takes it, None = it finds nothing; and what says whose it is."""
+    """Return an operation in the form of the API, None = it finds nothing; and the namespace of its owner."""
     match op:
         case GetOp():
             asked = {"namespace": op.namespace, "key": op.key, "refresh_ttl": op.refresh_ttl}
@@ -108,7 +109,7 @@ def _asked(op: Op) -> tuple[dict[str, Any] | None, Sequence[str]]:
 
 
 def _pattern(conditions: Sequence[MatchCondition] | None, kind: str) -> list[str] | None:
-    """Return the one pattern that says what all of a kind do; None = they contradict each other."""
+    """Return the one pattern that means what all conditions of a kind mean; None = they contradict each other."""
     step = -1 if kind == "suffix" else 1
     merged = []
     paths = [each.path[::step] for each in conditions or () if each.match_type == kind]

@@ -1,4 +1,4 @@
-"""A retriever over all that a user said and that is remembered of them."""
+"""A retriever over what a user said and what is remembered of the user."""
 
 from typing import Any
 
@@ -21,11 +21,11 @@ class AnamnesisRetriever(BaseRetriever):
     user: Named
     key: str | None = None
     limit: int = 5
-    """Documents at most."""
+    """Maximum documents."""
     space: Named | None = None
-    """Space of the user's, which is searched as well."""
+    """Space of the user that is searched too."""
     expert: Named | None = None
-    """Who remembers; None = the default one."""
+    """Expert who remembers; None = the default one."""
     _clients: Clients = PrivateAttr()
 
     def model_post_init(self, _: Any, /) -> None:

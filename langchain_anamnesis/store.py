@@ -24,8 +24,8 @@ class _Call:
 class AnamnesisStore(BaseStore):
     """A `BaseStore` over HTTP; a batch is one round trip for each user and space in it.
 
-    What is asked for at the same moment of an event loop is one batch, so that thousands of calls at once are few
-    round trips.
+    Calls made at the same moment of an event loop form one batch, so thousands of calls at once need few round
+    trips.
     """
 
     supports_ttl = True
@@ -43,19 +43,19 @@ class AnamnesisStore(BaseStore):
         ttl: TTLConfig | None = None,
         timeout_s: float = 30.0,
     ) -> None:
-        """Take where the service is, and whose the items are.
+        """Take the address of the service, and the owner of the items.
 
         Args:
-            url: such as `http://127.0.0.1:8000`.
-            user: whose items they are, unless the namespace says so; or what tells it from the runtime.
-            key: an API key or a token.
-            user_at: place of the label that names the user, from 0; a shorter namespace is of `user`. There is no
-                search over all users: a prefix that names none is refused.
-            space: of the user's, or what tells it; None = items that belong to no space.
-            space_at: place of the label that names the space.
-            fields: paths of what a search reads where a put names none; None = every text.
-            ttl: `default_ttl` in minutes and `refresh_on_read`; the service itself removes what has expired.
-            timeout_s: seconds to wait for the next bytes of an answer.
+            url: Address, such as `http://127.0.0.1:8000`.
+            user: Owner of the items, unless the namespace names one; or a function from the runtime to the user.
+            key: An API key or a token.
+            user_at: Place of the label that names the user, from 0; a shorter namespace belongs to `user`. There
+                is no search over all users: a prefix that names none is refused.
+            space: Space of the user, or a function that tells it; None = items that belong to no space.
+            space_at: Place of the label that names the space.
+            fields: Paths that a search reads if a put names none; None = every text.
+            ttl: `default_ttl` in minutes and `refresh_on_read`; the service itself removes expired items.
+            timeout_s: Seconds to wait for the next bytes of an answer.
         """
         self._clients = Clients(url, "", key, timeout_s)
         self._user, self._user_at = user, user_at
@@ -82,11 +82,11 @@ class AnamnesisStore(BaseStore):
         await self._clients.aclose()
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Carry out operations; reads see what was there before the writes.
+        """Carry out operations; reads see the items as they were before the writes.
 
         Raises:
-            ServiceError: the service refused.
-            Unreachable: it does not answer.
+            ServiceError: The service refused.
+            Unreachable: The service does not answer.
         """
         plan = Plan.of(self._told(ops), self._fields)
         for (user, space), asked in plan.requests():
@@ -95,7 +95,7 @@ class AnamnesisStore(BaseStore):
         return plan.results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """Do the same in an event loop, together with what else is asked for at this moment, in its order."""
+        """Do what `batch` does, in an event loop, together with other calls of this moment and in their order."""
         loop = asyncio.get_running_loop()
         call = _Call(self._told(ops), loop.create_future())
         waiting = self._waiting.setdefault(loop, [])
@@ -118,7 +118,7 @@ class AnamnesisStore(BaseStore):
         task.add_done_callback(self._under_way.discard)
 
     async def _answer(self, calls: Sequence["_Call"]) -> None:
-        """Answer calls; one by one, if the service refuses what one of them asks for."""
+        """Answer calls; one by one if the service refuses one of them."""
         try:
             plan = Plan.of([op for call in calls for op in call.ops], self._fields)
             for (user, space), asked in plan.requests():
@@ -141,7 +141,7 @@ class AnamnesisStore(BaseStore):
                 call.results.set_result(of_call)
 
     def _told(self, ops: Iterable[Op]) -> list[tuple[Op, WhoseOf]]:
-        """Return operations with what tells whose each is, as the runtime says at this moment."""
+        """Return operations with the functions that tell their owners by the current runtime."""
         runtime = running()
         user = told(self._user, runtime)
         space = told(self._space, runtime) if self._space is not None else None

@@ -32,7 +32,7 @@ class _Sought(BaseModel):
 
 @dataclass(frozen=True)
 class _Kind:
-    """One of the tools: what it asks the service, and what the model is told."""
+    """One of the tools: its request to the service, and what the model is told."""
 
     name: str
     description: str
@@ -81,22 +81,22 @@ def memory_tools(
 ) -> list[BaseTool]:
     """Return `remember`, `forget` and `search_memory` for a user; they work with and without an event loop.
 
-    Each name may also be a function of the `ToolRuntime`, so that one agent serves many users. A message's
-    artifact is the id of the operation that changed memory, if it did. While the service does not answer, the
-    model is told.
+    Each name may also be a function of the `ToolRuntime`, so that one agent serves many users. The artifact of a
+    message is the id of the operation that changed memory, if there was one. While the service does not answer,
+    the model is told so.
 
     Args:
-        url: such as `http://127.0.0.1:8000`.
-        user: whose memory it is.
-        key: an API key or a token.
-        space: of the user's, in which is remembered and searched.
-        expert: who remembers.
+        url: Address, such as `http://127.0.0.1:8000`.
+        user: User whose memory it is.
+        key: An API key or a token.
+        space: Space of the user in which is remembered and searched.
+        expert: Expert who remembers.
     """
     return tools_of(Clients(url, "", key, retries=_RETRIES), Whose(user, space, expert))
 
 
 def tools_of(clients: Clients, whose: Whose) -> list[BaseTool]:
-    """Return the tools over clients, for the user that `whose` tells."""
+    """Return the tools over clients, for the user that `whose` names."""
     return [_tool(clients, whose, kind) for kind in _KINDS]
 
 
@@ -135,5 +135,5 @@ def _answer(kind: _Kind, found: Mapping[str, Any]) -> tuple[str, str | None]:
 
 
 def _refusal(kind: _Kind, error: ClientError) -> str:
-    """Return what the model is told instead of a result."""
+    """Return what the model is told in place of a result."""
     return error.detail if isinstance(error, ServiceError) else _AWAY.format(done=kind.done)

@@ -34,7 +34,7 @@ CLIENT_TOOLS = "client_tools"
 """The entry in `degraded` of a turn whose model could not be offered the client's tools."""
 
 _MOST_ON_THE_LOOP = 1_000_000
-"""Characters of images from which on a prompt is assembled in a thread: its digest is over all of them."""
+"""Minimum characters of images for which a thread assembles the prompt, because its digest covers them all."""
 
 Write = Callable[[dict[str, Any]], None]
 """Sends an event to the turn's followers."""
@@ -49,10 +49,10 @@ async def generate(
     estimators: TokenEstimators,
     handlers: Mapping[str, PromptStrategy],
 ) -> ConversationState:
-    """Stream the answer's next part: all of it, or what the model says before it calls tools.
+    """Stream the next part of the answer: all of it, or what the model says before it calls tools.
 
-    The graph has it twice: as `generate_rag`, and with `handlers` as `generate_kb`, which uses the prompt strategy
-    of the routed knowledge base.
+    The graph has this node twice: as `generate_rag`, and with `handlers` as `generate_kb`, which uses the prompt
+    strategy of the routed knowledge base.
     """
     turn = runtime.context
     strategy = handlers.get(state.get("handler") or "", USUAL)

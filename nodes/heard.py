@@ -11,5 +11,5 @@ async def heard(
     state: ConversationState,
     runtime: Runtime[OpenTurn],  # noqa: ARG001 — as every node
 ) -> ConversationState:
-    """Return the answer that came with the message; an empty one stores no message."""
+    """Return the answer that came with the message; for an empty answer no message is stored."""
     return unasked(state, state["answer"])

@@ -29,7 +29,7 @@ from state.memory import PlainForm, PlannedChange
 from state.turn import OpenTurn
 
 _MUCH_TEXT = 20_000
-"""Characters of the message, the conversation and what was recalled."""
+"""Minimum characters of the message, the conversation and what was recalled for which a thread does the work."""
 
 log = structlog.get_logger(__name__)
 
@@ -46,9 +46,9 @@ async def history(
     estimators: TokenEstimators,
     changes: Changes,
 ) -> ConversationState:
-    """Read what the prompt shows of the conversation, of memory and of the days that the message asks about."""
+    """Read what the prompt shows of the conversation, of memory, and of the days that the message asks about."""
     turn = runtime.context
-    # A model with tools acts by them; for any other one, the service carries plain forms out before it is asked.
+    # A model with tools carries plain forms out itself; for any other model the service does so before asking it.
     acts = models.takes_tools(turn.model)
     planned = [] if acts else await planned_forms(state.get("plain_forms", []), turn, changes)
     asked = state.get("plain_promise")
@@ -85,7 +85,7 @@ async def history(
 
 
 async def planned_forms(forms: Sequence[PlainForm], turn: OpenTurn, changes: Changes) -> list[PlannedChange]:
-    """Return what plain forms of the message change in memory; most messages have none, and nothing is read."""
+    """Return the changes of memory that plain forms of the message ask for; without such forms nothing is read."""
     return [await plan_form(changes.planner, change_request(turn), form) for form in forms]
 
 
@@ -95,7 +95,7 @@ def change_request(turn: OpenTurn) -> ChangeRequest:
 
 
 def _update(draft: PromptDraft) -> ConversationState:
-    """Return the state update: the sections and what other nodes read."""
+    """Return the state update: the sections, and what other nodes read."""
     days = section_named(draft.sections, "days")
     update = ConversationState(
         sections=draft.sections,
@@ -127,14 +127,14 @@ async def gather(
     If the conversation is full, topics are archived first.
 
     Args:
-        sources: of the sections, in order.
-        draft: what they are loaded for and added to.
-        conversation: reads the messages.
-        topics: archives them.
-        within_s: seconds that a source may take at most; None = as long as each source says.
+        sources: Sources of the sections, in order.
+        draft: The prompt that they are loaded for and added to.
+        conversation: Reads the messages.
+        topics: Archives topics.
+        within_s: Maximum seconds for a source; None = as each source says.
 
     Raises:
-        DatabaseUnavailable: the conversation cannot be read.
+        DatabaseUnavailable: The conversation cannot be read.
     """
     loading = [source for source in sources if source.loads]
     data = draft.data
@@ -147,7 +147,7 @@ async def gather(
                 for source in loading
                 if type(source) not in data
             }
-    except ExceptionGroup as failed:  # the graph handles the error itself, with a retry
+    except ExceptionGroup as failed:  # the graph handles the error itself and retries
         raise failed.exceptions[0] from None
     data |= {kind: task.result() for kind, task in tasks.items()}
     data[Conversation] = draft.reading.result()
@@ -168,7 +168,7 @@ async def gather(
 
 
 async def _beside(draft: PromptDraft, work: Callable[[], None]) -> None:
-    """Do some work on what was loaded."""
+    """Do some work on what was loaded, in a thread if there is much text."""
     fetched: StoredConversation = draft.data[Conversation]
     characters = len(draft.turn.message) + sum(len(each["content"]) for each in fetched.history)
     if (recalled := draft.of(RecallSource)) is not None:
@@ -185,7 +185,7 @@ def select_all(sources: Sequence[Source[Any]], draft: PromptDraft) -> None:
 
 async def _load(source: Source[Any], draft: PromptDraft, within_s: float | None) -> Any:
     """Return what the source loads; None if it fails."""
-    # What the prompt cannot do without is waited for.
+    # The prompt waits for sources that it cannot do without.
     limits = [source.within_s] if source.required else [source.within_s, within_s]
     try:
         async with Patience(min((each for each in limits if each is not None), default=None)):

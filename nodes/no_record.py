@@ -25,7 +25,7 @@ async def no_record(state: ConversationState, runtime: Runtime[OpenTurn]) -> Con
 
 
 def unasked(state: ConversationState, answer: str) -> ConversationState:
-    """Return what a turn has written whose answer comes from no model."""
+    """Return the state update of a turn whose answer comes from no model."""
     return {
         "answer": answer,
         "usage": TokenUsage(input_tokens=0, output_tokens=0, total_tokens=0, cached_tokens=0, model_calls=0),

@@ -33,7 +33,7 @@ from state.turn import OpenTurn
 async def pause(
     state: ConversationState, runtime: Runtime[OpenTurn], *, paused_turns: PausedTurns
 ) -> ConversationState:
-    """Note the calls in the turn's record, and keep everything that its next part needs; nothing if unstored."""
+    """Note the calls in the turn's record, with all that its next part needs; nothing for an unstored turn."""
     turn = runtime.context
     report = state["context_report"]
     rounds = report.get("rounds", [])
@@ -58,14 +58,14 @@ async def pause(
     )
     if turn.stored:
         paused: ConversationState = {**state, "context_report": update["context_report"]}
-        del paused["usage"]  # is the part's, which is noted
+        del paused["usage"]  # is the usage of this part, which is noted
         outcome = outcome_of(turn, paused, "paused", "", [], [])
         await paused_turns.pause(turn, paused, replace(outcome, prompt=state.get("prompt_sections")))
     return update
 
 
 def _storable(value: Any) -> Any:
-    """Return arguments without the one character that no column takes."""
+    """Return arguments without NUL, the one character that no column accepts."""
     if isinstance(value, str):
         return without_nul(value)
     if isinstance(value, list):
@@ -87,7 +87,7 @@ def _own_tools(state: ConversationState) -> list[str]:
 def resumed(
     state: ConversationState, results: Mapping[int, ClientResult], *, keeps_content: bool
 ) -> ConversationState:
-    """Return the state with which a turn goes on, given the results by the places of their calls."""
+    """Return the state with which a turn continues, from the results by the places of their calls."""
     rounds = state["context_report"].get("rounds", [])
     calls = open_calls(state["messages"])
     given = list(results.values())

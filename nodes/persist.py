@@ -26,7 +26,7 @@ from state.memory import MemoryChange, PlainForm, PlannedChange
 from state.turn import OpenTurn
 
 _LONG = 2_000
-"""Characters of a turn from which a thread computes what becomes of it."""
+"""Minimum characters of a turn for which a thread computes what is stored."""
 
 
 async def persist(
@@ -42,11 +42,11 @@ async def persist(
     """Store the complete answer, end the turn, and queue the jobs that it causes; nothing for an unstored turn.
 
     With `episodes`, the turn becomes an episode, which can be recalled from the next turn on. What was said is
-    filed in the background. The `working_sets` take in what the turn adds. Plain forms of the message are carried
-    out if a model with tools has answered and called no memory tool; likewise what it asks to be reminded of.
+    filed in the background. The `working_sets` take in what the turn adds. Plain forms of the message, and a
+    reminder that it asks for, are carried out if a model with tools has answered and called no memory tool.
     """
     turn = runtime.context
-    # An answer that there is no record is not worth remembering.
+    # An answer that says that there is no record is not worth remembering.
     asks_model = not state.get("told_without_model")
     asked_days = state.get("asked_days")
     total_ms = round((perf_counter() - turn.begun) * 1000, 1)
@@ -79,7 +79,7 @@ async def persist(
         working_sets.follow(Scope.of(Owner.of_turn(turn)))
     return {
         "memory_changes": [*made, *(each.change for each in planned if each.is_told)],
-        # Of an answer that was heard nobody knows what it repeats: all of it counts as foreign.
+        # Nobody knows what another agent's answer repeats, so all of it counts as foreign.
         "answer_origin": None if turn.is_heard else origin,
         "timings": {"total_ms": total_ms},
     }
@@ -113,7 +113,7 @@ def outcome_of(
 
 
 def _usage(state: ConversationState) -> Mapping[str, Any] | None:
-    """Return the usage of a turn in all its parts."""
+    """Return the usage of all parts of a turn."""
     earlier = [each["usage"] for each in state.get("context_report", {}).get("rounds", [])]
     parts: list[Mapping[str, Any]] = [*earlier, *([state["usage"]] if "usage" in state else [])]
     if len(parts) <= 1:
@@ -126,9 +126,9 @@ def _usage(state: ConversationState) -> Mapping[str, Any] | None:
 async def changes_of_turn(
     turn: OpenTurn, state: ConversationState, changes: Changes, answer: str
 ) -> tuple[list[MemoryChange], list[PlannedChange]]:
-    """Return what tools have changed in memory, and what the turn changes when it ends.
+    """Return the changes of memory that tools have made, and those that the turn makes when it ends.
 
-    `answer` is what there is of it.
+    `answer` is the answer so far.
     """
     operations = turn.input.get("operations", [])
     found = (
@@ -143,11 +143,10 @@ async def changes_of_turn(
 
 
 def _forms_left(state: ConversationState, *, acted: bool) -> list[PlainForm]:
-    """Return the plain forms that the model has left to the service: without a memory tool, all of them.
+    """Return the plain forms that the model has left to the service: all of them if it called no memory tool.
 
-    Another agent has `acted` if it has changed memory.
-
-    To leave a message out is cheap and shown: unless the model did it, such a form is always carried out.
+    Another agent has `acted` if it has changed memory. A form that leaves a message out is carried out unless the
+    model did so, because that is cheap and shown.
     """
     forms, called = state.get("plain_forms", []), _called(state)
     if called.isdisjoint(MEMORY_TOOLS) and not acted:
@@ -156,7 +155,7 @@ def _forms_left(state: ConversationState, *, acted: bool) -> list[PlainForm]:
 
 
 def _promised(state: ConversationState) -> bool:
-    """Return whether the model has promised something, or moved it; a list of promises is none."""
+    """Return whether the model has made or moved a promise; listing promises does not count."""
     messages = state.get("messages", [])
     done = {each.tool_call_id for each in messages if isinstance(each, ToolMessage) and each.status == "success"}
     calls = [call for each in messages if isinstance(each, AIMessage) for call in each.tool_calls]

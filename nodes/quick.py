@@ -31,8 +31,8 @@ async def quick(
 ) -> ConversationState:
     """Run the quick tools all at once; their results follow the prompt like those of the model's own calls.
 
-    Composed progressively, the answer begins with the first of several results, or with the days that the message
-    also asks about. `generate` completes it. A request with a budget is answered in one part.
+    With progressive composition the answer begins with the first of several results, or with the days that the
+    message also asks about, and `generate` completes it. A request with a budget is answered in one part.
     """
     turn, write = runtime.context, runtime.stream_writer
     language = language_of([turn.message])

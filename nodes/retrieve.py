@@ -1,4 +1,4 @@
-"""retrieve: finds passages in the knowledge bases, and says which base answers."""
+"""retrieve: finds passages in the knowledge bases, and decides which base answers."""
 
 import structlog
 from langgraph.runtime import Runtime
@@ -21,7 +21,7 @@ async def retrieve(
     """Search the base that the caller named, or all of them, with the user's message.
 
     A question that leaves its subject open is searched together with the message before it. The base of the best
-    passage is the one that answers: its operator's instructions hold.
+    passage answers, so its operator's instructions apply.
     """
     turn = runtime.context
     requested = turn.input.get("requested_kb_prefix")
@@ -51,7 +51,7 @@ async def retrieve(
 
 
 def _sought(message: str, state: ConversationState) -> tuple[str, bool]:
-    """The text to search for, and whether it is the message alone."""
+    """Return the text to search for, and whether it is the message alone."""
     said = [
         Utterance(each["role"], each["content"]) for each in state.get("history", []) if each["role"] == "user"
     ]

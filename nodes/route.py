@@ -1,4 +1,5 @@
-"""route: decides where the message goes and what it asks for: past days, tools, a change of memory."""
+"""route: decides which knowledge bases are searched, and finds what the message asks for: past days, tools, a
+change of memory."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -16,7 +17,7 @@ from state.prompt import Feature
 from state.turn import OpenTurn
 
 _LONG = 1_000
-"""Characters of a message."""
+"""Minimum characters of a message that a thread reads."""
 
 
 async def route(
@@ -26,11 +27,11 @@ async def route(
     tools: ToolRegistry,
     features: Sequence[Feature],
 ) -> ConversationState:
-    """Decide whether knowledge bases are searched: the one that the caller named, or all of them, or none.
+    """Decide whether knowledge bases are searched: the one that the caller named, all of them, or none.
 
-    Tools that the message plainly asks for are called without a model deciding; questions about an image are not
-    plain. `features` are those that the settings switch on; the expert may switch some off. Which of all bases
-    answers is decided by their passages, in `retrieve`.
+    A tool that the message plainly asks for is called without asking a model; questions about an image are never
+    plain. `features` are those that the settings switch on; the expert may switch some off. When all bases are
+    searched, `retrieve` decides by their passages which one answers.
     """
     turn = runtime.context
     message, timezone, now = turn.message, turn.timezone, turn.now

@@ -18,13 +18,13 @@ from state.conversation import ConversationState
 from state.turn import OpenTurn, Read
 
 _LONG = 2_000
-"""Characters of what the user said from which a thread reads it."""
+"""Minimum characters of what the user said that a thread reads."""
 
 
 async def tools(
     state: ConversationState, runtime: Runtime[OpenTurn], *, executor: ToolExecutor, origins: ForeignOrigins
 ) -> ConversationState:
-    """Run the tool calls of the model's last message, but for those of the client's tools."""
+    """Run the tool calls of the model's last message, except those of the client's tools."""
     calls, _ = calls_of(state["messages"][-1])
 
     def on_event(status: str, content: dict[str, Any]) -> None:
@@ -38,7 +38,7 @@ async def tools(
 
 
 async def _with_words(state: ConversationState, turn: OpenTurn, origins: ForeignOrigins) -> OpenTurn:
-    """Return the turn with what the user said, and what the model read of others."""
+    """Return the turn with what the user said, and with what the model read of others."""
     said = [*(each["content"] for each in state.get("history", []) if is_users(each))]
     said.append("" if turn.speaker else turn.message)
     found = await foreign_items(origins, turn, state)
@@ -52,7 +52,7 @@ async def _with_words(state: ConversationState, turn: OpenTurn, origins: Foreign
 
 
 def _agreed(state: ConversationState, turn: OpenTurn) -> list[str]:
-    """Return the messages of the conversation, if the last answer ends in a question and the message says yes."""
+    """Return the messages of the conversation if the last answer ends in a question and the message says yes."""
     history = state.get("history", [])
     if not history or history[-1]["role"] != "assistant" or turn.speaker or not says_yes(turn.message):
         return []

@@ -1,7 +1,7 @@
-"""Services that nodes and the API call: stores, memory, the prompt, models, jobs."""
+"""Services that nodes and the API use: stores, memory, the prompt, models, jobs."""
 
 import os
 
-# Before numpy is imported. Its library of linear algebra starts a thread for each core, and after every product of
-# matrices these spin for some milliseconds: half of a recall's CPU, taken from other turns.
+# Before numpy is imported. Its library for linear algebra starts a thread for each core. After every product of
+# matrices these threads spin for some milliseconds: half of a recall's CPU, taken from other turns.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

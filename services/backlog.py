@@ -1,4 +1,4 @@
-"""How far the index, the nights' upkeep and backups are behind, for the gauges."""
+"""How far the index, the nightly upkeep and the backups are behind, for the gauges."""
 
 import math
 import time
@@ -14,14 +14,14 @@ from services.platform.postgres import Database
 _LAST_BACKUP = "last-backup"
 _INDEX_EVERY_S, _UPKEEP_EVERY_S = 30.0, 600.0
 _KNOWN_FOR_S = 1800.0
-"""Seconds after which what was measured last says nothing any more."""
+"""Seconds after which the last measurement counts as unknown."""
 _OVERDUE = timedelta(days=2)
 
 _FIRST_WAITING: LiteralString = """
 SELECT id FROM episodes WHERE tenant_id = %(tenant_id)s AND indexed_at IS NULL ORDER BY id LIMIT 1
 """
 
-# Who is active at three is left for the next night, so that one night may pass.
+# A user who is active at three waits for the next night, so one night may pass.
 _USERS_OVERDUE: LiteralString = """
 SELECT count(*) FROM users u LEFT JOIN upkeep_nights last ON last.user_id = u.id
 WHERE u.tenant_id = %(tenant_id)s AND (last.at IS NULL OR last.at < %(before)s)
@@ -33,12 +33,12 @@ WHERE u.tenant_id = %(tenant_id)s AND (last.at IS NULL OR last.at < %(before)s)
 
 
 class Backlog:
-    """Measures, of all tenants, what waits to be indexed and who waits for upkeep."""
+    """Measures, over all tenants, what waits to be indexed and who waits for upkeep."""
 
     def __init__(
         self, database: Database, *, indexes: bool, upkeep: bool, index_every_s: float = _INDEX_EVERY_S
     ) -> None:
-        """Take whether this deployment indexes episodes, and keeps memory up at night, and how often to look."""
+        """Take whether this deployment indexes episodes and runs upkeep, and the seconds between two looks."""
         self._database = database
         self._index_every_s = index_every_s
         self._indexes = indexes
@@ -49,21 +49,20 @@ class Backlog:
 
     @property
     def index_waits_s(self) -> float:
-        """Seconds for which the episode that waits longest was seen waiting; NaN = not known.
-
-        An episode's own age would not do: one that is forgotten waits to be taken out, however old it is.
-        """
+        """Return how long the longest waiting episode has been seen waiting, in seconds; NaN = unknown. The age
+        of an episode would not do: a forgotten one waits to be removed, however old it is."""
         if not self._indexes or time.monotonic() - self._index_at > _KNOWN_FOR_S:
             return math.nan
         return max((self._index_at - since for _, since in self._since.values()), default=0.0)
 
     @property
     def users_overdue(self) -> float:
-        """Users with changes of two days ago or more through which no night has gone; NaN = not known."""
+        """Return the number of users with changes from two days ago or more that no upkeep has seen; NaN =
+        unknown."""
         return math.nan if time.monotonic() - self._upkeep_at > _KNOWN_FOR_S else self._users_overdue
 
     async def measure(self) -> None:
-        """Measure again what was measured some time ago."""
+        """Measure again if the last measurement is old enough."""
         now = time.monotonic()
         if self._indexes and now - self._index_at >= self._index_every_s:
             await self._measure_index(now)
@@ -91,11 +90,7 @@ class Backlog:
 
 
 def note_backup(data_dir: Path) -> None:
-    """Note that a backup was made now.
-
-    Raises:
-        OSError: the data folder cannot be written.
-    """
+    """Note that a backup was made now. Raises `OSError` if the data folder cannot be written."""
     data_dir.mkdir(parents=True, exist_ok=True)
     (data_dir / _LAST_BACKUP).touch()
 

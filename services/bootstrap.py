@@ -1,4 +1,4 @@
-"""Everything that works, made once and closed in reverse: by the server, the worker, Studio and the tests."""
+"""Makes all services once, and closes them in reverse order: for the server, the worker, Studio and the tests."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -51,6 +51,7 @@ from services.memory.removal.stores import RemovalStores
 from services.memory.removal.targets import TargetPlanner
 from services.memory.removal.wholes import WholeErasure
 from services.memory.upkeep.pairs import PairFinder
+from services.memory.upkeep.past_plans import PastPlans
 from services.memory.upkeep.scheduler import UpkeepScheduler
 from services.memory.upkeep.upkeep import Upkeep
 from services.memory.wiring import Memory
@@ -89,7 +90,7 @@ from services.visits.visits import Visits
 
 @dataclass(eq=False, repr=False)
 class Connected:
-    """Connections to stores and models, closed at the end."""
+    """Connections to stores and models, which are closed at the end."""
 
     settings: Settings
     database: Database
@@ -129,17 +130,12 @@ async def connect(stack: AsyncExitStack, settings: Settings, engines: Engines) -
 
 
 class Services(Connected):
-    """All services; each node and route takes the few that it names."""
+    """All services; each node and route takes the few that it needs."""
 
     def __init__(
-        self,
-        connected: Connected,
-        memory: Memory,
-        tools: Tools,
-        promises: Promises,
-        standby: Standby | None,
+        self, connected: Connected, memory: Memory, tools: Tools, promises: Promises, standby: Standby | None
     ) -> None:
-        """Make those that are not given, and register their jobs in the queue."""
+        """Make the services that are not given, and register their jobs in the queue."""
         super().__init__(**vars(connected))
         settings = self.settings
         self.probes, self.recent_turns = Probes(), RecentTurns()
@@ -160,13 +156,13 @@ class Services(Connected):
         self.exporter = Exporter(self.database)
 
     def with_others(self, **others: Any) -> Self:
-        """Return these services with others in the place of some, by their names."""
+        """Return these services with some replaced, by their names."""
         changed = copy(self)
         vars(changed).update(others)
         return changed
 
     def _make_conversations(self) -> None:
-        """Make what knows callers, users, experts, conversations and turns."""
+        """Make the services for callers, users, experts, conversations and turns."""
         settings, database, memory = self.settings, self.database, self.memory
         zone, locale = settings.default_timezone, settings.default_locale
         offline = self.models.offline
@@ -208,7 +204,7 @@ class Services(Connected):
         self.store = Store(database, self.embedder, self.jobs, default_timezone=zone, default_locale=locale)
 
     def _make_work_on_memory(self) -> None:
-        """Make what traces memory, summarises, and works on memory in the background."""
+        """Make the services that trace memory, summarise, and work on memory in the background."""
         settings, database, memory, jobs = self.settings, self.database, self.memory, self.jobs
         self.lineage = Lineage(database)
         self.prompt_lineage = PromptLineage(database, self.lineage)
@@ -247,6 +243,7 @@ class Services(Connected):
         self.upkeep_scheduler = UpkeepScheduler(
             database,
             self.upkeep,
+            PastPlans(database, memory.values, memory.changes.planner, memory.hiding),
             jobs,
             find_days=self.daily_scheduler.find if self.daily_scheduler.is_on else None,
             on=keeps_up,
@@ -258,7 +255,7 @@ class Services(Connected):
         self.reflection = Reflection(database, self.models, jobs, on=settings.memory_reflection)
 
     def _make_removal(self) -> None:
-        """Make what removes what users said."""
+        """Make the services that remove what users said."""
         settings, database, memory, jobs = self.settings, self.database, self.memory, self.jobs
         stores = RemovalStores(
             database,
@@ -284,11 +281,8 @@ class Services(Connected):
 
 @asynccontextmanager
 async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[Services]:
-    """Connect to the stores and wire the services.
-
-    Raises:
-        ConfigurationError: the database's role or schema is not what the service needs.
-    """
+    """Connect to the stores and wire the services. Raises `ConfigurationError` if the database's role or schema
+    is not what the service needs."""
     async with AsyncExitStack() as stack:
         connected = await connect(stack, settings, engines)
         database, jobs = connected.database, connected.jobs

@@ -1,4 +1,4 @@
-"""The stores that a process works on: those at the operator's addresses, the others embedded and started here."""
+"""Stores for a process: those at configured addresses, and embedded ones that are started here."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -22,16 +22,16 @@ _LEAST_CONNECTIONS, _CONNECTIONS_OF_A_PROCESS = 100, 24
 
 @dataclass(frozen=True)
 class Engines:
-    """Where the stores are."""
+    """Addresses of the stores."""
 
     database_url: str
     owner_url: str | None
-    """The tables' owner; None when the operator migrates by hand."""
+    """Address for the tables' owner; None if the operator migrates by hand."""
     milvus_uri: str
     direct_url: str | None = None
-    """The database past a pooler; None when `database_url` leads through none."""
+    """Address of the database past a pooler; None if `database_url` leads through none."""
     redis_url: SecretStr | None = None
-    """A Redis that was started here for several processes."""
+    """Address of a Redis that was started here for several processes."""
 
     standby: Standby | None = None
     """The embedded Milvus, which sleeps until it is needed; None = it is not embedded."""
@@ -41,15 +41,15 @@ class Engines:
 async def open_engines(
     settings: Settings, *, alone: bool = False, processes: int = 1, shared_in: Path | None = None
 ) -> AsyncIterator[Engines]:
-    """Start what is embedded; stop it at the end.
+    """Start the embedded stores; stop them at the end.
 
     Args:
-        alone: hold the data folder, so that no other service starts on it.
-        processes: that will use them.
-        shared_in: start a Redis for several processes too, with its socket in this folder.
+        alone: Whether to hold the data folder, so that no other service starts on it.
+        processes: Number of processes that will use the stores.
+        shared_in: Folder for the socket of a Redis that several processes share; None = no such Redis.
 
     Raises:
-        ConfigurationError: an engine cannot be started, or another service holds the data folder.
+        ConfigurationError: A store cannot be started, or another service holds the data folder.
     """
     ending: list[asyncio.Task[None]] = []
     async with AsyncExitStack() as stack:
@@ -60,7 +60,7 @@ async def open_engines(
             await stack.enter_async_context(milvus.running(_launched(milvus, settings)))
         database_url, owner_url = await stack.enter_async_context(open_postgres(settings, processes=processes))
         if milvus is not None:
-            stack.callback(lambda: ending.append(asyncio.create_task(milvus.stop())))  # beside PostgreSQL
+            stack.callback(lambda: ending.append(asyncio.create_task(milvus.stop())))  # while PostgreSQL ends
         redis_url = None
         if settings.redis_url is None and shared_in is not None:
             from services.platform.embedded_redis import open_redis  # noqa: PLC0415 — its driver is not small
@@ -78,13 +78,13 @@ async def open_engines(
 
 
 def direct_url(settings: Settings) -> str | None:
-    """Address of the database past a pooler, if the settings name one."""
+    """Return the address of the database past a pooler, if the settings name one."""
     return settings.direct_database_url.get_secret_value() if settings.direct_database_url else None
 
 
 @asynccontextmanager
 async def open_postgres(settings: Settings, *, processes: int = 1) -> AsyncIterator[tuple[str, str | None]]:
-    """Addresses of the database for the service and, where it is known, for the tables' owner."""
+    """Yield the addresses of the database for the service and, if it is known, for the tables' owner."""
     if settings.database_url is not None:
         owner = settings.migration_database_url
         yield settings.database_url.get_secret_value(), owner.get_secret_value() if owner else None
@@ -103,18 +103,15 @@ async def _launched(milvus: EmbeddedMilvus, settings: Settings) -> None:
 
 
 async def migrate_if_owner(engines: Engines) -> None:
-    """Bring the schema up to date, where the owner's address is known.
-
-    Raises:
-        ConfigurationError: the service's role is missing.
-    """
+    """Bring the schema up to date if the owner's address is known. Raises `ConfigurationError` if the service's
+    role is missing."""
     if engines.owner_url:
         await asyncio.to_thread(migrate, engines.owner_url, role_of(engines.database_url))
 
 
 @asynccontextmanager
 async def open_database(settings: Settings) -> AsyncIterator[Database]:
-    """The database alone, for what needs nothing else; migrated where the owner's address is known."""
+    """Yield the database alone, for callers that need nothing else; migrated if the owner's address is known."""
     async with open_postgres(settings) as (database_url, owner_url):
         if owner_url:
             await asyncio.to_thread(migrate, owner_url, role_of(database_url))
@@ -127,13 +124,13 @@ async def open_database(settings: Settings) -> AsyncIterator[Database]:
 
 
 def make_database(settings: Settings, url: str, direct: str | None) -> Database:
-    """Return the database at an address as the settings use it, not yet connected."""
+    """Return the database at an address, with the settings applied, not yet connected."""
     vault = make_vault(settings)
     return Database(url, direct_url=direct, vault=vault)
 
 
 def make_vault(settings: Settings) -> Vault | None:
-    """Return what encrypts users' words as the settings say; None = nothing does."""
+    """Return the vault that encrypts users' words, as the settings say; None = nothing is encrypted."""
     if not settings.encryption:
         return None
     return Vault(KeyStore(settings.keys_folder, settings.encryption_key_file))

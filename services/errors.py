@@ -1,9 +1,9 @@
 """Every error that the service raises on purpose.
 
-What the caller can fix is a `CallerError`, what may work later `Unavailable`, and what the operator can fix a
-`ConfigurationError`, which stops the start. Anything else that is raised is a defect of ours. `api/problems.py`
-maps these to HTTP. Whatever reads or writes the database may raise `DatabaseUnavailable`: docstrings name it only
-where there is more to say about it.
+A caller can fix the cause of a `CallerError`; after `Unavailable`, trying again later may help; an operator can
+fix the cause of a `ConfigurationError`, which stops the start. Any other exception is a defect of the service.
+`api/problems.py` maps these errors to HTTP. Whatever reads or writes the database may raise `DatabaseUnavailable`:
+docstrings name it only if there is more to say about it.
 """
 
 from typing import ClassVar, Literal
@@ -54,7 +54,7 @@ class RequestBudgetExceeded(CallerError):
     code = "request_budget_exceeded"
 
     def __init__(self, limit: str, most: str, needed: int | None = None) -> None:
-        """Take the limit's name and value, and the least tokens that would do, if known."""
+        """Take the limit's name and value, and the least tokens that would suffice, if known."""
         least = f"; it takes {needed} or more" if needed is not None else ""
         super().__init__(f"The budget of this request ({limit}={most}) was used up before any answer{least}.")
 
@@ -69,7 +69,7 @@ class BrokenReference(NotFound):
     """The owner of this was just removed, or the thing to be removed is in use; nothing was changed."""
 
     def __init__(self, constraint: str | None = None) -> None:
-        """Take the name of the database's constraint that it would violate."""
+        """Take the name of the database's constraint that was violated."""
         self.constraint = constraint
         super().__init__("What this belongs to was removed at this moment; nothing was changed.")
 
@@ -177,9 +177,9 @@ RefusalTopic = Literal[
     "unnamed",
     "calls",
 ]
-"""Parts of a request that an endpoint may refuse, and what it lacks to answer any. `parameter` is one of the
-caller's that it does not know (and not its value); `unnamed` a part that it does not name; `calls` those of the
-model, written so that they cannot be run."""
+"""Part of a request that an endpoint may refuse, or what it lacks to answer any request. `parameter` is a
+parameter of the caller that the endpoint does not know; `unnamed` a part that it does not name; `calls` are
+calls of the model that cannot be run as they are written."""
 
 MODEL_FAILURES: dict[ModelFailure, tuple[bool, str]] = {
     "llm_unreachable": (True, "The language model cannot be reached; is ANAMNESIS_LLM_BASE_URL right?"),
@@ -242,8 +242,8 @@ MODEL_FAILURES: dict[ModelFailure, tuple[bool, str]] = {
 }
 """For each failure of a model: whether trying again may help, and the text for callers, which names the setting.
 
-The texts are fixed, so that nothing an endpoint answers (a key, a prompt) reaches a caller. The exception is a
-parameter that the caller sent: what the endpoint says of it follows, without secrets and quotations of the prompt.
+The texts are fixed, so that nothing an endpoint answers (a key, a prompt) reaches a caller. A parameter that the
+caller sent is an exception: the endpoint's words about it follow, without secrets and quotations of the prompt.
 """
 
 ON_THE_SCREEN: dict[ModelFailure, str] = {
@@ -258,13 +258,13 @@ ON_THE_SCREEN: dict[ModelFailure, str] = {
     "llm_own_address": "The language model's address leads to an Anamnesis service, which would ask itself "
     "without end; give a model's own on the console's screen Model.",
 }
-"""The texts that name a variable, for a model that was chosen in the console."""
+"""Texts for failures of a model that was chosen in the console, in place of those that name a variable."""
 
 
 OF_THE_MESSAGE: frozenset[str] = frozenset({"llm_content_refused", "llm_context_too_long"})
-"""Failures after which the message is in no later prompt: it would be refused again."""
+"""Failures after which no later prompt shows the message, because it would be refused again."""
 OF_THE_INPUT: frozenset[str] = OF_THE_MESSAGE | {"llm_no_images", "llm_parameter_refused"}
-"""Failures whose reason is what the caller sent."""
+"""Failures caused by what the caller sent."""
 
 
 class ModelFailed(Unavailable):
@@ -280,13 +280,13 @@ class ModelFailed(Unavailable):
         parameter: str | None = None,
         retry_after_s: float | None = None,
     ) -> None:
-        """Take how the model failed.
+        """Describe how the model failed.
 
         Args:
             detail: The endpoint's own message, without secrets; for logs and administrators.
             begun: Whether text of the answer had arrived before.
-            topic: What of the request was refused, if that is known.
-            parameter: The caller's own, which was refused.
+            topic: The part of the request that was refused, if it is known.
+            parameter: The caller's parameter that was refused.
             retry_after_s: Seconds after which the endpoint wants to be asked again, if it says so.
         """
         self.failure = failure
@@ -303,7 +303,7 @@ class ModelFailed(Unavailable):
         self.message = ON_THE_SCREEN.get(self.failure, self.message)
 
     def add_proxy(self, words: str) -> None:
-        """Say through which proxy the endpoint was asked."""
+        """Add the proxy through which the endpoint was asked."""
         self.message += words
         self.detail += words
 

@@ -1,4 +1,4 @@
-"""Whether each thing that the service uses answers, and how the job queue stands."""
+"""Whether each dependency of the service answers, and the state of the job queue."""
 
 import asyncio
 import contextlib
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 State = Literal["ok", "degraded", "down"]
 DependencyState = Literal["ok", "degraded", "down", "not_asked"]
-"""`not_asked`: a model or an embedded Milvus that was not needed since the start: nothing is known of it."""
+"""State of a dependency; `not_asked`: a model or an embedded Milvus that was not needed since the start."""
 
 _PATIENCE_S = 1.2
 _WORKER_IS_SILENT_S = 30.0
 _MODEL_FAILS = 0.1
-"""Share of the last minute's turns from which on the model counts as degraded."""
+"""Minimum share of the last minute's turns that a model fails for it to count as degraded."""
 _TOOLS = "tools: "
 
 _ADVICE = {
@@ -38,11 +38,11 @@ _ADVICE = {
 
 @dataclass(frozen=True)
 class Dependency:
-    """How one dependency is: `down` only for the one that nothing works without."""
+    """State of one dependency; only PostgreSQL, without which nothing works, can be `down`."""
 
     name: str
     state: DependencyState
-    """`not_asked`: a model that has had no request since the start."""
+    """`not_asked` = a model that has had no request since the start."""
     latency_ms: float | None
     detail: str
     advice: str = ""
@@ -50,10 +50,8 @@ class Dependency:
 
 
 async def check_dependencies(services: "Services") -> list[Dependency]:
-    """Ask every dependency, all at once and for 1.2 seconds at most; one that hangs is not asked again meanwhile.
-
-    Models are not asked: their state is that of the last minute's turns.
-    """
+    """Ask every dependency, all at once and for 1.2 seconds at most; one that hangs is not asked again
+    meanwhile. Models are not asked: their state comes from the last minute's turns."""
     settings = services.settings
     cache = _where(settings.redis_url, embedded="in-process")
     *stores, worker = await asyncio.gather(
@@ -67,7 +65,7 @@ async def check_dependencies(services: "Services") -> list[Dependency]:
 
 
 def for_strangers(dependencies: list[Dependency]) -> list[Dependency]:
-    """Return what those may know whose key cannot be checked: which are well, without any details."""
+    """Return what callers may know whose key cannot be checked: which dependencies are well, without details."""
     return [replace(each, detail="") for each in dependencies if not each.name.startswith(_TOOLS)]
 
 
@@ -111,13 +109,13 @@ def _tool_servers(services: "Services") -> list[Dependency]:
 
 
 def overall(dependencies: list[Dependency]) -> State:
-    """The worst state among them."""
+    """Return the worst state among them."""
     states = {dependency.state for dependency in dependencies}
     return "down" if "down" in states else "degraded" if "degraded" in states else "ok"
 
 
 async def measure(services: "Services") -> None:
-    """Set the gauges of what the service uses, the job queue and what is behind: NaN = the database is away."""
+    """Set the gauges of dependencies, the job queue and the backlog; NaN = the database is away."""
     dependencies, *_ = await asyncio.gather(
         check_dependencies(services), _measure_jobs(services), _measure_backlog(services)
     )
@@ -158,7 +156,7 @@ async def _worker(services: "Services") -> Dependency:
     if where != "external":
         return Dependency("worker", "ok" if where == "running" else "degraded", None, f"{where}: {state}")
     silent = state.heartbeat_s is None or state.heartbeat_s > _WORKER_IS_SILENT_S
-    if silent and services.settings.worker == "inline":  # asked by a command: the service brings its own
+    if silent and services.settings.worker == "inline":  # asked by a command, while the service has its own worker
         return Dependency("worker", "ok", None, f"starts with the service: {state}")
     if silent:
         return Dependency("worker", "degraded", None, f"none runs: {state}")

@@ -14,26 +14,24 @@ from services.platform.embedded_milvus import Standby
 from services.platform.postgres import Database
 
 _REBUILDING = "rebuild_indexes"
-"""Lock of the process that rebuilds them."""
+"""Lock of the process that rebuilds the indexes."""
 _LOOK_AGAIN_S, _LOOK_FOR_OTHERS_S = 1.0, 30.0
-"""Seconds until the next look where Milvus did not answer, and where another process rebuilds the indexes."""
+"""Seconds until the next look if Milvus did not answer, and if another process rebuilds the indexes."""
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass
 class Progress:
-    """How many episodes and passages have been indexed, of how many."""
+    """Number of episodes and passages that have been indexed, and their total."""
 
     done: int = 0
     total: int = 0
 
 
 class IndexRebuild:
-    """Rebuilds the indexes of memories and knowledge bases from PostgreSQL.
-
-    Until a new index is complete, recall searches the old one by words alone.
-    """
+    """Rebuilds the indexes of memories and knowledge bases from PostgreSQL. Until a new index is complete,
+    recall searches the old one by words alone."""
 
     def __init__(
         self,
@@ -44,29 +42,24 @@ class IndexRebuild:
         episodes: bool,
         standby: Standby | None = None,
     ) -> None:
-        """Take the services; `episodes` tells whether memories are indexed at all.
-
-        What an embedded Milvus (`standby`) was indexed with is noted, so that it need not be started to be asked.
-        """
+        """Take the services; `episodes` tells whether memories are indexed at all. A note says what an embedded
+        Milvus (`standby`) was indexed with, so that it need not be started for the question."""
         self._standby = standby
         self._database = database
         self._memory = memory
         self._knowledge = knowledge
         self._episodes = episodes
         self.progress: Progress | None = None
-        """None = this process rebuilds nothing."""
+        """Progress of this process; None = it rebuilds nothing."""
 
     @property
     def is_due(self) -> bool:
-        """Whether the last look found an index of another model or an older version."""
+        """Return whether the last look found an index of another model or an older version."""
         return bool(self._memory.index.vectors.outdated or self._knowledge.index.outdated)
 
     async def look(self) -> bool:
-        """Look at the indexes; return whether they need to be rebuilt.
-
-        Raises:
-            Unavailable: Milvus does not answer.
-        """
+        """Look at the indexes; return whether they have to be rebuilt. Raises `Unavailable` if Milvus does not
+        answer."""
         if self._episodes:
             await self._memory.index.vectors.check()
         await self._knowledge.index.check()
@@ -75,14 +68,14 @@ class IndexRebuild:
         return self.is_due
 
     async def keep_current(self) -> None:
-        """Look until the indexes are current, and rebuild them if no other process does."""
+        """Look until the indexes are current, and rebuild them unless another process does."""
         if self._is_noted():
             return
         was_due = False
         while True:
             try:
                 if not await self.look():
-                    if was_due:  # the sets of this process hold no embeddings of the new model
+                    if was_due:  # the working sets of this process hold no embeddings of the new model
                         self._memory.working_sets.clear()
                     return
                 was_due = True
@@ -98,12 +91,10 @@ class IndexRebuild:
     async def rebuild(
         self, on_episodes: Callable[[int], None], on_passages: Callable[[int], None], *, everything: bool = True
     ) -> tuple[int, int]:
-        """Rebuild both indexes; return the numbers of episodes and passages, which are told as they grow.
+        """Rebuild both indexes; return the numbers of episodes and passages, which the callbacks get as they grow.
 
-        Unless it is `everything`, only what the last look found outdated.
-
-        Raises:
-            Unavailable: a store or the embedding endpoint does not answer; the old indexes are still in use.
+        Without `everything`, only indexes that the last look found outdated are rebuilt. Raises `Unavailable` if a
+        store or the embedding endpoint does not answer; the old indexes are still in use.
         """
         counts = (
             await self._memory.indexing.rebuild(on_episodes, everything=everything),
@@ -117,7 +108,7 @@ class IndexRebuild:
         return await self._memory.indexing.count(), await self._knowledge.indexing.count()
 
     def _is_noted(self) -> bool:
-        """Whether the note says that all is current; an index that has never been there is."""
+        """Return whether the note says that all is current; an index that never existed is."""
         if self._standby is None:
             return False
         if self._standby.is_empty:
@@ -130,7 +121,7 @@ class IndexRebuild:
 
     def _note(self) -> None:
         if self._standby is not None:
-            with suppress(OSError):  # without it, the next start asks
+            with suppress(OSError):  # without it, the next start asks Milvus
                 self._standby.indexed_with.write_text(self._memory.index.vectors.made_with)
 
     async def _rebuild_logged(self) -> None:

@@ -1,7 +1,7 @@
-"""The depth of JSON from outside, looked at before a parser builds anything of it.
+"""Limits the depth of JSON from outside before a parser builds anything from it.
 
-A parser spends memory or stack on each level, some with the square of the depth, and what walks through the value
-afterwards calls itself for each level. Nothing that anybody writes for this service needs more than a few.
+A parser spends memory or stack on each level, some with the square of the depth, and code that walks through the
+value recurses at each level. Nothing that anybody writes for this service needs more than a few levels.
 """
 
 import json
@@ -17,18 +17,14 @@ _OPENING_EVENTS, _CLOSING_EVENTS = frozenset({"start_map", "start_array"}), froz
 
 
 class TooDeep(ValueError):
-    """The value has too many levels."""
+    """A value with too many levels."""
 
     def __init__(self) -> None:
         super().__init__(f"has more than {MOST_LEVELS} levels")
 
 
 def check_levels(text: str | bytes) -> None:
-    """Count the levels of JSON.
-
-    Raises:
-        TooDeep: there are too many.
-    """
+    """Count the levels of JSON. Raises `TooDeep` if there are too many."""
     openings = text.count("[") + text.count("{") if isinstance(text, str) else text.count(b"[") + text.count(b"{")
     depth = 0
     for mark in _marks(text) if openings > MOST_LEVELS else ():  # nearly all have fewer
@@ -48,11 +44,7 @@ def _marks(text: str | bytes) -> Iterator[str]:
 
 
 def checked_events(events: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
-    """Pass on the events of a parser that reads piece by piece.
-
-    Raises:
-        TooDeep: a value has too many levels.
-    """
+    """Pass on the events of a parser that reads in pieces. Raises `TooDeep` if a value has too many levels."""
     depth = 0
     for event in events:
         if event[0] in _OPENING_EVENTS:
@@ -65,10 +57,7 @@ def checked_events(events: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any
 
 
 def shallow_json(text: str | bytes) -> Any:
-    """Return JSON from outside as Python's values.
-
-    Raises:
-        ValueError: it is no JSON, or has too many levels (`TooDeep`).
-    """
+    """Return the value of JSON from outside. Raises `ValueError` if it is no JSON, or has too many levels
+    (`TooDeep`)."""
     check_levels(text)
     return json.loads(text)

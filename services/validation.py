@@ -1,4 +1,4 @@
-"""Callers' values: why one fits no schema, in plain words; their ids, and their JSON read strictly."""
+"""Values of callers: plain reasons why one does not match its schema, valid ids, and strict reading of JSON."""
 
 import json
 import re
@@ -65,7 +65,7 @@ _REASONS: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
 
 
 def plain_reason(error: Mapping[str, Any], accepted: Sequence[str] = ()) -> str:
-    """Say what is wrong with the field of pydantic's error; `accepted` are the fields known in its place."""
+    """Return what is wrong with the field of pydantic's error; `accepted` are the fields known in its place."""
     if error["type"] == "extra_forbidden":
         return f"is not known here; accepted: {', '.join(accepted)}" if accepted else "is not known here"
     reason = _REASONS.get(error["type"])
@@ -77,12 +77,12 @@ def plain_reason(error: Mapping[str, Any], accepted: Sequence[str] = ()) -> str:
 
 
 def is_known(error: Mapping[str, Any]) -> bool:
-    """Whether the type of pydantic's error alone says what is wrong."""
+    """Return whether the type of pydantic's error alone says what is wrong."""
     return error["type"] in _REASONS or error["type"] == "extra_forbidden"
 
 
 def accepted_fields(schema: Mapping[str, Any], location: Location) -> list[str]:
-    """Names of the fields beside the last one of a location, by a JSON schema; none where it does not say."""
+    """Return the fields that a JSON schema knows beside the last one of a location; none if it does not say."""
     names: list[str] = []
     for found in _inside(schema, schema, location[:-1]):
         names += [name for name in found.get("properties", {}) if name not in names]
@@ -90,7 +90,7 @@ def accepted_fields(schema: Mapping[str, Any], location: Location) -> list[str]:
 
 
 def _inside(root: Mapping[str, Any], schema: Mapping[str, Any], location: Location) -> list[Mapping[str, Any]]:
-    """Every schema that may stand in a place; unions have several."""
+    """Return every schema that may apply in a place; unions have several."""
     if "$ref" in schema:
         schema = root["$defs"][schema["$ref"].rpartition("/")[2]]
     variants = [*schema.get("anyOf", ()), *schema.get("oneOf", ())]
@@ -116,10 +116,10 @@ RULE = (
 
 
 def is_id(text: str) -> bool:
-    """Whether callers may use the text as an id.
+    """Return whether callers may use the text as an id.
 
-    Identity providers and mail addresses hold `|`, `+`, `/` and letters of any script. A segment `.` or `..` of a
-    path would be resolved by every HTTP client; a placeholder would be one user for everybody.
+    Ids of identity providers, and mail addresses, contain `|`, `+`, `/` and letters of any script. A path segment
+    `.` or `..` would be resolved by every HTTP client; a placeholder would be one user for everybody.
     """
     return (
         0 < len(text) <= _MOST_CHARACTERS
@@ -131,7 +131,8 @@ def is_id(text: str) -> bool:
 
 
 def composed(text: str) -> str:
-    """An id as it is compared: an accent that a client writes as a character of its own is one with its letter."""
+    """Return an id in the form in which it is compared: an accent in a character of its own is joined to its
+    letter."""
     return unicodedata.normalize("NFC", text)
 
 
@@ -139,11 +140,11 @@ _LONGEST_KEY_SHOWN = 80
 
 
 def strict_json(text: str | bytes) -> Any:
-    """Return JSON of a caller as Python's values.
+    """Return the value of a caller's JSON.
 
     Raises:
-        InvalidInput: an object has a key twice; the field is the key.
-        ValueError: it is no JSON, or has too many levels.
+        InvalidInput: An object has a key twice; the field is the key.
+        ValueError: It is no JSON, or has too many levels.
     """
     check_levels(text)
     return json.loads(text, object_pairs_hook=_object)
@@ -151,14 +152,14 @@ def strict_json(text: str | bytes) -> Any:
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
-    if len(found) != len(pairs):  # parsers silently take the last, which may not be what was meant
+    if len(found) != len(pairs):  # parsers silently take the last value, which may not be the one that was meant
         key, _ = Counter(key for key, _ in pairs).most_common(1)[0]
         raise InvalidInput(key[:_LONGEST_KEY_SHOWN], "is given more than once in one object")
     return found
 
 
 def no_nul(text: str) -> str:
-    """Validate a text to be stored: PostgreSQL accepts neither NUL characters nor lone surrogates."""
+    """Check a text to be stored: PostgreSQL accepts neither NUL characters nor lone surrogates."""
     if "\x00" in text:
         raise ValueError("holds a NUL character")
     if _HALF_CHARACTER.search(text):
@@ -167,5 +168,5 @@ def no_nul(text: str) -> str:
 
 
 def without_nul(text: str) -> str:
-    """Remove NUL characters: models emit them and PostgreSQL cannot store them."""
+    """Remove NUL characters: models write them, and PostgreSQL cannot store them."""
     return text.replace("\x00", "")

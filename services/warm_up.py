@@ -1,9 +1,10 @@
-"""Load in the background, once the process listens, what its first turn would wait for."""
+"""Loads in the background, once the process listens, what its first turn would wait for."""
 
 import asyncio
 
 import structlog
 
+from services.llm.builtin_embeddings import BuiltinEncoder, missing
 from services.llm.embeddings import Embedder
 from services.memory.reading.plain_forms import all_forms
 from services.platform.settings import Settings
@@ -13,8 +14,17 @@ from services.time_reference import detect
 log = structlog.get_logger(__name__)
 
 
+async def load_encoder(settings: Settings) -> None:
+    """Load the built-in encoder in a thread, if it is used: the first turn of a process would wait for it."""
+    try:
+        if settings.embedding_model is None and not await asyncio.to_thread(missing):
+            await asyncio.to_thread(BuiltinEncoder(settings.data_dir / "encoder").load)
+    except Exception:
+        log.exception("the encoder could not be loaded beforehand")
+
+
 async def warm_up(settings: Settings, embedder: Embedder | None = None) -> None:
-    """Load everything in a thread, what takes longest first; a turn that comes meanwhile loads what it needs."""
+    """Load everything in a thread, the slowest first; a turn that comes meanwhile loads what it needs."""
     try:
         if embedder is not None:
             await embedder.prepare()
@@ -24,7 +34,7 @@ async def warm_up(settings: Settings, embedder: Embedder | None = None) -> None:
 
 
 def load_now(settings: Settings) -> None:
-    """Load all but the encoder; takes a second."""
+    """Load all but the encoder; it takes a second."""
     if not settings.offline:
         from services.llm import failures, lean_openai  # noqa: F401, PLC0415 — the SDK, which takes most of a second
 

@@ -1,4 +1,4 @@
-"""Budget of one request: its limits, how they are written as text, and what was done to keep within them."""
+"""Budget of one request: its limits, their notation as text, and the measures that kept a turn within them."""
 
 from typing import Literal
 
@@ -13,19 +13,20 @@ WRITTEN = "model_calls=N,seconds=N,tokens=N, or some of them"
 
 
 class RequestBudget(TypedDict, total=False):
-    """Limits of one turn; absent = none."""
+    """Limits of one turn; an absent field is no limit."""
 
     model_calls: int
-    """Calls of the model that answers, 1 or more."""
+    """Maximum calls of the model that answers, 1 or more."""
     seconds: float
-    """From the turn's beginning, once earlier turns of its conversation have ended."""
+    """Maximum seconds from the turn's beginning, once earlier turns of its conversation have ended."""
     tokens: int
-    """Tokens that the model reads and writes in all calls of the turn."""
+    """Maximum tokens that the model reads and writes in all calls of the turn."""
 
 
 BudgetMeasure = Literal["no_tools", "smaller_context", "shorter_answer", "cut_off"]
-"""How a turn was kept within its budget: a call without tools that it would have had; less context; an answer that
-ended at the tokens left; an answer that ended before the model had finished, or without asking it again."""
+"""Measure that kept a turn within its budget: a call without the tools that it would have had; less context; an
+answer that ended when the tokens were used up; an answer that ended before the model had finished, or without
+asking it again."""
 
 
 class BudgetReport(TypedDict):
@@ -37,11 +38,8 @@ class BudgetReport(TypedDict):
 
 
 def parse_budget(text: str) -> RequestBudget:
-    """Read limits written as `model_calls=2, seconds=20, tokens=4000`.
-
-    Raises:
-        ValueError: the text is not of this form, or a value is out of range; the message says which.
-    """
+    """Read limits written as `model_calls=2, seconds=20, tokens=4000`. Raises `ValueError` if the text is not
+    of this form, or a value is out of range; the message says which."""
     pairs = [part.partition("=") for part in text.split(",") if part.strip()]
     given = {name.strip(): value.strip() for name, _, value in pairs}
     if not given or len(given) < len(pairs):

@@ -1,6 +1,6 @@
-"""Tools that a client brings and runs itself: what it offers, what the model has called, what came of it.
+"""Tools that a client brings and runs itself: what it offers, which calls the model made, and their results.
 
-In a turn their names stand behind a mark, so that they are never taken for the service's own.
+Within a turn their names begin with a mark, so that they are never taken for the service's own tools.
 """
 
 import re
@@ -18,18 +18,18 @@ MOST_PARTS = 400
 
 
 RESULTS = "results"
-"""The entry in `degraded` of a turn that shows a part of what the client's tools have said."""
+"""Entry in `degraded` of a turn that shows only a part of a result of the client's tools."""
 
 
 class ClientTools(TypedDict):
     """The tools of one request."""
 
     tools: list[dict[str, Any]]
-    """As Chat Completions has them, each with a name of its own."""
+    """Tools in the form of Chat Completions, each with a name of its own."""
     choice: NotRequired[str | dict[str, Any]]
-    """`required`, or the one to be called, as Chat Completions names it; absent: the model chooses."""
+    """`required`, or the tool to call, in the form of Chat Completions; absent = the model chooses."""
     parallel: NotRequired[bool]
-    """Whether several may be called at once; absent: as the model's API has it."""
+    """Whether several tools may be called at once; absent = the default of the model's API."""
 
 
 class ClientCall(TypedDict):
@@ -51,7 +51,7 @@ class ClientResult(TypedDict):
     images: NotRequired[list[str]]
     """Addresses or data URLs; the content has each in words."""
     of: NotRequired[int]
-    """Characters of the whole, of which the content has a part; absent = it is the whole."""
+    """Characters of the whole result if the content is only a part; absent = it is the whole."""
 
 
 class ClientRound(TypedDict):
@@ -86,7 +86,7 @@ class KeptRound(TypedDict):
 
 
 def marked(name: str) -> str:
-    """Return the name of a client's tool as it stands in a turn."""
+    """Return the name of a client's tool as it is used within a turn."""
     return f"{_MARK}{name}"
 
 
@@ -102,7 +102,7 @@ def unmarked(name: str) -> str:
 
 
 def calls_of(message: AnyMessage) -> tuple[list[ToolCall], list[ToolCall]]:
-    """Return the calls of a message: of the service's tools, and of the client's."""
+    """Return the calls of a message: of the service's tools, and of the client's tools."""
     calls = message.tool_calls if isinstance(message, AIMessage) else []
     return [each for each in calls if not is_clients(each)], [each for each in calls if is_clients(each)]
 
@@ -117,8 +117,22 @@ def open_calls(messages: Sequence[AnyMessage]) -> list[ToolCall]:
     return []
 
 
+SETTLED = "settled"
+"""What a result carries of which the model need not hear."""
+
+
+def is_answered(messages: Sequence[AnyMessage]) -> bool:
+    """Whether the model's last message answers the user, and it need hear of no result of its calls."""
+    for each in reversed(messages):
+        if not isinstance(each, ToolMessage):
+            return bool(each.text.strip())
+        if each.artifact != SETTLED:
+            return False
+    return False
+
+
 def messages_of(rounds: Sequence[ClientRound]) -> list[AnyMessage]:
-    """Return rounds that a client has sent along as messages of a turn."""
+    """Return the rounds that a client has sent along as messages of a turn."""
     messages: list[AnyMessage] = []
     for each in rounds:
         calls = [
@@ -144,30 +158,30 @@ def content_with(text: str, images: Sequence[str]) -> Any:
 
 
 BETWEEN_PARTS = "\n\n"
-"""Between what is said in one part of an answer and in the next."""
+"""Separator between what one part of an answer says and what the next says."""
 
 
 def said_in(rounds: Sequence[KeptRound]) -> str:
-    """Return the answer as these parts have said it, up to where the next begins."""
+    """Return the text of these parts of an answer, up to where the next part begins."""
     return "".join(f"{each['text']}{BETWEEN_PARTS}" for each in rounds if each["text"].strip())
 
 
 def last_words(answer: str, rounds: Sequence[KeptRound]) -> str:
-    """Return what an answer says after its last calls; all of it, if that is nothing.
+    """Return the text of an answer after its last calls; all of the answer if that is empty.
 
-    Clients that leave calls out of a history show this alone.
+    Clients that leave calls out of a history show only this text.
     """
     said = said_in(rounds)
     return (answer[len(said) :] if answer.startswith(said) else answer).strip() or answer
 
 
 def call_id(turn_id: UUID, part: int, place: int) -> str:
-    """Return the id by which a client knows a call: of a turn, one of its parts, from 0, and a place there."""
+    """Return the id by which a client knows a call: its turn, its part, from 0, and its place in the part."""
     return f"call_{turn_id.hex}{part:03x}{place:02x}"
 
 
 def call_of(given: str) -> tuple[UUID, int, int] | None:
-    """Return turn, part and place that such an id names; None = it is another id."""
+    """Return the turn, part and place in such an id; None = it is another kind of id."""
     if (found := _CALL_ID.search(given)) is None:
         return None
     turn_id, part, place = found.groups()

@@ -1,9 +1,9 @@
 """The state of one turn: what each node reads and writes.
 
-A turn starts from a fresh state. The transcript is the table `messages`, not a growing checkpoint.
-To LangGraph the state is one value, which takes in what each node returns: it looks at every channel of a graph in
-every step, and a channel for each key would be thirty. No schema is checked at run time, so nodes are annotated
-to return `ConversationState`, which makes the type checker refuse a misspelt key.
+A turn starts from a fresh state; the transcript is the table `messages`, not a growing checkpoint. To LangGraph
+the state is one value that takes in what each node returns, because LangGraph looks at every channel of a graph in
+every step, and a channel for each key would be thirty. Nothing checks the schema at run time, so nodes are
+annotated to return `ConversationState`: the type checker then refuses a misspelt key.
 """
 
 import operator
@@ -28,7 +28,7 @@ from state.section import Section
 
 RouteMethod = Literal["explicit", "similarity", "default"]
 """How a message was routed: named by the caller, by the passages nearest to it, or by default to none. Turns of
-earlier versions may have been routed by `keywords` or by the `model`."""
+earlier versions may have the values `keywords` or `model`."""
 
 
 def each_once(names: Sequence[str], more: Sequence[str]) -> list[str]:
@@ -47,9 +47,9 @@ class RouteDecision(TypedDict):
     kb_prefix: str | None
     """Prefix of the knowledge base to read, or None."""
     worker_name: str
-    """The one that answers: `general`, the knowledge base's handler, or the base's prefix if it has none."""
+    """Name of what answers: `general`, the knowledge base's handler, or the base's prefix if it has no handler."""
     confidence: float
-    """0 to 1."""
+    """Probability, 0 to 1."""
     method: RouteMethod
     reason: str
     also: NotRequired[list[str]]
@@ -57,7 +57,7 @@ class RouteDecision(TypedDict):
 
 
 class QuickCall(TypedDict):
-    """A call of a tool that the message itself asks for, without a model deciding."""
+    """A call of a tool that the message itself asks for, made without a model."""
 
     id: str
     name: str
@@ -79,7 +79,7 @@ class TokenUsage(TypedDict):
 class ConversationState(TypedDict, total=False):
     """The whole state: what the nodes of a turn have written, beside the turn itself (`state/turn.py`).
 
-    The comment above each group of keys names the node that writes it.
+    The comment above each group of keys names the node that writes them.
     """
 
     # route
@@ -106,7 +106,7 @@ class ConversationState(TypedDict, total=False):
     memory_plan: list[PlannedChange]
     """Changes of memory that the turn makes when it ends."""
     memory_changes: list[MemoryChange]
-    """These changes, as the model and the caller see them."""
+    """Changes of memory that the turn has made, as the model and the caller see them."""
     sections: list[Section]
     """Sections of the prompt, in order, before anything is dropped for the budget."""
     not_recalled: list[str]
@@ -121,12 +121,12 @@ class ConversationState(TypedDict, total=False):
     context_filled: float
     """Share of its budget that the prompt takes where topics can be archived; otherwise 0."""
     summary_due: bool
-    """Whether enough has been said since the newest summary for another one."""
+    """Whether enough has been said since the newest summary to make another one."""
 
     asked_days: AskedDays | None
     """Records of the past time that the message asks about; None = none."""
     told_without_model: bool
-    """Whether nothing was said then and nothing else is asked, so that no model is needed."""
+    """Whether nothing was said then and nothing else is asked, so that no model is asked."""
 
     message_vector: list[float] | None
     """The message's embedding, if recall made one; one call serves recall, routing and knowledge bases."""
@@ -146,7 +146,7 @@ class ConversationState(TypedDict, total=False):
 
     # persist
     answer_origin: ForeignOrigin | None
-    """The least trusted origin of what the stored answer's prompt showed; None = nothing foreign."""
+    """Least trusted origin of what the prompt of the stored answer showed; None = nothing foreign."""
 
     # every node
     timings: dict[str, float]
@@ -163,7 +163,7 @@ _ADDED: dict[str, Callable[[Any, Any], Any]] = {
     "degraded": each_once,
     "execution_logs": operator.add,
 }
-"""Keys whose values add up; of every other one the newest value holds."""
+"""Functions that add up the values of a key; for every other key the newest value counts."""
 
 
 def with_update(state: ConversationState, update: ConversationState) -> ConversationState:

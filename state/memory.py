@@ -8,12 +8,12 @@ from typing import Any, Literal, NotRequired, Self
 from typing_extensions import TypedDict
 
 ForeignOrigin = Literal["document", "import", "tool", "operator"]
-"""Where words come from that are neither the user's nor the assistant's: a document, a note of an application or a
-text that the user pasted; an import; the result of a tool; instructions of the client's application. Least
-trusted first, as the database sorts them."""
+"""Source of words that are neither the user's nor the assistant's: a document, a note of an application or a
+pasted text; an import; the result of a tool; instructions of the client's application. The least trusted comes
+first, as in the database."""
 MemoryChangeKind = Literal["forget", "do_not_remember", "correct", "remember", "standing", "promise"]
-"""Kinds of changes: remove something from memory; keep a turn out of memory; replace something; keep a statement;
-keep a wish about answers; promise to come back to something."""
+"""Kinds of changes: remove something from memory; keep a turn out of memory; replace something; keep a
+statement; keep a wish about answers; promise to come back to something."""
 PlainFormKind = Literal[
     "forget",
     "forget_everything",
@@ -31,29 +31,29 @@ answers."""
 
 @dataclass(frozen=True)
 class PlainForm:
-    """An order to memory that a message gives word for word."""
+    """An order to memory that a message gives in plain words."""
 
     kind: PlainFormKind
     what: str
-    """The user's words for what is meant; empty = what was said last."""
+    """The user's words for the memory that is meant; empty = what was said last."""
     rest: str
-    """The message without the sentence that is the order."""
+    """The message without the sentence with the order."""
     language: Literal["zh", "en"]
     order: str = ""
-    """The sentence that is the order."""
+    """The sentence with the order."""
 
 
 @dataclass(frozen=True)
 class PlainPromise:
-    """Reminder that a message asks for word for word."""
+    """A reminder that a message asks for in plain words."""
 
     text: str
     when: str
-    """The words that say when."""
+    """The words for the time."""
     quote: str
-    """The sentence that asks for it."""
+    """The sentence that asks for the reminder."""
     at: datetime
-    """The moment that it says."""
+    """The moment that the words mean."""
 
 
 class Candidate(TypedDict):
@@ -74,12 +74,13 @@ class MemoryChange(TypedDict):
     items: list[str]
     """Texts that were removed, kept or corrected, in brief."""
     candidates: NotRequired[list[Candidate]]
-    """If nothing was changed because several memories may be meant: those."""
+    """If nothing was changed because several memories may be meant, these memories."""
     made_by: NotRequired[Literal["filing"]]
-    """Whether the filing of what was said before has made it, since the user's last turn; absent = this turn."""
+    """`filing` if the filing of earlier messages has made it since the user's last turn; absent = this turn
+    made it."""
     also_said: NotRequired[list[str]]
-    """Sentences that say what was named and something else: because of them nothing was changed or, if the caller
-    agreed, they went as a whole."""
+    """Sentences that say the named thing and something else: because of them nothing was changed, or they went
+    as a whole if the caller agreed."""
 
 
 @dataclass(frozen=True)
@@ -99,28 +100,28 @@ class ItemChange:
 
 @dataclass(frozen=True)
 class PlannedChange:
-    """Everything that one command changes; nothing if its `change` has no `operation_id`."""
+    """Everything that one order changes; nothing if its `change` has no `operation_id`."""
 
     change: MemoryChange
     target: str = ""
     """The thing that the user named, for the log."""
     messages: Mapping[str, str | None] = field(default_factory=dict)
-    """Texts that memory will keep of messages, by their ids; None = nothing."""
+    """Texts that memory will keep of messages, by the messages' ids; None = nothing of the message."""
     off_record: bool = False
-    """Whether their conversation goes on showing these messages."""
+    """Whether their conversation still shows these messages."""
     closes: Sequence[str] = ()
-    """Ids of messages whose statement holds no more; they stay as they are."""
+    """Ids of messages whose statement no longer holds; the messages stay as they are."""
     episodes: Sequence[str] = ()
-    """Ids of written memories that go."""
+    """Ids of written memories that are removed."""
     items: Sequence[ItemChange] = ()
     written: Sequence[str] = ()
-    """Memories to write, because core memory has no room for them or they matter only for their subject."""
+    """Memories to write, because core memory has no room or they matter only for one subject."""
     own: Literal["keep", "cut", "off the record"] = "keep"
-    """The part of the turn itself that memory keeps: all; what does not say what was removed; or nothing."""
+    """The part of the turn itself that memory keeps: all; all but what says the removed things; or nothing."""
     order: str = ""
-    """The sentence of the message that is the order, which a turn that is cut does not keep."""
+    """The sentence with the order, which is also cut if the turn is."""
     removed: Sequence[str] = ()
-    """Texts that went: clauses of the turn that say them go, too."""
+    """Removed texts; clauses of the turn that say them are removed too."""
     reaches_shared: bool = False
     """Whether, in a space, the items are also removed from what all spaces share."""
     is_told: bool = True
@@ -128,17 +129,17 @@ class PlannedChange:
 
     @property
     def changes(self) -> bool:
-        """Whether there is anything to carry out."""
+        """Return whether there is anything to carry out."""
         return self.change["operation_id"] is not None
 
     @property
     def only_adds(self) -> bool:
-        """Whether it adds one value or writes memories, and changes nothing else."""
+        """Return whether it adds one value or writes memories, and changes nothing else."""
         removes = self.messages or self.episodes or self.closes or any(each.action != "add" for each in self.items)
         return self.changes and self.own == "keep" and not removes and len(self.items) <= 1
 
     def of_order(self, order: str) -> Self:
-        """Return the plan as its own message orders it: the turn keeps neither the order nor what was removed."""
+        """Return the plan of an order in its message: the turn keeps neither order nor removed text."""
         return replace(self, own="cut", order=order) if self.changes else self
 
     def with_written(self, text: str) -> Self:
@@ -147,12 +148,12 @@ class PlannedChange:
 
     @classmethod
     def nothing(cls, change: MemoryChange, target: str) -> Self:
-        """Return the plan that changes nothing: nothing is meant, or it is not clear what."""
+        """Return a plan that changes nothing, because nothing is meant or it is unclear what."""
         return cls(MemoryChange(**{**change, "operation_id": None}), target)
 
     @classmethod
     def keeping(cls, change: MemoryChange, *, items: Sequence[ItemChange], written: Sequence[str]) -> Self:
-        """Return the plan that keeps a statement."""
+        """Return a plan that keeps a statement."""
         return cls(change, change["items"][0], items=items, written=written)
 
     @classmethod
@@ -166,7 +167,7 @@ class PlannedChange:
         written: Sequence[str],
         closes: Sequence[str],
     ) -> Self:
-        """Return the plan that closes statements and puts another in their place; no message changes."""
+        """Return a plan that closes statements and puts another in their place; no message changes."""
         return cls(change, target, items=items, episodes=episodes, written=written, closes=closes)
 
     @classmethod
@@ -181,7 +182,7 @@ class PlannedChange:
         written: Sequence[str] = (),
         removed: Sequence[str] = (),
     ) -> Self:
-        """Return the plan by which statements go with the words that say them."""
+        """Return a plan that removes statements together with the words that say them."""
         gone = {"messages": messages, "items": items, "episodes": episodes, "written": written}
         return cls(change, target, **gone, removed=removed, reaches_shared=True)  # type: ignore[arg-type]
 
@@ -195,7 +196,7 @@ class PlannedChange:
         episodes: Sequence[str] = (),
         is_told: bool = True,
     ) -> Self:
-        """Return the plan by which messages are not remembered; None = the turn itself is not."""
+        """Return a plan that keeps messages out of memory; None = the turn itself."""
         own: Literal["keep", "off the record"] = "off the record" if messages is None else "keep"
         gone = {"messages": messages or {}, "items": items, "episodes": episodes}
         return cls(change, off_record=True, own=own, is_told=is_told, **gone)  # type: ignore[arg-type]

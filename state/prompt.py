@@ -1,4 +1,4 @@
-"""Values that prompts are made of, and the report on a prompt."""
+"""Values that make up a prompt, and the report on a prompt."""
 
 from datetime import date, datetime
 from typing import Any, Literal, NotRequired, get_args
@@ -11,15 +11,7 @@ from state.client_tools import KeptRound
 ContextStrategy = Literal["summary", "topics", "window"]
 """How a conversation stays bounded: by a rolling summary, by archived topics, or by its newest messages only."""
 Feature = Literal[
-    "core_memory",
-    "persona_card",
-    "recall",
-    "days",
-    "time",
-    "mood",
-    "knowledge",
-    "quick_tools",
-    "memory_filing",
+    "core_memory", "persona_card", "recall", "days", "time", "mood", "knowledge", "quick_tools", "memory_filing"
 ]
 """Features that can be switched off for an expert, and most of them by a setting: core memory, the user in brief,
 recall of earlier conversations, records of days, the present time, how the user feels, knowledge bases that
@@ -28,7 +20,7 @@ FEATURES: tuple[Feature, ...] = get_args(Feature)
 
 
 class HistoryMessage(TypedDict):
-    """One stored message as the prompt shows it."""
+    """A stored message as the prompt shows it."""
 
     message_id: str
     role: Literal["user", "assistant"]
@@ -39,7 +31,7 @@ class HistoryMessage(TypedDict):
     speaker: NotRequired[str]
     """Another participant who said it; empty or absent = the user or the assistant."""
     off_record: NotRequired[bool]
-    """Whether it is shown in its conversation and remembered nowhere; False if not given."""
+    """Whether only its conversation shows it and nothing remembers it; absent = no."""
 
 
 class Passage(TypedDict):
@@ -119,7 +111,7 @@ class DaySummary(TypedDict):
 
 
 class AskedDays(TypedDict):
-    """The days that a message asks about, and what the prompt says about them."""
+    """The days that a message asks about, and what the prompt shows of them."""
 
     matched_text: str
     start: str
@@ -144,7 +136,7 @@ class AskedDays(TypedDict):
 
 
 class RecallLimits(TypedDict):
-    """Limits on what a prompt shows of earlier conversations; None = as configured."""
+    """Limits of what a prompt shows of earlier conversations; None = as configured."""
 
     items: int | None
     """Episodes."""
@@ -186,23 +178,23 @@ CoreMemorySections = dict[str, CoreMemoryBlock]
 
 
 class PrefixMark(TypedDict):
-    """A position in a prompt up to which the next prompt can be compared with it."""
+    """A position in a prompt up to which the next prompt is compared with it."""
 
     section: str
     messages: int
-    """Messages of the prompt up to here."""
+    """Number of messages of the prompt up to here."""
     digest: str
-    """Digest of all of them."""
+    """Digest of these messages."""
 
 
 class Epoch(TypedDict):
-    """The beginning of a conversation's prompts, unchanged until the next epoch."""
+    """The beginning of a conversation's prompts, which stays the same until the next epoch."""
 
     number: int
     """From 1."""
     strategy: ContextStrategy
     reason: str
-    """Why it began."""
+    """The reason why it began."""
     begun_at: datetime
     summary: str
     summary_version: int
@@ -213,7 +205,7 @@ class Epoch(TypedDict):
     core_memory: dict[str, dict[str, Any]]
     """Content of each section when it began."""
     core_versions: dict[str, int]
-    """Their versions then."""
+    """Versions of the sections at that time."""
     persona_card: str
     """The persona card when it began; empty = none."""
     prefix: list[PrefixMark]
@@ -221,7 +213,7 @@ class Epoch(TypedDict):
 
 
 class SharedPrefix(TypedDict):
-    """How much of the prompt's beginning equals that of the turn before."""
+    """The length of the beginning that a prompt shares with that of the turn before."""
 
     tokens: int
     share: float
@@ -235,7 +227,7 @@ class PromptSection(TypedDict):
     tokens: int
     """Estimated."""
     stable: bool
-    """Whether it is a message in the beginning that prompts share; all others follow as one message."""
+    """Whether it is a message in the shared beginning of prompts; all other sections form one message after it."""
     text: str
     """Empty for the conversation's own messages."""
     message_ids: list[str]
@@ -243,11 +235,11 @@ class PromptSection(TypedDict):
 
 
 Finish = Literal["stop", "length", "content_filter"]
-"""Why an answer ends: it is complete, it is as long as it may be, or the endpoint's filter cut it off."""
+"""Reason why an answer ended: complete, at its maximum length, or cut off by the endpoint's filter."""
 
 
 class ContextReport(TypedDict):
-    """Contents of the prompt, and how the answer to it ended."""
+    """The contents of a prompt, and how the answer to it ended."""
 
     budget: int
     """Tokens allowed, not counting the user's message."""
@@ -269,8 +261,8 @@ class ContextReport(TypedDict):
     sources: list[Source]
     """Sources of the passages in the prompt, best first."""
     finish: NotRequired[Finish]
-    """Absent: the answer is complete."""
+    """Reason why the answer ended; absent = it is complete."""
     request_budget: NotRequired[BudgetReport]
     """Absent: the request has no budget."""
     rounds: NotRequired[list[KeptRound]]
-    """Parts of the answer that ended in calls of the client's tools; absent = none did."""
+    """Parts of the answer that ended in calls of the client's tools; absent = there were none."""

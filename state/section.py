@@ -17,7 +17,7 @@ class Item:
     tokens: int = 0
     """Estimated tokens of the message; texts are counted when the prompt is assembled."""
     about: Mapping[str, Any] = field(default_factory=dict)
-    """How the report names it: its id, or its origin."""
+    """Name of the item in the report: its id, or its origin."""
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,9 @@ class Section:
 
     name: str
     text: str = ""
-    """The whole text, or the heading of its items; dropped together with the last of them."""
+    """The whole text, or the heading of the items; dropped together with the last item."""
     items: Sequence[Item] = ()
-    """The most important first; messages are in the order of the conversation."""
+    """Items, the most important first; messages are in the order of the conversation."""
     closing: str = ""
     """Text after the last item."""
     separator: str = "\n"
@@ -38,11 +38,11 @@ class Section:
     priority: int | None = None
     """Over the budget, the section with the lowest number loses items first; None = never."""
     keeps: int = 0
-    """Items that are never dropped."""
+    """Minimum items that are never dropped."""
     most_tokens: int | None = None
-    """Token limit for this section."""
+    """Maximum tokens of this section."""
     dropped: Sequence[Mapping[str, Any]] = ()
-    """Items that were left out when it was made, each with `section`, `items` and `reason`."""
+    """Items left out when the section was made, each with `section`, `items` and `reason`."""
     message_ids: frozenset[str] = frozenset()
     """Ids of the stored messages that it shows."""
     data: Any = None

@@ -1,7 +1,7 @@
-"""A turn: what was asked, and everything that was found when it was opened.
+"""A turn: what was asked, and what was found when it was opened.
 
-It is LangGraph's context: every node and every tool is handed it, and none can change it. No tool has a user among
-its arguments; neither the state nor a model can name another one.
+The turn is LangGraph's context: every node and every tool gets it, and none can change it. No tool has a user
+among its arguments, so neither the state nor a model can name another user.
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,7 +43,7 @@ class Sampling(TypedDict, total=False):
     presence_penalty: float
     frequency_penalty: float
     max_tokens: int
-    """Most tokens of each call's answer, under the older name, which some servers know only."""
+    """Maximum tokens of each call's answer, under the older name, which is the only one that some servers know."""
     max_completion_tokens: int
     stop: list[str]
     seed: int
@@ -51,7 +51,7 @@ class Sampling(TypedDict, total=False):
     reasoning_effort: str
     verbosity: str
     response_format: dict[str, Any]
-    """Such as `{"type": "json_schema", …}`."""
+    """Form of the answer, such as `{"type": "json_schema", …}`."""
 
 
 class TurnInput(TypedDict, total=False):
@@ -74,7 +74,7 @@ class TurnInput(TypedDict, total=False):
     requested_kb_prefix: str | None
     """Knowledge base that the caller asked for; None = let `route` decide."""
     max_context_tokens: int | None
-    """A smaller budget for this turn's prompt; None = the configured one."""
+    """Smaller budget for this turn's prompt, in tokens; None = the configured one."""
     budget: RequestBudget
     """Limits of this turn."""
     compose: Compose | None
@@ -87,24 +87,24 @@ class TurnInput(TypedDict, total=False):
     locale: str | None
     timezone: str | None
     instructions: str
-    """The system messages of the client's application: shown to the model, never remembered."""
+    """System messages of the client's application: shown to the model, never remembered."""
     attached: list[str]
-    """Texts that the client's application put around the message (passages, its own notes): shown only with this
+    """Texts that the client's application added to the message (passages, its own notes): shown only with this
     message, never remembered."""
     cut: dict[str, int]
-    """Characters of the whole, by the names of those of `instructions` and `attached` that were cut."""
+    """Length of the whole text in characters, by the names of `instructions` and `attached` that were cut."""
     answer_external_id: str | None
     """The client's id for the answer."""
     answer: str
     """Answer of another agent, so that no model is asked; absent = the service answers."""
     answer_from: Literal["document", "tool"] | None
-    """Words of others that this agent read; None = none."""
+    """Kind of others' words that this agent has read; None = none."""
     operations: list[str]
-    """Ids of the logged operations by which this agent has changed memory for the message."""
+    """Ids of the logged operations with which this agent has changed memory for the message."""
     earlier: list[EarlierMessage]
     """Earlier messages; only for an unstored turn."""
     without: list[str]
-    """Ids of memories and messages to leave out of the answer."""
+    """Ids of memories and messages that the answer must not use."""
     sampling: Sampling
     """Parameters of the model for this turn's answer."""
     client_tools: ClientTools
@@ -118,18 +118,20 @@ class Read:
     """Texts that a model has read before it changes memory."""
 
     said: Sequence[str] = ()
-    """The user's own words, those of the message last."""
+    """The user's own words, the message last."""
     foreign: Sequence[str] = ()
     """Documents, results of tools, images and pasted texts of the same turn."""
     remembered: Sequence[str] = ()
-    """Texts made from such words earlier: answers, memories, summaries; and what the client's system said."""
+    """Texts made earlier from such words: answers, memories, summaries; and the instructions of the client's
+    application."""
     agreed: Sequence[str] = ()
-    """The messages of the conversation, the last answer at their end, if it asked and the user says yes."""
+    """Messages of the conversation up to the last answer, if that asked something and the user says yes; else
+    empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenTurn:
-    """A turn whose message is stored, with everything needed to run it."""
+    """A stored message's turn, with everything needed to run it."""
 
     turn_id: UUID
     tenant_id: UUID
@@ -138,7 +140,7 @@ class OpenTurn:
     conversation_id: UUID
     user_message_id: UUID
     answer_message_id: UUID
-    """Id of the future answer: ending a turn twice with it stores one answer."""
+    """Id of the future answer: if the turn is ended twice, one answer is stored."""
     input: TurnInput
     """The caller's request."""
     timezone: str
@@ -149,52 +151,52 @@ class OpenTurn:
     """Memory belongs to the user together with this expert."""
     expert: str
     system_prompt: str
-    """The expert's."""
+    """System prompt of the expert."""
     model: str | None = None
-    """None = the configured one."""
+    """Model of the expert; None = the configured one."""
     policy: ContextPolicy
     parts_off: Sequence[Feature] = ()
-    """Features that the expert goes without; read only by `route`."""
+    """Features that the expert switches off; read only by `route`."""
     space_id: UUID | None = None
-    """Space of its conversation: what is remembered within it is known only there. None = what is remembered is
+    """Space of the conversation: what is remembered in it is known only there. None = what is remembered is
     known in all spaces."""
     waiting: bool = False
     """Whether it must wait for its place."""
     begins: bool = False
-    """Whether it is the first of its conversation, so that there is nothing to read."""
+    """Whether it is the first turn of its conversation, so that there is nothing to read."""
     remembers: bool = True
-    """Whether there is any episode of the user to recall."""
+    """Whether the user has any episode that can be recalled."""
     asks: bool = True
-    """Whether a change of memory may wait for the user's consent."""
+    """Whether a change of memory may ask for the user's consent first."""
     reflects: bool = True
     """Whether its expert reflects on completed turns, so that there may be a private note."""
     has_knowledge: bool | None = None
     """Whether the tenant, or the conversation, has a knowledge base; None = not known."""
     has_core_memory: bool = True
-    """Whether the expert may know anything of the user in core memory."""
+    """Whether core memory may hold anything about the user for this expert."""
     memory_generation: int | None = None
-    """Generation of the user's recallable memory, incremented by every change; None = may still change."""
+    """Generation of the user's memory for recall, which every change increments; None = it may still change."""
     experiments: Mapping[str, str] = field(default_factory=dict)
-    """Names of its variants, by the names of their experiments."""
+    """Names of its variants of experiments, by the names of the experiments."""
     recall_limits: RecallLimits | None = None
-    """Limits set by a variant; None = as configured."""
+    """Limits that a variant sets; None = as configured."""
     told: Sequence[MemoryChange] = ()
-    """Changes by filing since the user's last turn, of which this one tells."""
+    """Changes that filing made since the user's last turn, which this turn tells."""
     paused: Sequence[UUID] = ()
-    """Turns of its conversation that wait for a client's tools: it takes their place."""
+    """Turns of its conversation that wait for a client's tools; this turn takes their place."""
     untold: Sequence[UUID] = ()
-    """The logged operations that count as told from this turn on."""
+    """Logged operations that count as told from this turn on."""
     stored: bool = True
     """Whether it is in the database. Otherwise it is temporary: its ids exist nowhere else, no tool changes
     memory, and no search is logged."""
     now: datetime = field(default_factory=partial(datetime.now, UTC))
     """When it began to run, with time zone. Nodes use no other clock for their decisions."""
     begun: float = field(default_factory=perf_counter)
-    """Begin in seconds of a clock that nobody can set, for durations."""
+    """Its beginning by a clock that nobody can set, in seconds, for durations."""
     read: Read = Read()
     """Texts that the model has read, for tools that change memory."""
     not_recalled: frozenset[str] = frozenset()
-    """Ids of memories and messages that the user excluded: tools do not find them."""
+    """Ids of memories and messages that the user excluded, so that tools do not find them."""
 
     @property
     def message(self) -> str:
@@ -203,15 +205,15 @@ class OpenTurn:
 
     @property
     def speaker(self) -> str:
-        """Another participant who says the message, whose words are not the user's; empty = the user says it."""
+        """Return the other participant who says the message in place of the user; empty = the user says it."""
         return self.input.get("speaker") or ""
 
     @property
     def is_heard(self) -> bool:
-        """Whether another agent has answered: the exchange is only taken in."""
+        """Return whether another agent has answered, so that the exchange is only remembered."""
         return "answer" in self.input
 
     @property
     def images(self) -> Sequence[str]:
-        """Addresses or data URLs of the message's images."""
+        """Return the addresses or data URLs of the message's images."""
         return self.input.get("images", ())

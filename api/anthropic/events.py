@@ -1,4 +1,4 @@
-"""Messages as Anthropic's clients read them: whole, and as the events of a stream. Pure functions."""
+"""Messages in the form of Anthropic's API: whole, and as the events of a stream. Pure functions."""
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
@@ -20,7 +20,7 @@ _STOPS: Mapping[str, str] = {
 
 
 def message_of(asked: StartedTurn, last: TurnEvent) -> dict[str, Any]:
-    """A whole message, from the last event of a turn's part."""
+    """Return a whole message, made from the last event of a turn's part."""
     content = part_of(last.content)
     blocks: list[dict[str, Any]] = [{"type": "text", "text": content["answer"]}] if content["answer"] else []
     blocks += [
@@ -60,7 +60,7 @@ def _usage(content: Mapping[str, Any]) -> dict[str, int]:
 
 
 async def message_stream(asked: StartedTurn) -> AsyncGenerator[bytes, None]:
-    """The events of a turn's part as those of a message."""
+    """Yield the events of a turn's part as events of a message."""
     yield _frame({"type": "message_start", "message": _head(asked)}) + _frame({"type": "ping"})
     blocks = _Blocks()
     async with aclosing(asked.events) as events:
@@ -78,26 +78,26 @@ async def message_stream(asked: StartedTurn) -> AsyncGenerator[bytes, None]:
 
 
 class _Blocks:
-    """The blocks of a message while it is streamed: its text, and each call by its place."""
+    """The blocks of a message while it is streamed: its text, and one for each call."""
 
     def __init__(self) -> None:
         self.begun: list[int | None] = []
-        """Place of each block; None = the text."""
+        """Place of the call of each block; None = the text."""
 
     def text(self, text: str) -> list[bytes]:
-        """Frames for a piece of the text."""
+        """Return the frames for a piece of the text."""
         begin = self._begin(None, {"type": "text", "text": ""})
         return [*begin, _delta(self.begun.index(None), {"type": "text_delta", "text": text})]
 
     def call(self, piece: Mapping[str, Any]) -> list[bytes]:
-        """Frames for a piece of a call."""
+        """Return the frames for a piece of a call."""
         block = {"type": "tool_use", "id": piece["id"], "name": piece["name"], "input": {}}
         begin = self._begin(piece["place"], block)
         delta = {"type": "input_json_delta", "partial_json": piece["arguments"]}
         return [*begin, _delta(self.begun.index(piece["place"]), delta)]
 
     def end(self) -> list[bytes]:
-        """Frame that ends the last block; nothing without one."""
+        """Return the frame that ends the last block; none without a block."""
         return [_frame({"type": "content_block_stop", "index": len(self.begun) - 1})] if self.begun else []
 
     def _begin(self, place: int | None, block: dict[str, Any]) -> list[bytes]:

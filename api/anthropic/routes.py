@@ -24,7 +24,7 @@ from services.llm.token_estimates import MESSAGE_OVERHEAD, count_tokens
 router = APIRouter(prefix="/v1/messages", tags=["anthropic"], responses=ERRORS, route_class=JsonRoute)
 
 _CODING_AGENT = re.compile(r"(user_[0-9a-f]{16,64})_account_.*_session_.*", re.DOTALL)
-"""How Claude Code names a user: another name in each session."""
+"""Name that Claude Code gives a user; it differs in each session."""
 
 
 @router.post(
@@ -57,7 +57,7 @@ async def count(body: MessagesRequest, _: Chatter) -> Response:
 def _user_of(
     body: MessagesRequest,
 ) -> tuple[MessagesRequest, Callable[[EndUser, ClientIds], Awaitable[tuple[EndUser, ClientIds]]] | None]:
-    """The request with the user that its metadata names, and what finds one where nothing else does."""
+    """Return the request with the user in its metadata, and a function that finds a user if none is named."""
     name = str((body.metadata or {}).get("user_id") or "").strip()
     found = _CODING_AGENT.fullmatch(name)
     if found is None:
@@ -72,12 +72,12 @@ def _user_of(
 
 @dataclass(frozen=True)
 class ApiKeyHeader:
-    """ASGI middleware: takes the key of Anthropic's clients, which they send as `x-api-key`."""
+    """ASGI middleware: accepts the key of Anthropic's clients in the header `x-api-key`."""
 
     app: ASGIApp
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Read the header as a bearer's where there is no other."""
+        """Use the header as a bearer token if there is no other."""
         if scope["type"] == "http" and scope["path"].startswith(ANTHROPIC_PATHS):
             given = dict(scope["headers"])
             key = given.get(b"x-api-key")

@@ -1,4 +1,4 @@
-"""Requests to `POST /v1/messages`: fields that are taken, and fields that are refused."""
+"""Requests to `POST /v1/messages`: fields that are used, and fields that are refused."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -15,7 +15,7 @@ from state.turn import Sampling
 
 _MOST_MESSAGES = 10_000
 _THOUGHTS = frozenset({"thinking", "redacted_thinking"})
-"""Blocks of what a model thought: the service sends its model its own."""
+"""Blocks with thoughts of a model; the service sends its model that model's own thoughts."""
 _CHOICES: Mapping[str, str] = {"auto": "auto", "any": "required", "none": "none"}
 
 
@@ -27,7 +27,7 @@ class MessagesRequest(ModelRequest):
             "examples": [
                 {"model": "default", "max_tokens": 500, "messages": [{"role": "user", "content": "Hello!"}]}
             ]
-        },
+        }
     )
     effective = frozenset(("messages", "system", "output_config", "container", "mcp_servers", "thread"))
     parameters: ClassVar[Mapping[str, str]] = {
@@ -50,11 +50,8 @@ class MessagesRequest(ModelRequest):
 
     @property
     def client_tools(self) -> ClientTools | None:
-        """The tools that the client runs; None = the model is offered none of them.
-
-        Raises:
-            InvalidInput: one is none that a client runs, or the choice names none of them.
-        """
+        """Return the tools that the client runs; None = the model is offered none. Raises `InvalidInput` if a
+        tool is not run by clients, or the choice names none of them."""
         choice: str | dict[str, Any] | None = None
         parallel = None
         if isinstance(self.tool_choice, dict):
@@ -67,22 +64,16 @@ class MessagesRequest(ModelRequest):
         return client_tools(list(map(_function, self.tools or ())), choice, parallel=parallel)
 
     def sampling(self, passed: frozenset[str]) -> Sampling:
-        """The parameters that reach the model, of those that may.
-
-        Raises:
-            InvalidInput: the form of the answer is none, or cannot be asked of the model.
-        """
+        """Return the parameters for the model, of those in `passed`. Raises `InvalidInput` if the form of the
+        answer is not valid, or the model cannot be asked for it."""
         form = (self.output_config or {}).get("format")
         given = {name: getattr(self, field) for field, name in self.parameters.items()}
         given["response_format"] = answer_form("output_config.format", form, passed)
         return sampling_of(given, passed)
 
     def refuse_unsupported(self) -> None:
-        """Refuse what would change the answer and cannot be done.
-
-        Raises:
-            InvalidInput: the request asks for such a thing; the field is named.
-        """
+        """Refuse what would change the answer but cannot be done. Raises `InvalidInput` if the request asks for
+        such a thing; the error names the field."""
         if self.thread:
             raise InvalidInput("thread", "threads are not kept here; send the whole history, which is recognised")
         for field, given in (("container", self.container), ("mcp_servers", self.mcp_servers)):
@@ -90,11 +81,8 @@ class MessagesRequest(ModelRequest):
                 raise InvalidInput(field, "is run by nobody here; connect servers in the service's MCP settings")
 
     def said(self) -> list[ClientMessage]:
-        """The messages as `/v1` reads them, the instructions first.
-
-        Raises:
-            InvalidInput: a block is not supported.
-        """
+        """Return the messages in the form of `/v1`, the instructions first. Raises `InvalidInput` if a block is
+        not supported."""
         said: list[ClientMessage] = []
         if self.system:
             said.append(ClientMessage(role="system", content=_text_of_system(self.system)))
@@ -104,7 +92,7 @@ class MessagesRequest(ModelRequest):
 
 
 def _function(tool: dict[str, Any]) -> dict[str, Any]:
-    """A tool as Chat Completions has it; one that Anthropic defines stays as it is, with its kind."""
+    """Return a tool in the form of Chat Completions; a tool that Anthropic defines stays as it is."""
     if tool.get("type") not in {None, "custom"}:
         return tool
     names = {"name": "name", "description": "description", "parameters": "input_schema", "strict": "strict"}
@@ -132,7 +120,7 @@ def _messages(message: dict[str, Any], where: str) -> list[ClientMessage]:
     parts = [_part(block) for block in blocks if block.get("type") != "tool_result"]
     if not results:
         return [ClientMessage(role="user", content=parts)]
-    # What stands beside results is the client's, such as its reminders.
+    # Text beside results comes from the client, such as its reminders.
     results[-1] = results[-1].model_copy(update={"content": [*(results[-1].content or []), *parts]})
     return results
 
@@ -162,7 +150,7 @@ def _result(block: dict[str, Any]) -> ClientMessage:
 
 
 def _part(block: dict[str, Any]) -> dict[str, Any]:
-    """A block as `/v1` reads it; what it does not read stays as it is."""
+    """Return a block in the form of `/v1`; an unknown block stays as it is."""
     kind = str(block.get("type"))
     given = block.get("source")
     source: dict[str, Any] = given if isinstance(given, dict) else {}

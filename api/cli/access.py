@@ -51,22 +51,15 @@ def list_tenants(as_json: AsJson = False) -> None:
 
 
 async def named(tenants: Tenants, name: str) -> Tenant:
-    """The tenant of this name or id.
-
-    Raises:
-        NotFound: there is none.
-    """
+    """Return the tenant with this name or id. Raises `NotFound` if there is no such tenant."""
     if (found := await tenants.by_name_or_id(name)) is None:
         raise NotFound(f"There is no tenant {name}; see: anamnesis tenants list")
     return found
 
 
 async def named_or_all(tenants: Tenants, name: str | None) -> Sequence[Tenant]:
-    """Return the named tenant; without a name, all.
-
-    Raises:
-        NotFound: there is none of this name.
-    """
+    """Return the named tenant, or all tenants without a name. Raises `NotFound` if there is no tenant of this
+    name."""
     return [await named(tenants, name)] if name else await tenants.list()
 
 
@@ -176,5 +169,5 @@ def revoke_key(
 
 
 def _shown(owner: Tenant, key: ApiKey) -> dict[str, Any]:
-    """The key's metadata, with its tenant by name."""
+    """Return the key's metadata, with its tenant by name."""
     return {**vars(key), "tenant": owner.name}

@@ -22,8 +22,8 @@ _AT_ONCE = 2
 
 What = Literal["summaries", "visits", "daily"]
 Piece = tuple[dict[str, str], Callable[[], Awaitable[bool]]]
-"""A thing that may have to be made: its `tenant` and name (`item`) for the outcome, and the function that makes it
-and returns whether there was anything to do."""
+"""One piece of work: its `tenant` and name (`item`) for the outcome, and a function that does it and returns
+whether there was anything to do."""
 
 
 @dataclass
@@ -33,7 +33,7 @@ class Outcome:
     made: int = 0
     up_to_date: int = 0
     failed: list[dict[str, str]] = field(default_factory=list)
-    """Pieces that could not be made: `tenant`, name (`item`) and `reason` of each."""
+    """Failed pieces: `tenant`, name (`item`) and `reason` of each."""
 
 
 def backfill(
@@ -95,7 +95,7 @@ async def _pieces(services: "Services", tenant: Tenant, what: What) -> list[Piec
 
 
 async def _make(waiting: Iterator[Piece], outcome: Outcome, advance: Callable[[], None]) -> None:
-    """Make pieces until none is left, or the database does not answer; what was made stays."""
+    """Make pieces until none is left or the database does not answer; finished pieces stay."""
     for named, make in waiting:
         try:
             if await make():

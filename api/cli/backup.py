@@ -64,8 +64,7 @@ def _note_made(settings: Settings) -> None:
 def restore(
     file: Annotated[Path, typer.Argument(help="A file that `anamnesis backup` wrote.")],
     replace: Annotated[
-        bool,
-        typer.Option("--replace", help="Replace what is stored now. Without it, the target must be empty."),
+        bool, typer.Option("--replace", help="Replace what is stored now. Without it, the target must be empty.")
     ] = False,
     repeats: Annotated[
         bool | None,
@@ -106,7 +105,7 @@ def restore(
 def _restore(
     settings: Settings, file: Path, *, replace: bool, yes: bool, repeats: bool | None
 ) -> "tuple[Manifest, UndoneErasures | None]":
-    """Restore, and return what is to be erased again; None = nothing is."""
+    """Restore, and return the manifest and the erasures to repeat; None = nothing is to be repeated."""
     from services.backup.restore import Target, restore  # noqa: PLC0415 — a sixth of a second
     from services.backup.undone import UndoneErasures, undone_by  # noqa: PLC0415
 
@@ -137,7 +136,7 @@ def _restore(
 
 
 def _repeats(undone: "UndoneErasures", repeats: bool | None, *, yes: bool) -> bool:
-    """Name what a restore brings back that was erased since, and return whether it is erased again."""
+    """Name what a restore brings back that was erased since, and return whether to erase it again."""
     if undone.conversations:
         typer.echo(
             f"Conversations that were deleted since the backup come back: {undone.conversations}.", err=True
@@ -164,7 +163,7 @@ async def _repeat(settings: Settings, undone: "UndoneErasures") -> int:
 
 
 async def _rebuild(settings: Settings) -> dict[str, int]:
-    # A fifth of a second.
+    # This takes a fifth of a second.
     from services.backup.restore import users_without_their_words  # noqa: PLC0415
 
     async with shell.open_all_services(settings) as services:
@@ -179,7 +178,7 @@ async def _rebuild(settings: Settings) -> dict[str, int]:
 
 @contextmanager
 def _postgres(settings: Settings) -> Iterator[tuple[str, str | None]]:
-    """Return PostgreSQL's addresses. Runs outside an event loop, so that Ctrl-C ends the work at once."""
+    """Yield PostgreSQL's addresses. It runs outside an event loop, so that Ctrl-C ends the work at once."""
     with asyncio.Runner() as runner:
         stack = AsyncExitStack()
         database_url, owner_url = runner.run(stack.enter_async_context(open_postgres(settings)))

@@ -83,11 +83,8 @@ def chat(
 
 
 def _enter(talk: _Talk) -> None:
-    """Show the last messages of a conversation, or that it is new.
-
-    Raises:
-        InvalidInput: it belongs to an expert or a space other than the requested one, or there is no such expert.
-    """
+    """Show the last messages of a conversation, or that it is new. Raises `InvalidInput` if it belongs to an
+    expert or a space other than the requested one, or there is no such expert."""
     if talk.temporary:
         console.print("[dim]Temporary conversation: nothing of it is kept. /help lists commands.[/]")
         return

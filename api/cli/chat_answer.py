@@ -1,4 +1,4 @@
-"""The view of `anamnesis chat`: an answer as it streams, and with `/why` what it was based on."""
+"""The view of `anamnesis chat`: an answer as it streams, and with `/why` the reasons for it."""
 
 import contextlib
 import signal
@@ -16,7 +16,7 @@ from api.cli.service import told
 from api.cli.shell import as_text
 
 _LEFT_OUT = 8
-"""Number of those that are shown; the rest is counted."""
+"""Maximum items left out that are shown; the rest is counted."""
 _LONGEST_LINE = 160
 
 _SECTIONS = {
@@ -114,7 +114,7 @@ class _Answer:
 
 
 def show_why(console: Console, why: Mapping[str, Any]) -> None:
-    """Show what an answer was based on; *Why?* in the console also shows where each part of it comes from."""
+    """Show the reasons for an answer; *Why?* in the console also shows where each part of it comes from."""
     if not why["sections"]:
         console.print("[dim]There is no report: the answer did not come from a model.[/]")
         return

@@ -10,12 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from api.cli.shell import AsJson, fail, print_json, read_settings
-from services.platform.settings_reference import (
-    effective_settings,
-    env_file,
-    settings_page,
-    unknown_variables,
-)
+from services.platform.settings_reference import effective_settings, env_file, settings_page, unknown_variables
 
 _OWNER_ALONE = 0o600
 

@@ -35,7 +35,7 @@ _MODEL_COLUMNS = {
 }
 
 Findings = dict[str, Any]
-"""`dependencies`, `models` and `filing` (None = not asked); and `source` (`service` or `shell`) and `url`."""
+"""Results: `dependencies`, `models` and `filing` (None = not asked); `source` (`service` or `shell`) and `url`."""
 
 
 def doctor(
@@ -124,7 +124,7 @@ async def _of_shell(settings: Settings, *, ask: bool) -> Findings:
                 with contextlib.suppress(Unavailable):
                     await services.index_rebuild.look()
                 found = await check_dependencies(services)
-                # This command may have just started an embedded engine; it never starts a worker.
+                # This command may have just started an embedded engine, but it never starts a worker.
                 if settings.milvus_uri or overall([each for each in found if each.name != "worker"]) == "ok":
                     break
                 await asyncio.sleep(_BETWEEN_LOOKS_S)

@@ -125,15 +125,11 @@ def remove(
 
 
 _OF_THE_FILE = frozenset(
-    {
-        HTTPStatus.UNPROCESSABLE_ENTITY,
-        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-        HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-    }
+    {HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNSUPPORTED_MEDIA_TYPE}
 )
-"""The service refuses this document, and may take others."""
+"""Statuses that refuse one document; the service may accept others."""
 _MOST_BYTES = 65 * 1024 * 1024
-"""The service accepts no larger document with any setting."""
+"""Maximum bytes of a document that the service accepts with any setting."""
 
 
 @dataclass(frozen=True)
@@ -151,13 +147,13 @@ def _ingested(
     failed: list[dict[str, str]],
     left_out: list[dict[str, str]],
 ) -> Iterator[str | None]:
-    """Ingest files one after the other and yield what came of each; None of one that is added to `failed`.
+    """Ingest files one after the other and yield the outcome of each; None for a file that is added to `failed`.
 
     What is not read of a file is added to `left_out`.
 
     Raises:
-        ServiceError: the service cannot go on; files already ingested stay.
-        Unreachable: the service does not answer.
+        ServiceError: The service cannot continue; files already ingested stay.
+        Unreachable: The service does not answer.
     """
     for file in files:
         status = None
@@ -176,7 +172,7 @@ def _ingested(
 
 
 def _remove_documents(service: Anamnesis, prefix: str, goes: Callable[[str], bool]) -> int:
-    """Remove the documents of a base whose names are to go; return how many."""
+    """Remove the documents of a base whose names `goes` selects; return how many."""
     gone = [each for each in service.items("knowledge-bases", prefix, "documents") if goes(each["source"])]
     for document in gone:
         service.request("DELETE", "knowledge-bases", prefix, "documents", document["id"])
@@ -184,7 +180,7 @@ def _remove_documents(service: Anamnesis, prefix: str, goes: Callable[[str], boo
 
 
 def _files_of(paths: Sequence[Path]) -> Iterator[File]:
-    """Return each file once, with its name in the base: its path within the given folder."""
+    """Yield each file once, with its name in the base: its path within the given folder."""
     for path in paths:
         if path.is_dir():
             for file in (each for each in sorted(path.rglob("*")) if each.is_file()):
@@ -198,7 +194,7 @@ def _files_of(paths: Sequence[Path]) -> Iterator[File]:
 
 
 def _shown(name: str) -> str:
-    """A name as text: one whose bytes are not UTF-8 is often Chinese, packed on Windows."""
+    """Return a name as text; a name that is not UTF-8 is often Chinese, packed on Windows."""
     if name.isprintable():
         return name
     try:

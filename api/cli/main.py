@@ -1,4 +1,4 @@
-"""`anamnesis`: every command, and what they share."""
+"""The command `anamnesis`: registers every subcommand."""
 
 from api.cli import (
     access,

@@ -1,4 +1,4 @@
-"""Loads what the workers of `anamnesis serve --workers N` share; the server that forks them imports this."""
+"""Imports what the workers of `anamnesis serve --workers N` share, for the server that forks them."""
 
 import gc
 
@@ -9,7 +9,9 @@ from services.platform.milvus import pymilvus
 from services.platform.settings import load_settings
 from services.warm_up import load_now
 
-_settings = load_settings(host="localhost")  # the worker gets its own; of these the models count
+_settings = load_settings(
+    host="localhost"
+)  # each worker reads its own settings; these only tell which models to load
 load_now(_settings)
 if _settings.embedding_model is None:
     Embedder.of(_settings).load()

@@ -1,7 +1,8 @@
-"""`anamnesis serve --workers N`: processes that share a port and stores, kept running by one that serves nothing.
+"""Runs `anamnesis serve --workers N`: processes that share a port and stores, supervised by one that serves
+nothing.
 
-That one keeps the stores. The workers are forked from a server of `multiprocessing` that has loaded what they
-share.
+The supervisor keeps the stores. The workers are forked from a server of `multiprocessing` that has imported what
+they share.
 """
 
 import asyncio
@@ -31,10 +32,10 @@ _SHARED = "api.cli.preloaded"
 _SERVER = multiprocessing.get_context("forkserver")
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _ASKED = {0, *(-number for number in _SIGNALS)}
-"""Exit codes of processes that end as they should."""
+"""Exit codes of processes that ended normally."""
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
 _STEADY_S = 60.0
-"""Seconds after which a process that ends is assumed to have started successfully."""
+"""Seconds after which a process that ends counts as started successfully."""
 
 
 async def serve_with(
@@ -43,14 +44,14 @@ async def serve_with(
     """Keep workers running until a signal ends them; return the exit code.
 
     The first one starts alone: if it fails, for example because of wrong settings, everything ends. The socket
-    stays open while processes come and go: a connection not yet accepted waits for the next one.
+    stays open while workers are replaced: a connection that is not yet accepted waits for the next worker.
 
     Args:
-        workers: number of processes.
-        settings: of all of them.
-        listening: the port that they share.
-        folder: for the figures that they share, and the socket of their Redis.
-        open_console: in a browser, once the service is ready.
+        workers: Number of processes.
+        settings: Settings of all of them.
+        listening: Socket of the port that they share.
+        folder: Folder for the metrics that they share, and the socket of their Redis.
+        open_console: Whether to open the console in a browser once the service is ready.
     """
     signals: asyncio.Queue[signal.Signals] = asyncio.Queue()
     for number in _SIGNALS:
@@ -77,7 +78,7 @@ class _Group:
         self._served, self._stopping = asyncio.Event(), asyncio.Event()
 
     async def run(self, count: int, signals: "asyncio.Queue[signal.Signals]") -> int:
-        """Run so many until a signal, or until the first one ends before it has served; return the exit code."""
+        """Run `count` workers until a signal, or until the first one ends too early; return the exit code."""
         stop, served = asyncio.create_task(signals.get()), asyncio.create_task(self._served.wait())
         keeping = [asyncio.create_task(self._keep(1))]
         await asyncio.wait({stop, served, *keeping}, return_when=asyncio.FIRST_COMPLETED)
@@ -96,7 +97,7 @@ class _Group:
     async def _pass_on(
         self, first: "asyncio.Task[signal.Signals]", signals: "asyncio.Queue[signal.Signals]"
     ) -> None:
-        """Signal the workers as this process is; a second signal is passed on as well."""
+        """Pass a signal to this process on to the workers, and a second one too."""
         number = await first
         while True:
             for process in self._running.values():
@@ -106,7 +107,7 @@ class _Group:
             number = await signals.get()
 
     async def _keep(self, number: int) -> int:
-        """Run a worker, and again when it ends by itself; return the last exit code."""
+        """Run a worker, and start it again when it ends by itself; return the last exit code."""
         pause_s = _FIRST_PAUSE_S
         while True:
             began = monotonic()
@@ -132,7 +133,7 @@ class _Group:
             kwargs={"greets": greets, "open_console": greets and self._open_console},
         )
         await asyncio.to_thread(process.start)
-        telling.close()  # its end is heard once the process has ended
+        telling.close()  # its end is noticed when the process has ended
         self._running[number] = process
         if self._stopping.is_set():
             process.terminate()
@@ -146,7 +147,7 @@ class _Group:
 
 
 async def _told(pipe: Connection) -> bool:
-    """Wait for a message of the other process; False once it has closed its end."""
+    """Wait for a message of the other process; return False once it has closed its end."""
     readable = asyncio.Event()
     asyncio.get_running_loop().add_reader(pipe.fileno(), readable.set)
     try:
@@ -174,7 +175,7 @@ def _serve(
 
     for each in _SIGNALS:
         signal.signal(each, signal.SIG_DFL)
-    os.setsid()  # Ctrl-C in a terminal reaches only the process that keeps this one
+    os.setsid()  # Ctrl-C in a terminal reaches only the supervisor
     if guard := die_with_parent(signal.SIGTERM, os.getppid()):
         guard()
     configure_logs(settings.log_format, settings.log_level)

@@ -14,7 +14,7 @@ from api.cli.shell import FAILED, WRONG_USE, AsJson, fail, print_json, print_tab
 
 _WIDE = 46
 _DIFFERENT = 0.5
-"""Share of words in common under which two answers count as different."""
+"""Share of common words below which two answers count as different."""
 
 Measured = dict[str, Any]
 
@@ -76,7 +76,7 @@ def _turns(service: Anamnesis, user: str | None, since: datetime | None) -> Iter
 
 
 def _measure(service: Anamnesis, turn_id: str, body: dict[str, Any], *, alone: bool) -> Measured:
-    """One turn as it was and asked again; of a sample, one that cannot be replayed is listed with the reason."""
+    """Return one turn as it was and asked again; in a sample, a turn that cannot be replayed has the reason."""
     try:
         replayed = service.request("POST", "turns", turn_id, "replay", json=body)
     except ServiceError as refused:

@@ -1,4 +1,4 @@
-"""`anamnesis api`: any request of the API, its answer as table, fields or JSON; and `anamnesis jobs retry`."""
+"""`anamnesis api`, which sends any request of the API and prints its answer; and `anamnesis jobs retry`."""
 
 import json
 from http import HTTPStatus
@@ -26,8 +26,7 @@ def api(
     fields: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[FIELD=TEXT|FIELD:=JSON]...",
-            help="Of the query of GET and DELETE, else of the body.",
+            metavar="[FIELD=TEXT|FIELD:=JSON]...", help="Of the query of GET and DELETE, else of the body."
         ),
     ] = None,
     as_json: AsJson = False,
@@ -70,7 +69,7 @@ def _given(fields: list[str]) -> Fields:
 
 
 def _show(items: list[Fields], following: str | None) -> None:
-    """Print a list: of its items the fields that are no objects, and that any of them has."""
+    """Print a list: the fields that any item has and that are no objects."""
     shown = {
         name: name.replace("_", " ")
         for item in items
@@ -115,7 +114,7 @@ def retry(
         for job in list(service.items("jobs", params={"status": "failed"}, limit=_MOST_RETRIED)):
             try:
                 retried.append(service.request("POST", "jobs", job["id"], "retry"))
-            except ServiceError as error:  # an equal job is waiting already, or somebody else was quicker
+            except ServiceError as error:  # an equal job is already waiting, or somebody else was faster
                 if error.status != HTTPStatus.CONFLICT:
                     raise
                 typer.echo(f"job {job['id']}: {error.detail}", err=True)

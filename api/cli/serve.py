@@ -53,14 +53,14 @@ def _serve_with(workers: int, settings: Settings, *, open_console: bool) -> int:
         tempfile.TemporaryDirectory(prefix="anamnesis-") as folder,
         listen(settings.host, settings.port) as listening,
     ):
-        os.environ[SHARED_FOLDER] = folder  # which the library of figures looks for at its import
+        os.environ[SHARED_FOLDER] = folder  # the metrics library reads it when it is imported
         from api.cli.processes import serve_with  # noqa: PLC0415 — a second, once the port is taken
 
         return asyncio.run(serve_with(workers, settings, listening, Path(folder), open_console=open_console))
 
 
 def listen(host: str, port: int, setting: str = "PORT") -> socket.socket:
-    """Take a port first, so that a second start ends at once with the reason; a `setting` names it."""
+    """Take a port first, so that a second start ends at once with the reason, which names `setting`."""
     listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

@@ -1,4 +1,4 @@
-"""The running service, as commands talk to it: its address, a key, its client, and errors in one line."""
+"""The running service, as commands use it: its address, a key, a client, and errors in one line."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -30,7 +30,7 @@ _PATIENCE_S = 20.0
 
 
 def over_http(command: Callable[Concatenate[Anamnesis, Rest], None]) -> Callable[..., None]:
-    """Give a command `--url` and `--key`, and as its first argument a client of the service that they name."""
+    """Give a command the options `--url` and `--key`, and as first argument a client for that service."""
     own = list(signature(command).parameters.values())[1:]
     options = [
         Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind)
@@ -52,9 +52,9 @@ def connected(url: str | None, key: str | None, *, after_failure: str = "") -> I
     """Yield a client of the running service; errors end the program with one line.
 
     Args:
-        url: its address; None = as `address_of` finds it.
-        key: an API key or token, if the service requires one.
-        after_failure: a sentence after the reason, such as what to do next.
+        url: Address of the service; None = the one that `address_of` finds.
+        key: An API key or token, if the service requires one.
+        after_failure: Sentence after the reason, such as what to do next.
     """
     settings = quiet_settings()  # which also sends log lines where they do not mix with the output
     address = (url or address_of(settings)).rstrip("/")
@@ -69,7 +69,7 @@ def connected(url: str | None, key: str | None, *, after_failure: str = "") -> I
                 headers=headers,
                 timeout=patience,
                 trust_env=not is_loopback(address),
-                verify=address.startswith("https://"),  # to load certificates takes longer than most commands
+                verify=address.startswith("https://"),  # loading certificates takes longer than most commands
             ) as http:
                 http.get("/healthz", timeout=_PATIENCE_S)
                 yield Anamnesis(address, user="me", http=http)
@@ -86,7 +86,8 @@ def connected(url: str | None, key: str | None, *, after_failure: str = "") -> I
 
 
 def address_of(settings: Settings) -> str:
-    """Return where the service of this machine listens: as named, or else as the one of the data folder does.
+    """Return where the service of this machine listens: the configured address, or that of the service on the data
+    folder.
 
     A service may listen elsewhere than its settings say (`anamnesis serve --port 8080`).
     """
@@ -95,7 +96,7 @@ def address_of(settings: Settings) -> str:
 
 
 def told(error: ClientError) -> str:
-    """Return what went wrong, in words."""
+    """Return the error in words."""
     if not isinstance(error, ServiceError):
         return f"The service does not answer ({error})."
     if error.status == HTTPStatus.UNAUTHORIZED:

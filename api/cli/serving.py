@@ -1,4 +1,4 @@
-"""The service's process: API and worker on a socket that is taken already, until a signal."""
+"""The process of the service: API and worker on a socket that is already bound, until a signal."""
 
 import asyncio
 import gc
@@ -31,7 +31,7 @@ from services.platform.outgoing import OutgoingHttp
 from services.platform.settings import Settings
 from services.platform.tracing import TRACING
 from services.platform.watchdog import ended_when_it_hangs
-from services.warm_up import warm_up
+from services.warm_up import load_encoder, warm_up
 
 log = structlog.get_logger(__name__)
 
@@ -39,7 +39,7 @@ _STREAMS_END_S = 2
 _THREADS_END_S = 0.5
 _LOOKS, _LOOK_AGAIN_S = 200, 0.005
 _GRACE_S = {signal.SIGTERM: 30.0, signal.SIGINT: 1.0}
-"""Seconds for running turns to finish, by signal: on SIGTERM users wait, on Ctrl-C a person at a terminal."""
+"""Seconds in which running turns may finish: on SIGTERM users wait, on Ctrl-C a person at a terminal."""
 
 
 @dataclass(frozen=True)
@@ -49,15 +49,15 @@ class Worker:
     engines: Engines
     runs_jobs: bool
     greets: bool
-    """Whether it prints where the service is."""
+    """Whether it prints the address of the service."""
     tell: Callable[[object], None]
-    """Called once it serves."""
+    """Called when it begins to serve."""
 
 
 async def serve_until_stopped(
     settings: Settings, listening: socket.socket, worker: Worker | None = None, *, open_console: bool = False
 ) -> bool:
-    """Serve until a signal or a defect; return whether to start again, with what was chosen meanwhile."""
+    """Serve until a signal or a defect; return whether to start again with settings that were chosen meanwhile."""
     signals: asyncio.Queue[signal.Signals] = asyncio.Queue()
     for number in _GRACE_S:
         asyncio.get_running_loop().add_signal_handler(number, signals.put_nowait, number)
@@ -65,6 +65,7 @@ async def serve_until_stopped(
         TRACING.start(content=settings.otel_content)
         stack.push_async_callback(asyncio.to_thread, TRACING.stop)
         await stack.enter_async_context(ended_when_it_hangs(settings.hang_exit_s))
+        encoder = asyncio.create_task(load_encoder(settings), name="encoder")
         if worker is None:
             engines = await stack.enter_async_context(open_engines(settings, alone=True))
             await migrate_if_owner(engines)
@@ -79,13 +80,14 @@ async def serve_until_stopped(
             services.jobs.start_worker()
         app = make_app(services, runner)
         restart = asyncio.Event()
-        if worker is None:  # of several processes each would have to
+        if worker is None:  # several processes would each have to restart
             app.state.restart = restart.set
         options = uvicorn_options(settings)
         server = Server(uvicorn.Config(app, timeout_graceful_shutdown=_STREAMS_END_S, **options))
         rebuilding = asyncio.create_task(services.index_rebuild.keep_current(), name="rebuild of the indexes")
         stack.callback(rebuilding.cancel)
         await warn_of_surroundings(services)
+        await encoder
         serving = asyncio.create_task(server.serve(sockets=[listening]))
         if worker is None or worker.greets:
             _greet(settings)
@@ -101,7 +103,7 @@ async def serve_until_stopped(
         stack.callback(restarting.cancel)
         await asyncio.wait({serving, stopping, restarting}, return_when=asyncio.FIRST_COMPLETED)
         if not serving.done():
-            if worker is None:  # otherwise other processes accept what waits
+            if worker is None:  # otherwise other processes accept waiting connections
                 await _accept_what_waits(listening)
             server.refuse_new_connections()
             await _drain(runner, _GRACE_S[stopping.result() if stopping.done() else signal.SIGINT], signals)
@@ -111,9 +113,9 @@ async def serve_until_stopped(
 
 
 async def leave_threads() -> None:
-    """End the process at once if a thread still works, such as on an embedding that nobody waits for any more.
+    """End the process at once if a thread still works, for example on an embedding that nobody waits for.
 
-    What is left of the objects is not looked through: after a large import that takes two seconds.
+    Objects are not cleaned up, which after a large import would take two seconds.
     """
     gc.freeze()
     ending = asyncio.create_task(asyncio.get_running_loop().shutdown_default_executor())
@@ -126,7 +128,8 @@ async def leave_threads() -> None:
 async def _finish_start(settings: Settings, services: Services, *, alone: bool) -> None:
     """Finish the start after the service listens, then keep the process small.
 
-    Only a process that is `alone` moves its objects: several share those of the one that they were forked from.
+    Only a process that is `alone` moves its objects; several processes share the objects of the one that forked
+    them.
     """
     await _refuse_own_address(settings, services.models)
     await warm_up(settings, services.embedder)
@@ -138,9 +141,9 @@ async def _finish_start(settings: Settings, services: Services, *, alone: bool) 
 
 
 async def _refuse_own_address(settings: Settings, models: ChatModels) -> None:
-    """Ask no model whose address leads back to this service, such as by way of a proxy.
+    """Disable a model whose address leads back to this service, for example through a proxy.
 
-    It is recognised by its list of models, so it has to listen already.
+    The service recognises itself by its list of models, so it must already listen.
     """
     if settings.llm_model is None or settings.llm_base_url is None:
         return
@@ -157,10 +160,10 @@ async def _refuse_own_address(settings: Settings, models: ChatModels) -> None:
 
 
 async def _accept_what_waits(listening: socket.socket) -> None:
-    """Let the event loop accept the connections that the system has made.
+    """Let the event loop accept the connections that the system has already made.
 
-    To close the socket would reset them, and a balancer could not tell whether their requests were carried out.
-    While its queue admits none, the system makes no further ones: they are refused once the socket is closed.
+    Closing the socket would reset them, and a balancer could not tell whether their requests were carried out.
+    While the queue of the socket admits none, the system makes no new connections; after closing they are refused.
     """
     listening.listen(0)
     waiting = select.poll()

@@ -60,7 +60,7 @@ class _Commands(TyperGroup):
 
 
 def make_shell() -> typer.Typer:
-    """Make the application that commands are added to; an error of any ends the program with one line."""
+    """Make the application that commands are added to; any command's error ends the program with one line."""
     shell = typer.Typer(
         cls=_Commands,
         name="anamnesis",
@@ -75,7 +75,7 @@ def make_shell() -> typer.Typer:
 
 
 def command_group(meaning: str) -> typer.Typer:
-    """Make a group of commands; its help says what it is for."""
+    """Make a group of commands; `meaning` is its help."""
     return typer.Typer(no_args_is_help=True, help=meaning, rich_markup_mode="markdown")
 
 
@@ -86,7 +86,7 @@ def _print_version(wanted: bool) -> None:
 
 
 def read_settings(**overrides: Any) -> Settings:
-    """Read the settings; a wrong one ends the program with one line."""
+    """Read the settings; a wrong setting ends the program with one line."""
     try:
         settings = load_settings(**{name: value for name, value in overrides.items() if value is not None})
     except ConfigurationError as error:
@@ -98,7 +98,7 @@ def read_settings(**overrides: Any) -> Settings:
 
 
 def quiet_settings() -> Settings:
-    """Read the settings for a command whose output log lines would interrupt: only warnings are logged."""
+    """Read the settings for a command whose output log lines would disturb: only warnings are logged."""
     settings = read_settings()
     if settings.log_level == "info":
         configure_logs(settings.log_format, "warning")
@@ -111,7 +111,7 @@ def run(work: Callable[[Settings], Coroutine[Any, Any, Result]]) -> Result:
 
 
 def open_services_on(settings: Settings, engines: Engines) -> AbstractAsyncContextManager["Services"]:
-    """Open all services on known stores."""
+    """Open all services on stores that are already open."""
     from services.bootstrap import open_services  # noqa: PLC0415 — half a second, and most commands need none of it
 
     return open_services(settings, engines)
@@ -121,7 +121,7 @@ def open_services_on(settings: Settings, engines: Engines) -> AbstractAsyncConte
 async def open_services_on_postgres(settings: Settings) -> AsyncIterator["Services"]:
     """Open all services for a command that does not need Milvus: an embedded one is not started."""
     async with open_postgres(settings) as (database_url, owner_url):
-        # Milvus is connected to on first use.
+        # The connection to Milvus is made on first use.
         engines = Engines(database_url, owner_url, settings.milvus_uri or "", direct_url(settings))
         await migrate_if_owner(engines)
         async with open_services_on(settings, engines) as services:
@@ -130,7 +130,7 @@ async def open_services_on_postgres(settings: Settings) -> AsyncIterator["Servic
 
 @asynccontextmanager
 async def open_all_services(settings: Settings) -> AsyncIterator["Services"]:
-    """Open all services on all stores; embedded ones are started, or found running."""
+    """Open all services on all stores; embedded stores are started, unless they run already."""
     async with open_engines(settings) as engines:
         await migrate_if_owner(engines)
         async with open_services_on(settings, engines) as services:
@@ -140,7 +140,7 @@ async def open_all_services(settings: Settings) -> AsyncIterator["Services"]:
 
 
 async def wait_for_milvus(services: "Services") -> None:
-    """Give a newly started embedded Milvus some seconds; if it does not answer, what needs it says so."""
+    """Wait some seconds for a newly started embedded Milvus; if it does not answer, whatever needs it says so."""
     for _ in range(_LOOKS):
         try:
             await services.milvus.ping()
@@ -157,7 +157,7 @@ def progress_bar(*, in_bytes: bool = False) -> Progress:
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Ask for confirmation; anything but a yes ends the program."""
+    """Ask for confirmation; any answer but yes ends the program."""
     if not yes and not typer.confirm(question, err=True):
         raise typer.Exit(FAILED)
 
@@ -171,8 +171,8 @@ def print_table(columns: Mapping[str, str], rows: Sequence[Any]) -> None:
     """Print rows as a table.
 
     Args:
-        columns: heading of each column, by the name of the field that it shows.
-        rows: dataclasses or mappings.
+        columns: Heading of each column, by the name of the field that it shows.
+        rows: Dataclasses or mappings.
     """
     table = Table(box=None, pad_edge=False)
     for name, heading in columns.items():
@@ -197,8 +197,8 @@ def as_text(value: Any, name: str = "") -> str:
     """Format a value for people: times to the minute, lists separated by commas, nothing for None.
 
     Args:
-        value: anything that JSON can hold, or a moment.
-        name: of its field; a text of one whose name ends in `_at` is a moment.
+        value: Anything that JSON can hold, or a moment.
+        name: Name of its field; if it ends in `_at`, a text is a moment.
     """
     if value is None:
         return ""
@@ -222,7 +222,7 @@ def as_counts(counts: Mapping[str, int]) -> str:
 
 
 def _as_noun(kind: str, count: int) -> str:
-    """Return the plural name of a kind in the form for this number."""
+    """Return the name of a kind in the singular or plural, as the count requires."""
     words = kind.replace("_", " ")
     if count != 1:
         return words
@@ -237,10 +237,10 @@ def fail(message: str, code: int = FAILED) -> NoReturn:
 
 @contextmanager
 def one_line_errors(after_failure: str = "") -> Iterator[None]:
-    """End the program with one line where what is within fails or is stopped.
+    """End the program with one line if the block fails or is interrupted.
 
     Args:
-        after_failure: a sentence after the reason, such as what to do next.
+        after_failure: Sentence after the reason, such as what to do next.
     """
     try:
         yield
@@ -248,7 +248,9 @@ def one_line_errors(after_failure: str = "") -> Iterator[None]:
         code = WRONG_USE if isinstance(error, InvalidInput) else FAILED
         fail(then(told(error), after_failure), code)
     except OSError as error:
-        if isinstance(error, ConnectionError | TimeoutError):  # of a defect, or the reader of a pipe has gone
+        if isinstance(
+            error, ConnectionError | TimeoutError
+        ):  # from a defect, or because the reader of a pipe has gone
             raise
         fail(then(f"{error.filename or 'the output'}: {error.strerror}", after_failure))
     except KeyboardInterrupt:
@@ -256,12 +258,12 @@ def one_line_errors(after_failure: str = "") -> Iterator[None]:
 
 
 def then(reason: str, after_failure: str) -> str:
-    """Return a reason with the sentence after it, if there is one."""
+    """Return a reason, with the next sentence if there is one."""
     return f"{reason.removesuffix('.')}. {after_failure}" if after_failure else reason
 
 
 def told(error: AnamnesisError) -> str:
-    """Return an error's message, with the field that is wrong."""
+    """Return an error's message, with the name of the wrong field."""
     return f"{error.field}: {error.message}" if isinstance(error, InvalidInput) else error.message
 
 

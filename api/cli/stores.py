@@ -52,11 +52,8 @@ def reindex() -> None:
 
 
 async def rebuild_indexes(services: "Services") -> dict[str, int]:
-    """Rebuild both indexes, with a progress bar for each; return how many episodes and passages there are.
-
-    Raises:
-        Unavailable: a store or the embedding endpoint does not answer; the previous index is still in use.
-    """
+    """Rebuild both indexes, with a progress bar for each; return the number of episodes and passages. Raises
+    `Unavailable` if a store or the embedding endpoint does not answer; the previous index is still in use."""
     counts = await services.index_rebuild.count()
     with shell.progress_bar() as progress:
         bars = [

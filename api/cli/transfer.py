@@ -29,10 +29,7 @@ def import_(
             allow_dash=True,
         ),
     ],
-    vendor: Annotated[
-        Vendor | None,
-        typer.Option("--from", help="Whose export it is."),
-    ] = None,
+    vendor: Annotated[Vendor | None, typer.Option("--from", help="Whose export it is.")] = None,
     user: Annotated[
         str | None,
         typer.Option(help="With --from: whose history it becomes; unset = the users that it names, else me."),
@@ -77,7 +74,7 @@ def import_(
 
 
 def _import_export(export: VendorExport, url: str | None, key: str | None, *, dry_run: bool, as_json: bool) -> int:
-    """Import a vendor's export, or count its contents; return the number of records and lines with errors."""
+    """Import a vendor's export, or only count its contents; return the number of records and lines with errors."""
     read, report = Conversion(), None
     lines = _converted(export, export.archive.size(), read)
     if dry_run:
@@ -126,10 +123,10 @@ def _chunks(source: BinaryIO) -> Iterator[bytes]:
 
 
 def _size(source: BinaryIO) -> int | None:
-    """Return the bytes of a file; None for a pipe."""
+    """Return the size of a file in bytes; None for a pipe."""
     try:
         return os.fstat(source.fileno()).st_size or None
-    except OSError:  # it is no file of the system's
+    except OSError:  # it is no file on disk
         return None
 
 

@@ -1,4 +1,4 @@
-"""The worker's process, with background jobs until a signal; and what is doubtful about a start that goes on."""
+"""The process of the worker, which runs background jobs until a signal; and warnings at the start."""
 
 import asyncio
 import signal
@@ -23,11 +23,7 @@ log = structlog.get_logger(__name__)
 
 
 async def work(settings: Settings) -> None:
-    """Work until a signal.
-
-    Raises:
-        AnamnesisError: a store does not answer, or a setting is wrong.
-    """
+    """Work until a signal. Raises `AnamnesisError` if a store does not answer, or a setting is wrong."""
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -58,7 +54,7 @@ async def work(settings: Settings) -> None:
 
 
 async def warn_of_surroundings(services: Services) -> None:
-    """Say if a configured Redis cannot be used, and if the time zone of new users is not the machine's."""
+    """Log a warning if a configured Redis cannot be used, or if new users' time zone is not the machine's."""
     settings = services.settings
     if settings.redis_url is not None:
         try:

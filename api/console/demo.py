@@ -1,8 +1,8 @@
 """The demo: a month of a made-up user, up to yesterday, played through turns with a recorded model.
 
-Every answer has all that an answer has: what its prompt showed, what was recalled, what it changed. A turn is
-played with the moment at which it is said to have been as its present, and its rows are dated back to it. What a
-model would make of it afterwards, the summaries of visits and days, is recorded as well: no model is asked.
+Every answer is complete: it has its prompt, what was recalled, and what it changed. The clock of a turn shows the
+made-up moment, and the turn's rows are dated back to it. What a model would make of it afterwards, the summaries
+of visits and days, is recorded as well: no model is asked.
 """
 
 import tomllib
@@ -54,11 +54,11 @@ class Demo:
         self._demo: dict[str, Any] = tomllib.loads(_FILE.read_text("utf-8"))
 
     async def load(self, tenant_id: UUID, now: datetime) -> int:
-        """Play the month that ends the day before `now`, which has a time zone; return how many turns it has.
+        """Play the month that ends the day before `now`, which has a time zone; return the number of turns.
 
         Raises:
-            Conflict: the demo is loaded already.
-            DatabaseUnavailable: the database does not answer; what was played stays until it is removed.
+            Conflict: The demo is already loaded.
+            DatabaseUnavailable: The database does not answer; what was played stays until it is removed.
         """
         services, demo = self._services, self._demo
         with suppress(NotFound):
@@ -73,7 +73,7 @@ class Demo:
         encrypted = services.database.vault is not None
         for conversation in sorted(demo["conversation"], key=lambda each: (-each["days_ago"], each["at"])):
             if "document" in conversation:
-                if encrypted:  # then no conversation takes documents
+                if encrypted:  # conversations then take no documents
                     continue
                 await self._give_document(tenant_id, player.session(conversation))
             day, clock = today - timedelta(days=conversation["days_ago"]), time.fromisoformat(conversation["at"])
@@ -88,11 +88,7 @@ class Demo:
         return player.turns
 
     async def remove(self, tenant_id: UUID) -> None:
-        """Remove all of it, or what is left of it.
-
-        Raises:
-            NotFound: it is not loaded.
-        """
+        """Remove the whole demo, or what is left of it. Raises `NotFound` if the demo is not loaded."""
         services, demo = self._services, self._demo
         found = False
         with suppress(NotFound):
@@ -111,7 +107,7 @@ class Demo:
             raise NotFound("The demo is not loaded.")
 
     async def _set_up(self, tenant_id: UUID) -> None:
-        """Make who answers, from what, and what is compared; what a load that was cut off has left stays."""
+        """Create the expert, the knowledge base and the experiment; what an interrupted load has left stays."""
         services, demo = self._services, self._demo
         expert, experiment = demo["expert"], demo["experiment"]
         with suppress(Conflict):
@@ -136,7 +132,7 @@ class Demo:
         )
 
     async def _remember(self, tenant_id: UUID, now: datetime) -> None:
-        """Add what was written down by hand, and a change that waits for the user."""
+        """Add memories that were written by hand, and a change that waits for the user."""
         memory = self._services.memory
         owner = await memory.core.owner(tenant_id, DEMO_USER, "default")
         await memory.core.replace(owner, "persona", self._demo["persona"], Trigger("user"))
@@ -153,7 +149,7 @@ class Demo:
         await memory.proposals.add(request, "remember", self._demo["proposal"]["text"])
 
     async def _looked_through(self, tenant_id: UUID, now: datetime) -> None:
-        """Leave nothing for the night, whose upkeep would ask the model of the service."""
+        """Mark everything as looked through, because the nightly upkeep would ask the service's model."""
         values = {"tenant_id": tenant_id, "user": DEMO_USER, "at": now}
         async with self._services.database.tenant(tenant_id) as connection:
             await connection.execute(_LOOKED_THROUGH, values)
@@ -162,7 +158,7 @@ class Demo:
 router = APIRouter(
     route_class=JsonRoute,
     prefix="/api/v1/demo",
-    include_in_schema=False,  # for the console and the command, and not for programs
+    include_in_schema=False,  # for the console and the command, not for programs
     responses=documented(HTTPStatus.SERVICE_UNAVAILABLE),
 )
 

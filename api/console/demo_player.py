@@ -28,14 +28,14 @@ from state.turn import OpenTurn, TurnInput
 DEMO_USER = "demo:lin"
 """User of the demo."""
 DEMO_EXPERT = "demo-workshop"
-"""The expert of its own."""
+"""The demo's own expert."""
 
 _ANSWERS_AFTER = timedelta(seconds=9)
 _GOES_ON_AFTER = timedelta(minutes=2)
 _PLAYED = timedelta(days=40)
-"""Longer than what is played."""
+"""Longer than the demo's month."""
 
-# The rows of a turn, dated back to when it is said to have been.
+# The rows of a turn are dated back to its made-up moment.
 _DATED: Sequence[LiteralString] = (
     "UPDATE messages SET created_at = CASE role WHEN 'user' THEN %(asked)s ELSE %(answered)s END "
     "WHERE turn_id = %(turn_id)s AND tenant_id = %(tenant_id)s",
@@ -57,12 +57,12 @@ _CONVERSATION_DATED: Sequence[LiteralString] = (
 
 
 class RecordedModels(ChatModels):
-    """Answers each message as it was written down."""
+    """A stand-in for models that answers each message as recorded."""
 
     answers: Mapping[str, str]
 
     async def answer(self, messages: Sequence[BaseMessage], *, on_text: OnText, **_: Any) -> AIMessage:
-        """Stream the answer of the message that the prompt ends with."""
+        """Stream the recorded answer to the last message of the prompt."""
         asked = messages[-1].text
         text = next(answer for said, answer in self.answers.items() if asked.endswith(said))
         on_text(text)
@@ -70,7 +70,7 @@ class RecordedModels(ChatModels):
 
 
 class DemoPlayer:
-    """Plays conversations through turns, in the order in which they are given."""
+    """Plays conversations through turns, in the given order."""
 
     def __init__(self, services: Services, tenant_id: UUID, demo: Mapping[str, Any]) -> None:
         models = RecordedModels(services.settings)
@@ -81,7 +81,7 @@ class DemoPlayer:
         }
         self._services, self._tenant_id, self._timezone = services, tenant_id, demo["timezone"]
         self._idle = visit_schedule(services.settings).idle
-        # Its turns cause no job that asks a model: nothing is filed, and no visit summarised.
+        # These turns cause no job that asks a model: nothing is filed, and no visit is summarised.
         turns = Turns(
             services.database,
             services.jobs,
@@ -116,7 +116,7 @@ class DemoPlayer:
                     await self._learn(turn, field, text)
             played.append((turn, moment))
             moment += _ANSWERS_AFTER + _GOES_ON_AFTER
-        for turn, asked in played:  # all at once: a visit counts its messages by their times
+        for turn, asked in played:  # all together, because a visit counts its messages by their times
             await self._dated(_DATED, turn, asked=asked, answered=asked + _ANSWERS_AFTER)
         ended = moment - _GOES_ON_AFTER
         await self._dated(_CONVERSATION_DATED, turn, began=began, ended=ended, over=ended + self._idle)
@@ -124,7 +124,7 @@ class DemoPlayer:
         await self._services.transcript.change(self._tenant_id, turn.conversation_id, title=conversation["title"])
 
     async def summarise(self, owner: Owner, days: Mapping[date, Mapping[str, Any]], today: date) -> None:
-        """Store the summaries of what was played with an expert; `days` are those with more than one visit."""
+        """Store the summaries of what was played with an expert; `days` are the days with more than one visit."""
         timezone, store = self._timezone, self._services.daily.store
         for day in await self._services.daily.days(owner, today - _PLAYED, today, timezone):
             told = [self._told[visit.conversation_id] for visit in day.visits]
@@ -151,7 +151,7 @@ class DemoPlayer:
         return run.turn
 
     async def _learn(self, turn: OpenTurn, field: str, text: str) -> None:
-        """File what a message says, as the memory agent does with a model."""
+        """File what a message says, as filing does with a model."""
         by = Trigger("filing", turn.user_message_id, turn.conversation_id, turn.turn_id, turn.expert_id)
         owner = Owner(turn.tenant_id, turn.user_id, turn.expert_id)
         learned = [ItemChange("add", "human", field, text)]

@@ -17,10 +17,8 @@ Part = dict[str, Any]
 
 
 async def mapped(events: TurnEvents, mapper: "Mapper", after: int = 0) -> AsyncGenerator[bytes, None]:
-    """Yield the frames of a stream, each with the number of its event; those up to `after` are not repeated.
-
-    All events of the turn are read, because the mapping of an event depends on those before it.
-    """
+    """Yield the frames of a stream, each with the number of its event, without those up to `after`. All events
+    of the turn are read, because the mapping of an event depends on the earlier ones."""
     async with aclosing(events):
         async for batch in events:
             frames = b"".join(
@@ -42,15 +40,15 @@ class Mapper(ABC):
     """Text after the last part."""
 
     def __init__(self, begin: Sequence[Part], speak: Part, silence: Part) -> None:
-        """Take the parts before everything, before the answer's text and behind it."""
+        """Take the parts before everything, before the answer's text, and after that text."""
         self._begin, self._speak, self._silence = begin, speak, silence
         self._begun = self._speaks = self._has_spoken = False
         self._called: set[int] = set()
         """Places of the client's calls that have begun."""
 
     def parts(self, event: TurnEvent) -> list[Part]:
-        """The parts for the next event."""
-        # The events of a turn that ended long ago are its last one alone.
+        """Return the parts for the next event."""
+        # Of a turn that ended long ago only the last event is left.
         begin, self._begun = ([] if self._begun else self._begin), True
         return [*begin, *self._of(event)]
 
@@ -96,7 +94,7 @@ class Mapper(ABC):
 
     @abstractmethod
     def _call(self, call: ClientCall, *, begins: bool) -> list[Part]:
-        """The parts that end a call; all of them if it `begins` with them."""
+        """Return the parts that end a call; all its parts if it `begins` with them."""
 
     @abstractmethod
     def _done(self, content: dict[str, Any]) -> list[Part]: ...
@@ -107,11 +105,11 @@ class Mapper(ABC):
 
 HEADERS = {"x-vercel-ai-ui-message-stream": "v1"}
 _TEXT = "text"
-"""Id of the answer's one part of text."""
+"""Id of the answer's only text part."""
 
 
 class UiMessageMapper(Mapper):
-    """The AI SDK's stream of UI messages, version 1: what `useChat` reads."""
+    """Maps to version 1 of the AI SDK's stream of UI messages, which `useChat` reads."""
 
     end = b"data: [DONE]\n\n"
 
@@ -166,7 +164,7 @@ class UiMessageMapper(Mapper):
 
 
 class AgUiMapper(Mapper):
-    """AG-UI's events, version 1.0, of a turn, which is a run. Tests hold them to the types of its package."""
+    """Maps a turn to a run in AG-UI's events, version 1.0. Tests check them against the types of its package."""
 
     def __init__(self, turn_id: UUID, *, thread_id: str, run_id: str) -> None:
         self._message = {"messageId": f"msg_{turn_id}"}
@@ -206,7 +204,7 @@ class AgUiMapper(Mapper):
         return [*begun, *(self._ended_call() if self._open == call["id"] else [])]
 
     def _ended_call(self) -> list[Part]:
-        """The part that ends the call that is open: no other begins before it."""
+        """Return the part that ends the open call; no other call begins before it."""
         ended = [{"type": "TOOL_CALL_END", "toolCallId": self._open}] if self._open else []
         self._open = ""
         return ended

@@ -41,7 +41,7 @@ class UiChatRequest(Camel):
                     "messages": [{"id": "m-1", "role": "user", "parts": [{"type": "text", "text": "Hello!"}]}],
                 }
             ]
-        },
+        }
     )
 
     id: str = Field(min_length=1, max_length=128, description="The chat: the name of the conversation.")
@@ -59,11 +59,11 @@ class UiChatRequest(Camel):
 
     @property
     def edits_first(self) -> bool:
-        """Whether the message replaces the first one of the conversation."""
+        """Return whether the message replaces the first one of the conversation."""
         return self.trigger == "submit-message" and self.message_id is not None and len(self.messages) == 1
 
     def said(self) -> list[ClientMessage]:
-        """The messages as `/v1` reads them."""
+        """Return the messages in the form of `/v1`."""
         return [message for each in self.messages for message in each.as_client_messages()]
 
 
@@ -118,11 +118,8 @@ class AgUiRequest(Camel):
     forwarded_props: ForwardedProps | None = None
 
     def said(self) -> list[ClientMessage]:
-        """The messages as `/v1` reads them.
-
-        Raises:
-            InvalidInput: a message has a content that is none.
-        """
+        """Return the messages in the form of `/v1`. Raises `InvalidInput` if the content of a message is not
+        valid."""
         shown = [f"{each.get('description')}: {each.get('value')}" for each in self.context or ()]
         said = [ClientMessage(role="system", content="\n".join(shown))] if shown else []
         for place, each in enumerate(self.messages):
@@ -146,7 +143,7 @@ class AgUiRequest(Camel):
 
 
 def _part(part: dict[str, Any]) -> dict[str, Any]:
-    """A part of a message's content; an image as `/v1` reads it, whatever names its source."""
+    """Return a part of a message's content; an image gets the form of `/v1`, whichever field holds its source."""
     if part.get("type") != "image":
         return part
     source = part.get("source") or {}
@@ -244,7 +241,7 @@ async def _start(
 
 
 def _functions(tools: dict[str, dict[str, Any]] | list[dict[str, Any]] | None) -> ClientTools | None:
-    """The client's tools as `/v1` reads them."""
+    """Return the client's tools in the form of `/v1`."""
     listed = [{**about, "name": name} for name, about in tools.items()] if isinstance(tools, dict) else tools or []
     functions = [
         {"type": "function", **each, "parameters": each.get("parameters") or each.get("inputSchema") or {}}

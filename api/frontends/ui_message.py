@@ -1,4 +1,4 @@
-"""A message of the AI SDK, as `/v1` reads it."""
+"""A message of the AI SDK, and its form in `/v1`."""
 
 from typing import Any, Literal
 
@@ -23,7 +23,7 @@ class UiMessage(BaseModel):
     parts: list[dict[str, Any]] = Field(max_length=1000)
 
     def as_client_messages(self) -> list[ClientMessage]:
-        """The message as `/v1` reads it: one for each step, with the calls and results of the client's tools."""
+        """Return the message in the form of `/v1`: one for each step, with calls and results of client tools."""
         messages: list[ClientMessage] = []
         content: list[dict[str, Any]] = []
         called: list[dict[str, Any]] = []
@@ -44,7 +44,7 @@ class UiMessage(BaseModel):
 
 
 _STEP: dict[str, Any] = {"type": "step-start"}
-"""A part between two steps."""
+"""Part between two steps."""
 
 
 def _call(part: dict[str, Any]) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def _result(part: dict[str, Any]) -> ClientMessage:
 
 
 def _shown(part: dict[str, Any]) -> dict[str, Any]:
-    """A part of a tool's output as `/v1` reads it: the AI SDK's, or that of a tool of an MCP server."""
+    """Return a part of a tool's output in the form of `/v1`; it may come from the AI SDK or from an MCP server."""
     kind = str(part.get("mediaType") or part.get("mimeType") or "")
     if kind.startswith("image/") and isinstance(part.get("data"), str):
         return {"type": "image_url", "image_url": f"data:{kind};base64,{part['data']}"}

@@ -1,1 +1,1 @@
-"""Memory for assistants that speak the Model Context Protocol. The SDK is imported with the first request."""
+"""Memory for assistants that speak the Model Context Protocol. Its SDK is imported with the first request."""

@@ -30,15 +30,15 @@ class Acting:
     caller: Caller
     user_id: str | None
     space: str | None = None
-    """Space of what names none itself."""
+    """Space of requests that name none."""
 
     def user(self, scope: Scope) -> str:
-        """The user's name, if the caller may do what is asked.
+        """Return the user's name, if the caller may do what is asked.
 
         Raises:
-            ToolError: no user is named.
-            Forbidden: the caller lacks the scope.
-            NotFound: for this caller there is no such user.
+            ToolError: No user is named.
+            Forbidden: The caller lacks the scope.
+            NotFound: This caller may not know whether there is such a user.
         """
         self.caller.require(scope)
         if self.user_id is None:
@@ -47,10 +47,11 @@ class Acting:
         return self.user_id
 
     async def reads(self, expert: str, space: str | None = None) -> Owner | None:
-        """Return the owner whose memory is read, within a space or outside of any; None = the user is unknown yet.
+        """Return the owner whose memory is read, within a space or outside of any; None = the user is still
+        unknown.
 
         Raises:
-            Forbidden, NotFound, ToolError: as `user`, and where there is no such expert.
+            Forbidden, NotFound, ToolError: As `user`, and if there is no such expert.
         """
         user = self.user("memory:read")
         try:
@@ -59,15 +60,15 @@ class Acting:
             return None
         core, named = self.services.memory.core, (self.caller.tenant_id, user, expert)
         if space is None and self.space is not None:
-            with suppress(NotFound):  # nothing was kept in it yet
+            with suppress(NotFound):  # it holds nothing yet
                 return await core.owner(*named, self.space)
         return await core.owner(*named, space)
 
     async def changes(self, expert: str, space: str | None = None) -> tuple[Changes, ChangeRequest]:
-        """Return who changes whose memory; a user who is not there yet is made.
+        """Return the service that changes memory, and the request for it; a missing user is created.
 
         Raises:
-            Forbidden, NotFound, ToolError: as `reads`, and where memory is switched off.
+            Forbidden, NotFound, ToolError: As `reads`, and if memory is switched off.
         """
         user, space = self.user("memory:write"), space or self.space
         settings, tenant_id = self.services.settings, self.caller.tenant_id
@@ -81,7 +82,7 @@ class Acting:
 
 @contextmanager
 def as_tool_errors() -> Iterator[None]:
-    """Errors of ours, as the assistant reads them."""
+    """Convert the service's errors to errors that the assistant reads."""
     try:
         yield
     except AnamnesisError as error:

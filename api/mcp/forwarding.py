@@ -28,12 +28,12 @@ async def forward(url: str, user: str | None, key: str | None) -> None:
     """Serve standard input and output until the input ends.
 
     Args:
-        url: of the service.
-        user: sent as a header; None = whom the key names.
-        key: an API key or a token.
+        url: Address of the service.
+        user: User sent in a header; None = the user of the key.
+        key: An API key or a token.
 
     Raises:
-        Unreachable: the service does not answer as an MCP server.
+        Unreachable: The service does not answer as an MCP server.
     """
     address = url.rstrip("/").removesuffix(_MCP_PATH) + _MCP_PATH
     headers = {b"X-User-Id": user.encode()} if user else {}
@@ -49,18 +49,15 @@ async def forward(url: str, user: str | None, key: str | None) -> None:
 
 
 class _Forwarding:
-    """Sends each request by itself, so that a service that restarts costs the requests of that moment alone."""
+    """Sends each request separately, so that a restart of the service costs only the requests of that moment."""
 
     def __init__(self, address: str, http: httpx2.AsyncClient) -> None:
         self._address = address
         self._http = http
 
     async def server(self) -> Server[Any]:
-        """The server on this side, which says of itself what the service says.
-
-        Raises:
-            Unreachable: the service does not answer as an MCP server.
-        """
+        """Make the server on this side, which describes itself as the service does. Raises `Unreachable` if the
+        service does not answer as an MCP server."""
         async with self._client("auto") as client:
             about, instructions = client.server_info, client.instructions
         return Server(
@@ -114,7 +111,7 @@ class _Forwarding:
 
 
 def _reason(error: BaseException) -> str:
-    """The first cause in a group of errors."""
+    """Return the first cause in a group of errors."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return str(error) or type(error).__name__

@@ -1,6 +1,6 @@
-"""`/mcp`: the MCP server over HTTP; made with the first request.
+"""The MCP server over HTTP at `/mcp`, made with the first request.
 
-Only a client of the older protocol that can ask its user has a session, in this process.
+Only clients of the older protocol that can ask their user have a session, which lives in this process.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ _SCOPES: list[Permission] = ["memory:read", "memory:write"]
 
 
 def public_address(scope: Scope, path: str) -> URL:
-    """The address under which the client reaches a path, below the prefix that a proxy takes off and names."""
+    """Return the address by which the client reaches a path, below the prefix that a proxy removes and names."""
     prefix = Headers(scope=scope).get("x-forwarded-prefix", "").rstrip("/")
     if not _PREFIX.fullmatch(prefix):
         prefix = ""
@@ -47,7 +47,7 @@ def public_address(scope: Scope, path: str) -> URL:
 
 
 def challenge(scope: Scope) -> str:
-    """The value of `WWW-Authenticate` for a request."""
+    """Return the value of `WWW-Authenticate` for a request."""
     if scope["path"] != MCP_PATH:
         return "Bearer"
     address = public_address(scope, METADATA_PATH)
@@ -55,17 +55,17 @@ def challenge(scope: Scope) -> str:
 
 
 class McpOverHttp:
-    """Answers the requests of assistants, once there is one."""
+    """Answers the requests of assistants; makes the server with the first one."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
         self._opening = asyncio.Lock()
         self._manager: StreamableHTTPSessionManager | None = None
         self._asking: StreamableHTTPSessionManager | None = None
-        """For clients of the older protocol that can ask their user: the answer comes in a request of its own, and
-        finds the question by its session."""
+        """Manager for clients of the older protocol that can ask their user: the user's answer comes in a
+        request of its own, and the session leads it to its question."""
         self._owners: dict[str, Hashable] = {}
-        """Nobody else may answer in a session."""
+        """Owner of each session; nobody else may answer in it."""
         self._running: asyncio.Task[None] | None = None
         self._stop = asyncio.Event()
 
@@ -82,7 +82,7 @@ class McpOverHttp:
         scope["state"]["acting"] = (caller, end_user.user_id, space)
         body = b""
         if connection.headers.get("content-type", "").startswith("application/json"):
-            message = await receive()  # all of the body: `api/request_bodies.py` has waited for it
+            message = await receive()  # the whole body: `api/request_bodies.py` has waited for it
             receive, body = Replayed(receive, message), message.get("body", b"")
             if len(body) <= MOST_BYTES and (refused := await refusal(body)) is not None:
                 await refused(scope, receive, send)
@@ -99,7 +99,7 @@ class McpOverHttp:
             await manager.handle_request(scope, receive, send)
 
     async def _note(self, owner: Hashable, send: Send, message: Message) -> None:
-        """Pass on the beginning of a session, and note whose it is."""
+        """Pass on the beginning of a session, and note its owner."""
         if message["type"] == "http.response.start":
             session = Headers(raw=message["headers"]).get(_SESSION)
             if session is not None:
@@ -109,7 +109,7 @@ class McpOverHttp:
         await send(message)
 
     async def close(self) -> None:
-        """Let go of the server, if one was made."""
+        """Close the server, if one was made."""
         self._stop.set()
         if self._running is not None:
             await self._running
@@ -119,7 +119,7 @@ class McpOverHttp:
             if self._manager is None or self._asking is None:
                 manager, asking = await asyncio.to_thread(_make_managers, self._services)
                 started = asyncio.get_running_loop().create_future()
-                # The task that opens them must also close them, so no request's task may be the one.
+                # The task that opens them must also close them, so it cannot be the task of a request.
                 self._running = asyncio.create_task(self._run(manager, asking, started))
                 await started
                 self._manager, self._asking = manager, asking
@@ -142,11 +142,8 @@ class McpOverHttp:
 
 
 def _space_of(connection: HTTPConnection) -> str | None:
-    """Return the space of the user that the connection is for, such as a project's; None = none.
-
-    Raises:
-        InvalidInput: it is no name of a space.
-    """
+    """Return the user's space for this connection, such as that of a project; None = none. Raises
+    `InvalidInput` if the name is not valid for a space."""
     if not (named := header_text(connection.headers, SPACE_HEADER)):
         return None
     try:
@@ -162,7 +159,7 @@ def _make_managers(services: Services) -> "tuple[StreamableHTTPSessionManager, S
 
 
 class _Endpoint:
-    """Leads to the application's own server."""
+    """Endpoint that passes requests to the application's own MCP server."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         serving: McpOverHttp = scope["state"]["mcp"]
@@ -170,7 +167,7 @@ class _Endpoint:
 
 
 async def _metadata(request: HTTPConnection) -> JSONResponse:
-    """Where tokens for `/mcp` come from (RFC 9728); there is no such thing without tokens."""
+    """Return where tokens for `/mcp` come from (RFC 9728); 404 if no tokens are used."""
     services: Services = request.state.services
     settings = services.settings
     if settings.auth != "jwt":
@@ -190,16 +187,16 @@ routes = (Route(MCP_PATH, _Endpoint(), methods=["POST"]), Route(METADATA_PATH, _
 
 
 MOST_BYTES = 1024 * 1024
-"""Bytes of a request at most; a tool's arguments are a few sentences."""
+"""Maximum bytes of a request; the arguments of a tool are a few sentences."""
 _SESSION = "mcp-session-id"
 MOST_SESSIONS = 1_000
-"""Sessions of clients that can ask their user; of one that is older, nobody is asked any more."""
+"""Maximum sessions of clients that can ask their user; users of older sessions are no longer asked."""
 _PARSE_ERROR = -32700
 _INVALID_REQUEST = -32600
 
 
 class _Message(BaseModel):
-    """A message of JSON-RPC: a response, as far as it is looked at here."""
+    """A message of JSON-RPC, with the fields of a response that are read here."""
 
     model_config = ConfigDict(strict=True)
 
@@ -215,7 +212,7 @@ class _Request(_Message):
 
 
 async def refusal(body: bytes) -> JSONResponse | None:
-    """The error answer to a body that is no message of JSON-RPC 2.0; None = it is one."""
+    """Return the error answer to a body that is no message of JSON-RPC 2.0; None = it is one."""
     code = _INVALID_REQUEST
     try:
         found = await parsed(body)
@@ -235,7 +232,7 @@ async def refusal(body: bytes) -> JSONResponse | None:
 
 
 async def can_ask(body: bytes) -> bool:
-    """Return whether a message, which was checked, begins a session of a client that can ask its user."""
+    """Return whether a checked message begins a session of a client that can ask its user."""
     found = await parsed(body) if body else {}
     if found.get("method") != "initialize":
         return False

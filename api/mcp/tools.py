@@ -1,4 +1,4 @@
-"""The six tools of memory: what an assistant uses, over the services that turns and the API use."""
+"""The six memory tools for assistants, over the services that turns and the API use."""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -24,14 +24,14 @@ from state.memory import MemoryChange
 from state.prompt import TimeReference
 
 ActingOf = Callable[[Context], Acting]
-"""From a request to the user it acts for."""
+"""Function from a request to the user for whom it acts."""
 
 MOST_DAYS = 366
 _LONGEST_SAID = 500
-"""Characters of a message that are shown of a day."""
+"""Maximum characters of a message that is shown of a day."""
 
 _MOST_CHARACTERS = 1_000
-"""Longest question, and longest words that name a memory."""
+"""Maximum characters of a question, and of words that name a memory."""
 
 Expert = Annotated[Name, Field(description="Name of the expert who remembers.")]
 Space = Annotated[
@@ -57,13 +57,13 @@ _REMOVES = {"read_only_hint": False, "destructive_hint": True, "idempotent_hint"
 
 
 class Confirmation(BaseModel):
-    """The user's word on a removal."""
+    """The user's decision on a removal."""
 
     forget: bool = Field(description="Forget it")
 
 
 async def confirmed(ctx: Context, id: Id = None, query: Described = None) -> Confirmation | Elicit[Confirmation]:
-    """Ask the user where the client can; elsewhere the client asks by itself, as the tool is destructive."""
+    """Ask the user if the client supports it; otherwise the client asks, because the tool is destructive."""
     request: Any = ctx.request_context.request
     if request is not None and getattr(request.state, "asks_elsewhere", False):
         raise ToolError("The user must be asked first, and this session has ended here. Connect again.")
@@ -221,22 +221,15 @@ async def profile_of(acting: Acting, expert: str, space: str | None = None) -> P
     user = await acting.services.users.get(owner.tenant_id, name)
     sections = await acting.services.memory.core.known(owner)
     return ProfileView(
-        user_id=name,
-        display_name=user.display_name,
-        timezone=user.timezone,
-        locale=user.locale,
-        sections=sections,
+        user_id=name, display_name=user.display_name, timezone=user.timezone, locale=user.locale, sections=sections
     )
 
 
 async def happened(
     acting: Acting, since: date, until: date, expert: str, space: str | None = None
 ) -> HappenedView:
-    """Return the messages of local days, without asking a model.
-
-    Raises:
-        ToolError: the days are the wrong way round, or too many.
-    """
+    """Return the messages of local days, without asking a model. Raises `ToolError` if the days are in the
+    wrong order, or too many."""
     if until < since:
         raise ToolError("`from` is after `to`.")
     if until - since >= timedelta(days=MOST_DAYS):
@@ -246,13 +239,7 @@ async def happened(
         return HappenedView(days=[], closest=[])
     user = await acting.services.users.get(owner.tenant_id, acting.user("memory:read"))
     reference = TimeReference(
-        kind="days",
-        start_date=since,
-        end_date=until,
-        hours=None,
-        matched_text="",
-        detail=False,
-        plain=False,
+        kind="days", start_date=since, end_date=until, hours=None, matched_text="", detail=False, plain=False
     )
     asked = DaysQuery(owner, uuid4(), uuid4(), reference, "", datetime.now(UTC), user.timezone)
     found = await acting.services.past_days.read(asked)

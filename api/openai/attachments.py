@@ -49,10 +49,7 @@ async def fitting_results(
     message: str,
 ) -> tuple[list[ClientResult], str]:
     """Return results of calls, cut to their budget by the message and the calls, and the header's part on that.
-
-    Raises:
-        ModelNotFound: there is no such model.
-    """
+    Raises `ModelNotFound` if there is no such model."""
     texts = [each["content"] for each in results]
     if sum(map(count_tokens, texts)) <= _LITTLE:
         return list(results), ""
@@ -74,11 +71,8 @@ async def fitting_results(
 async def fitted(
     services: Services, tenant_id: UUID, request: ClientRequest, model: str, limits: RequestBudget
 ) -> Fitted:
-    """Cut what a client adds to the user's words to what fits.
-
-    Raises:
-        ModelNotFound: there is no such model.
-    """
+    """Cut what a client adds to the user's words to what fits. Raises `ModelNotFound` if there is no such
+    model."""
     settings = services.settings
     shown: dict[str, int] = {}
     cut: dict[str, int] = {}

@@ -72,11 +72,8 @@ class ModelRequest(BaseModel):
 
     @property
     def client_tools(self) -> ClientTools | None:
-        """The tools that the client runs; None = the model is offered none of them.
-
-        Raises:
-            InvalidInput: one is none that a client runs, or the choice names none of them.
-        """
+        """The tools that the client runs; None = the model is offered none of them. Raises `InvalidInput` if
+        one is none that a client runs, or the choice names none of them."""
         return client_tools(self.tools, self.tool_choice, parallel=self.parallel_tool_calls)
 
     def ignored(self, passed: frozenset[str]) -> list[str]:
@@ -93,11 +90,8 @@ class ModelRequest(BaseModel):
         return sorted(name for name in names if name.isascii() and name.isidentifier())
 
     def sampling(self, passed: frozenset[str]) -> Sampling:
-        """The parameters that reach the model, of those that may.
-
-        Raises:
-            InvalidInput: the form of the answer is none, or cannot be asked of the model.
-        """
+        """The parameters that reach the model, of those that may. Raises `InvalidInput` if the form of the
+        answer is none, or cannot be asked of the model."""
         raise NotImplementedError
 
     @property
@@ -125,7 +119,7 @@ class ChatCompletionRequest(ModelRequest):
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [{"model": "default", "messages": [{"role": "user", "content": "Hello!"}], "user": "u-1"}]
-        },
+        }
     )
     effective = frozenset(
         (
@@ -156,21 +150,15 @@ class ChatCompletionRequest(ModelRequest):
     web_search_options: dict[str, Any] | None = None
 
     def sampling(self, passed: frozenset[str]) -> Sampling:
-        """The parameters that reach the model, of those that may.
-
-        Raises:
-            InvalidInput: the form of the answer is none, or cannot be asked of the model.
-        """
+        """The parameters that reach the model, of those that may. Raises `InvalidInput` if the form of the
+        answer is none, or cannot be asked of the model."""
         form = answer_form("response_format", self.response_format, passed)
         given = {name: getattr(self, name) for name in passed - {"response_format"}}
         return sampling_of({**given, "response_format": form}, passed)
 
     def refuse_unsupported(self) -> None:
-        """Refuse unsupported parameters that would change the answer.
-
-        Raises:
-            InvalidInput: the request asks for such a thing; the field is named.
-        """
+        """Refuse unsupported parameters that would change the answer. Raises `InvalidInput` if the request asks
+        for such a thing; the field is named."""
         if self.n not in {None, 1}:
             raise InvalidInput("n", "one answer is given; only 1 is accepted")
         for field, given in (("logprobs", self.logprobs), ("top_logprobs", self.top_logprobs)):

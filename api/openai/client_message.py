@@ -29,13 +29,8 @@ class ClientMessage(BaseModel):
 
 
 def check_lengths(messages: Sequence[ClientMessage], where: str) -> None:
-    """Look at the lengths of all messages, before anything looks at their text.
-
-    With what a client puts around it a message may be longer than the user's own words.
-
-    Raises:
-        InvalidInput: a message is too long.
-    """
+    """Look at the lengths of all messages, before anything looks at their text. With what a client puts around
+    it a message may be longer than the user's own words. Raises `InvalidInput` if a message is too long."""
     for place, message in enumerate(messages):
         if (size := _length(message)) > MAX_CONTENT_CHARACTERS:
             reason = f"has {size} characters; at most {MAX_CONTENT_CHARACTERS} are accepted in a message"
@@ -69,11 +64,8 @@ def holds_files(messages: Sequence[ClientMessage]) -> bool:
 def content_of(
     content: str | Sequence[dict[str, Any]] | None, name: str, *, tells_of_files: bool = False
 ) -> tuple[str, list[str]]:
-    """Text and images of a message's content, and other parts in words where it `tells_of_files`.
-
-    Raises:
-        InvalidInput: a part is not supported; `name` is the field.
-    """
+    """Text and images of a message's content, and other parts in words where it `tells_of_files`. Raises
+    `InvalidInput` if a part is not supported; `name` is the field."""
     if content is None:
         return "", []
     if isinstance(content, str):

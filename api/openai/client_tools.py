@@ -25,11 +25,8 @@ def client_tools(
     parallel: bool | None = None,
     where: str = "tools",
 ) -> ClientTools | None:
-    """The tools of a request in the form of Chat Completions; None = the model is offered none.
-
-    Raises:
-        InvalidInput: one is none that a client runs, or the choice names none of them.
-    """
+    """The tools of a request in the form of Chat Completions; None = the model is offered none. Raises
+    `InvalidInput` if one is none that a client runs, or the choice names none of them."""
     given = [_function(each, f"{where}.{place}") for place, each in enumerate(tools or ())]
     if len(given) > _MOST_TOOLS:
         raise InvalidInput(where, f"has {len(given)} tools; at most {_MOST_TOOLS} are accepted")

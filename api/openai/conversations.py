@@ -56,10 +56,8 @@ def item_list(messages: Sequence[Message]) -> dict[str, Any]:
 async def item_page(
     first: Sequence[Message], others: AsyncGenerator[Sequence[Message]], limit: int
 ) -> AsyncGenerator[bytes]:
-    """Yield the JSON of a list of at most `limit` messages, given its first part and what yields the others.
-
-    If the database fails meanwhile, the list ends early, and says that there are more.
-    """
+    """Yield the JSON of a list of at most `limit` messages, given its first part and what yields the others. If
+    the database fails meanwhile, the list ends early, and says that there are more."""
     listed = MessageList(first, others, limit)
     yield b'{"object":"list","data":['
     async for piece in listed.pieces(_pieces):
@@ -234,10 +232,8 @@ async def delete_item(conversation_id: ConversationId, item_id: str, caller: Mem
 
 
 async def _stored_before(caller: ServedCaller, found: Conversation, said: Sequence[EarlierMessage]) -> int:
-    """Return how many of the first messages stand at the end of the conversation already, stored by its last turn.
-
-    Clients that keep a session themselves post what the service has stored when it answered.
-    """
+    """Return how many of the first messages stand at the end of the conversation already, stored by its last
+    turn. Clients that keep a session themselves post what the service has stored when it answered."""
     newest = await caller.services.transcript.newest(caller.tenant_id, found.id, len(said))
     try:
         await caller.services.turns.get(caller.tenant_id, newest[-1].turn_id)

@@ -58,10 +58,7 @@ class ClientRequest:
 
 def read_messages(messages: Sequence[ClientMessage], where: str = "messages") -> ClientRequest:
     """Take the messages of a request apart; the last one must be the user's, or results of the client's tools.
-
-    Raises:
-        InvalidInput: there is no such message, it is empty or too long, or a part is not supported.
-    """
+    Raises `InvalidInput` if there is no such message, it is empty or too long, or a part is not supported."""
     after = next((n + 1 for n in range(len(messages) - 1, -1, -1) if messages[n].role == "user"), 0)
     rounds = rounds_of(messages[after:], where, alone=after == 0)
     added = [each for each in messages[after:] if each.role in {"system", "developer"}]
@@ -87,11 +84,8 @@ def read_messages(messages: Sequence[ClientMessage], where: str = "messages") ->
 
 
 def read_all(messages: Sequence[ClientMessage], where: str) -> list[EarlierMessage]:
-    """The messages of user and assistant, in order, without what clients put around them.
-
-    Raises:
-        InvalidInput: a part is none that is read here.
-    """
+    """The messages of user and assistant, in order, without what clients put around them. Raises `InvalidInput`
+    if a part is none that is read here."""
     return _earlier(_read(messages, where)[0])
 
 

@@ -105,11 +105,7 @@ async def model(model: str, caller: Chatter) -> ModelView:
 
 
 async def expert_of(services: Services, tenant_id: UUID, model: str) -> Expert:
-    """The expert behind a model's name.
-
-    Raises:
-        ModelNotFound: there is none.
-    """
+    """The expert behind a model's name. Raises `ModelNotFound` if there is none."""
     try:
         return await services.experts.get(tenant_id, expert_name(services, model))
     except NotFound:
@@ -117,11 +113,8 @@ async def expert_of(services: Services, tenant_id: UUID, model: str) -> Expert:
 
 
 def expert_name(services: Services, model: str) -> str:
-    """The name of the expert that a model's name stands for.
-
-    Raises:
-        ModelNotFound: no expert can have this name.
-    """
+    """The name of the expert that a model's name stands for. Raises `ModelNotFound` if no expert can have this
+    name."""
     name = services.settings.openai_model_aliases.get(model, model)
     if not is_id(name):
         raise ModelNotFound(f"There is no model {model[:80]!r}; GET /v1/models lists them.")

@@ -272,11 +272,8 @@ def lines_of(
 
 
 async def import_lines(services: Services, tenant_id: UUID, lines: Sequence[dict[str, Any]], field: str) -> None:
-    """Import lines that were made here.
-
-    Raises:
-        InvalidInput: one of them is not accepted; `field` names their origin.
-    """
+    """Import lines that were made here. Raises `InvalidInput` if one of them is not accepted; `field` names
+    their origin."""
 
     async def chunks() -> AsyncIterator[bytes]:
         yield b"\n".join(orjson.dumps(line) for line in lines)

@@ -131,10 +131,8 @@ def response_of_last(head: ResponseHead, last: TurnEvent) -> dict[str, Any]:
 
 
 async def response_stream(head: ResponseHead, events: TurnEvents, after: int = -1) -> AsyncGenerator[bytes, None]:
-    """The events of a part of a turn as those of a response, behind the number `after`.
-
-    All of the part are read, because the message begins with its first text.
-    """
+    """The events of a part of a turn as those of a response, behind the number `after`. All of the part are
+    read, because the message begins with its first text."""
     items = ResponseItems(head.own)
     async with aclosing(events):
         async for batch in events:

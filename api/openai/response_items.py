@@ -113,13 +113,7 @@ def message_item(own: str, content: Mapping[str, Any] | None, status: str) -> di
     if content is not None:
         cited = citations_of(content["sources"], content["answer"])[:_MOST_CITATIONS]
         parts = [_part(content["answer"], [{"type": "url_citation", **each} for each in cited])]
-    return {
-        "id": f"msg_{own}",
-        "type": "message",
-        "status": shown,
-        "role": "assistant",
-        "content": parts,
-    }
+    return {"id": f"msg_{own}", "type": "message", "status": shown, "role": "assistant", "content": parts}
 
 
 def _part(text: str, annotations: list[dict[str, Any]]) -> dict[str, Any]:

@@ -52,7 +52,7 @@ class ResponseRequest(ModelRequest):
     """A response, as OpenAI's clients ask for one. Parameters of the model are checked and passed on."""
 
     model_config = ConfigDict(
-        json_schema_extra={"examples": [{"model": "default", "input": "Hello!", "user": "u-1"}]},
+        json_schema_extra={"examples": [{"model": "default", "input": "Hello!", "user": "u-1"}]}
     )
     holds_messages = "input"
     effective = frozenset(
@@ -97,11 +97,8 @@ class ResponseRequest(ModelRequest):
         return {name: value for name, value in self.echo.items() if name not in {"instructions", *_OF_TOOLS}}
 
     def sampling(self, passed: frozenset[str]) -> Sampling:
-        """The parameters that reach the model, of those that may.
-
-        Raises:
-            InvalidInput: the form of the answer is none, or cannot be asked of the model.
-        """
+        """The parameters that reach the model, of those that may. Raises `InvalidInput` if the form of the
+        answer is none, or cannot be asked of the model."""
         text = self.text or TextOptions()
         given = {
             "temperature": self.temperature,
@@ -114,11 +111,8 @@ class ResponseRequest(ModelRequest):
         return sampling_of(given, passed)
 
     def refuse_unsupported(self) -> None:
-        """Refuse what would change the answer and cannot be done.
-
-        Raises:
-            InvalidInput: the request asks for such a thing; the field is named.
-        """
+        """Refuse what would change the answer and cannot be done. Raises `InvalidInput` if the request asks for
+        such a thing; the field is named."""
         if self.conversation is not None and self.previous_response_id is not None:
             raise InvalidInput("previous_response_id", "cannot be sent together with conversation")
         names_one = self.conversation is not None or self.previous_response_id is not None
@@ -139,10 +133,7 @@ class ResponseRequest(ModelRequest):
 
     def messages(self, referred: Mapping[str, dict[str, Any]]) -> list[ClientMessage]:
         """The input as messages, the instructions first; `referred` are items that it names by their ids.
-
-        Raises:
-            InvalidInput: an item is not supported.
-        """
+        Raises `InvalidInput` if an item is not supported."""
         given = [{"role": "user", "content": self.input}] if isinstance(self.input, str) else self.input
         whole = [referred.get(str(each.get("id")), _THOUGHT) if _is_reference(each) else each for each in given]
         said = [ClientMessage(role="system", content=self.instructions)] if self.instructions else []
@@ -150,11 +141,7 @@ class ResponseRequest(ModelRequest):
 
 
 def messages_of_items(items: list[dict[str, Any]], where: str) -> list[ClientMessage]:
-    """Items that are messages.
-
-    Raises:
-        InvalidInput: there are too many, or one is not supported.
-    """
+    """Items that are messages. Raises `InvalidInput` if there are too many, or one is not supported."""
     if len(items) > _MOST_ITEMS:
         raise InvalidInput(where, f"has {len(items)} items; at most {_MOST_ITEMS} are accepted")
     messages: list[ClientMessage] = []

@@ -12,12 +12,7 @@ from fastapi.responses import JSONResponse, Response
 from api.access import Chatter, MemoryWriter, ServedCaller, StartsTurns, TurnStarter
 from api.end_user import EndUser
 from api.openai.chat import ERRORS, start_answer
-from api.openai.response_events import (
-    ResponseHead,
-    response_of_last,
-    response_of_stored,
-    response_stream,
-)
+from api.openai.response_events import ResponseHead, response_of_last, response_of_stored, response_stream
 from api.openai.response_schemas import ConversationReference, ResponseRequest
 from api.openai.sessions import ClientIds, uuid_in
 from api.problems import OPENAI_PATHS, response_of_failed
@@ -138,13 +133,9 @@ async def forget_message(caller: ServedCaller, user_id: str, message_id: UUID) -
 async def _in_conversation(
     starter: StartsTurns, body: ResponseRequest, speaker: EndUser, ids: ClientIds
 ) -> tuple[EndUser, ClientIds]:
-    """The user and the ids with the conversation that the body names, which must be the user's.
-
-    A request that names a conversation and nobody is its user's; a caller bound to a user names that one always.
-
-    Raises:
-        NotFound: there is no such conversation, or it is another user's.
-    """
+    """The user and the ids with the conversation that the body names, which must be the user's. A request that
+    names a conversation and nobody is its user's; a caller bound to a user names that one always. Raises
+    `NotFound` if there is no such conversation, or it is another user's."""
     named = body.conversation.id if isinstance(body.conversation, ConversationReference) else body.conversation
     if named is None and body.previous_response_id is None:
         return speaker, ids
@@ -162,11 +153,8 @@ async def _in_conversation(
 
 
 async def _referred(starter: StartsTurns, body: ResponseRequest) -> dict[str, dict[str, Any]]:
-    """The items of earlier responses that the input names by their ids.
-
-    Raises:
-        InvalidInput: there is no such item.
-    """
+    """The items of earlier responses that the input names by their ids. Raises `InvalidInput` if there is no
+    such item."""
     found: dict[str, dict[str, Any]] = {}
     for field, item_id in body.references():
         if (named := _ITEM.fullmatch(item_id)) is None:
@@ -197,12 +185,8 @@ async def _turn(caller: ServedCaller, response_id: str) -> tuple[StoredTurn, int
 
 
 def _ids_in(field: str, response_id: str, missing: type[NotFound] | None = None) -> tuple[UUID, int]:
-    """The turn and its part that the id of a response names.
-
-    Raises:
-        NotFound: it is none, and `missing` says so.
-        InvalidInput: it is none.
-    """
+    """The turn and its part that the id of a response names. Raises `NotFound` if it is none, and `missing`
+    says so, and `InvalidInput` if it is none."""
     found = _PART.search(response_id)
     part = int(found[1]) if found else 0
     return uuid_in(field, "resp", response_id[: found.start()] if found else response_id, missing), part

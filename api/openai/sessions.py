@@ -58,11 +58,8 @@ class ClientIds:
 
 
 def ids_of(headers: Mapping[str, str], metadata: Mapping[str, Any] | None = None) -> ClientIds:
-    """Read the ids of a request.
-
-    Raises:
-        InvalidInput: one of them is not valid for a conversation, for example a template that was not filled in.
-    """
+    """Read the ids of a request. Raises `InvalidInput` if one of them is not valid for a conversation, for
+    example a template that was not filled in."""
     found = [(name, header_text(headers, name)) for name in _CONVERSATION_HEADERS]
     found.append(("metadata.session_id", str((metadata or {}).get("session_id") or "").strip()))
     name, session = next(((name, value) for name, value in found if value), ("", ""))
@@ -90,11 +87,8 @@ def in_header_or_metadata(
     key: str,
     read: Callable[[str], Read],
 ) -> Read | None:
-    """Read what a header says, or a key of the metadata; None = neither says anything.
-
-    Raises:
-        InvalidInput: it cannot be read.
-    """
+    """Read what a header says, or a key of the metadata; None = neither says anything. Raises `InvalidInput` if
+    it cannot be read."""
     in_metadata = str((metadata or {}).get(key) or "")
     for name, given in ((header, unquote(headers.get(header, ""))), (f"metadata.{key}", in_metadata)):
         if given.strip():
@@ -124,12 +118,8 @@ def _check(name: str, value: str) -> None:
 
 
 def uuid_in(field: str, prefix: str, text: str, missing: type[NotFound] | None = None) -> UUID:
-    """The id of ours in an id such as `resp_…`.
-
-    Raises:
-        NotFound: it is none, and `missing` says so.
-        InvalidInput: it is none.
-    """
+    """The id of ours in an id such as `resp_…`. Raises `NotFound` if it is none, and `missing` says so, and
+    `InvalidInput` if it is none."""
     try:
         kind, _, digits = text.partition("_")
         if kind != prefix:

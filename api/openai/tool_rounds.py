@@ -18,13 +18,9 @@ _LONGEST_NAME = 300
 
 
 def rounds_of(messages: Sequence[ClientMessage], where: str, *, alone: bool = False) -> list[ClientRound]:
-    """The calls of the client's tools with their results, as they follow a message; empty if none does.
-
-    Results that stand `alone` need no calls: those are stored.
-
-    Raises:
-        InvalidInput: a call has no result, a result no call, or the messages end in something else.
-    """
+    """The calls of the client's tools with their results, as they follow a message; empty if none does. Results
+    that stand `alone` need no calls: those are stored. Raises `InvalidInput` if a call has no result, a result
+    no call, or the messages end in something else."""
     rounds: list[ClientRound] = []
     for message in messages:
         if message.role == "assistant":

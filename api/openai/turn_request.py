@@ -146,11 +146,8 @@ def _note(asking: ReadRequest) -> dict[str, Any]:
 
 
 async def _resume(starter: StartsTurns, asking: ReadRequest, tenant_id: UUID, user_id: str) -> StartedTurn | None:
-    """Go on with the turn whose calls the last results answer; None = it waits for them no more.
-
-    Raises:
-        InvalidInput: a call has no result.
-    """
+    """Go on with the turn whose calls the last results answer; None = it waits for them no more. Raises
+    `InvalidInput` if a call has no result."""
     services, runner = starter.services, starter.runner
     results = [(call_of(each["id"]), each) for each in asking.request.rounds[-1]["results"]]
     named = {(each[0], each[1]) for each, _ in results if each is not None}
@@ -173,12 +170,7 @@ async def _resume(starter: StartsTurns, asking: ReadRequest, tenant_id: UUID, us
             reason = f"the call {missing[0]} has no result; send one for each call of a message"
             raise InvalidInput(asking.where, reason)
         fitting, header = await fitting_results(
-            services,
-            tenant_id,
-            list(given.values()),
-            calls,
-            model=asking.model,
-            message=asking.request.message,
+            services, tenant_id, list(given.values()), calls, model=asking.model, message=asking.request.message
         )
         given, cut = dict(zip(given, fitting, strict=True)), {CUT_HEADER: header} if header else {}
         goes_on = await runner.resume(tenant_id, turn_id, user_id, given, _of_request(asking))
@@ -293,11 +285,8 @@ def _of_request(asking: ReadRequest) -> TurnInput:
 
 
 def budget_of(headers: Mapping[str, str], metadata: Mapping[str, Any] | None = None) -> RequestBudget:
-    """Read the budget of a request, from its header or `metadata.budget`.
-
-    Raises:
-        InvalidInput: it cannot be read.
-    """
+    """Read the budget of a request, from its header or `metadata.budget`. Raises `InvalidInput` if it cannot be
+    read."""
     return in_header_or_metadata(headers, BUDGET_HEADER, metadata, "budget", parse_budget) or RequestBudget()
 
 

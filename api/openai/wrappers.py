@@ -167,10 +167,8 @@ def _query(text: str, start: int) -> int | None:
 
 
 def _query_of_template(text: str, attached: list[str]) -> str:
-    """Return the user's question in a template that gives the model passages and then the question.
-
-    A question in marks counts only behind the last passage, as passages may contain such marks.
-    """
+    """Return the user's question in a template that gives the model passages and then the question. A question
+    in marks counts only behind the last passage, as passages may contain such marks."""
     end = max((text.rfind(mark) + len(mark) for mark in _CLOSING if mark in text), default=0)
     query = _query(text, end)
     start = end if query is None else query

@@ -24,19 +24,15 @@ _BATCH_EVENTS = 16
 _AT_ONCE: frozenset[Status] = frozenset({"tool_call", "approval"})
 """Events that are copied at once: who finds none of them may run the turn, and its tools, again."""
 _SHORTEST_S = 0.01
-"""Maximum number of turns whose batches are sent together."""
+"""Seconds between two flushes of full batches."""
 _RETRY_S = 0.5
 _GIVE_UP_S = 30.0
-"""Seconds to retry the events of an ended turn on a Redis that does not accept them."""
+"""Seconds for which events of an ended turn are retried on a Redis that does not accept them."""
 
 Ending = tuple[Status, dict[str, Any]]
 """Status and content of a turn's last event."""
 
-INTERNAL: dict[str, Any] = {
-    "code": "internal",
-    "message": "Something went wrong on our side.",
-    "retryable": True,
-}
+INTERNAL: dict[str, Any] = {"code": "internal", "message": "Something went wrong on our side.", "retryable": True}
 CANCELLED: dict[str, Any] = {"code": "cancelled", "message": "The turn was cancelled.", "retryable": False}
 INTERRUPTED_BY_MESSAGE: dict[str, Any] = {
     "code": "interrupted_by_message",
@@ -61,10 +57,8 @@ LOST_PROCESS: dict[str, Any] = {
 
 
 class TurnLog:
-    """Numbers a turn's events and passes them to readers, starting at any event.
-
-    A slow reader delays nobody: it finds what it missed in the log.
-    """
+    """Numbers a turn's events and passes them to readers, who may start at any event. A slow reader delays
+    nobody, because it finds in the log what it missed."""
 
     def __init__(
         self,
@@ -76,8 +70,8 @@ class TurnLog:
     ) -> None:
         """Create an empty log; `turn_id` is given if its events are copied, `on_append` is called after each.
 
-        Its first event has the number that follows `before`; `earlier` ones, from another process, are copied
-        already.
+        Its first event has the number after `before`; `earlier` events come from another process and are already
+        copied.
         """
         self.turn_id = turn_id
         self._before = before
@@ -95,7 +89,7 @@ class TurnLog:
         self.urgent = False
         """Whether one of its new events does not wait for others."""
         self.left = False
-        """Whether another process runs the turn: nothing more is added here, and its readers go on there."""
+        """Whether another process runs the turn: nothing more is added here, and readers continue there."""
         self.copied = before + len(earlier)
         """Number of the last event copied to where other processes find them."""
         self.uncopied = False
@@ -140,19 +134,19 @@ class TurnLog:
 
     @property
     def last(self) -> TurnEvent:
-        """The newest event; a turn has at least one from its beginning."""
+        """Return the newest event; a turn has at least one from its beginning."""
         return self._events[-1]
 
     @property
     def text(self) -> str:
-        """The answer as far as it has been streamed."""
+        """Return the answer as far as it has been streamed."""
         return streamed_text(self._events)
 
     async def follow(self, after: int = 0) -> AsyncGenerator[Sequence[TurnEvent], None]:
-        """Yield the events after number `after`, in batches, until the last, or until another process has it.
+        """Yield the events after number `after`, in batches, until the last or until another process runs it.
 
-        A reader that claims to have seen more events than exist waits for newer ones; one that has seen the last
-        event gets it again, so that every stream has an end.
+        A reader that claims to have seen more events than exist waits for newer ones. A reader that has seen the
+        last event gets it again, so that every stream has an end.
         """
         news = asyncio.Event()
         self._readers.add(news)
@@ -187,12 +181,12 @@ class EventWriter:
         """Set when Redis does not have what a turn has shown, and the database does not know of it either."""
 
     def log_for(self, turn_id: UUID, *, before: int = 0, earlier: Sequence[TurnEvent] = ()) -> TurnLog:
-        """Return a new log that is copied from now on: what follows the number `before`, or `earlier` events."""
+        """Return a new log that is copied from now on; it begins after number `before`, or `earlier` events."""
         turn_log = self._logs[turn_id] = TurnLog(turn_id, self._note, before=before, earlier=earlier)
         return turn_log
 
     def find(self, turn_id: UUID) -> TurnLog | None:
-        """Return the log of a turn of this process, until all of it has been copied."""
+        """Return the log of a turn of this process until it has been copied completely."""
         return self._logs.get(turn_id)
 
     def forget(self, turn_id: UUID) -> None:
@@ -201,10 +195,8 @@ class EventWriter:
             self._unwritten.discard(turn_log)
 
     async def run(self) -> None:
-        """Copy until cancelled: everything every 50 ms, and a turn with 16 events sooner.
-
-        To an in-process Redis, which ends with this process, a turn is copied when it has ended.
-        """
+        """Copy until cancelled: everything every 50 ms, and turns with 16 new events sooner. To an in-process
+        Redis, which ends with this process, a turn is copied when it has ended."""
         while True:
             try:
                 await self._wait_for_news()
@@ -245,7 +237,7 @@ class EventWriter:
                 await self._news.wait()
 
     async def _is_full_before(self, due: float) -> bool:
-        """Wait until a turn has a batch of events; False when it is time to write all of them."""
+        """Wait until a turn has a full batch of events; return False when it is time to write all of them."""
         try:
             async with asyncio.timeout(max(due - time.monotonic(), 0)):
                 await self._full.wait()

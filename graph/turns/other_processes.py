@@ -27,9 +27,9 @@ from state.turn import OpenTurn
 
 _RENEW_EVERY_S = 1.0
 _OUTAGE_S = 3.0
-"""Seconds without a renewal that mean that the database was away, for the other processes as well."""
+"""Seconds without a renewal that show that the database was away, for the other processes too."""
 _SETTLES_S = 5.0
-"""Seconds after an outage within which every process that lives renews its leases."""
+"""Seconds after an outage within which every living process renews its leases."""
 _LOOK_S = 0.1
 _LOOK_AT_TURN_S = 1.0
 _EVENTS_ARRIVE_WITHIN = timedelta(seconds=1)
@@ -41,13 +41,9 @@ log = structlog.get_logger(__name__)
 async def follow_anywhere(
     turns: Turns, events: EventLog, tenant_id: UUID, turn_id: UUID, after: int
 ) -> AsyncGenerator[Sequence[TurnEvent], None]:
-    """Yield the events after number `after` as they come, and in any case the turn's last event.
-
-    Events that Redis has lost are skipped: the last event, with the whole answer, comes next.
-
-    Raises:
-        NotFound: the tenant has no such turn, or it has been erased.
-    """
+    """Yield the events after number `after` as they come, and in any case the turn's last event. Events that
+    Redis has lost are skipped: the last event, with the whole answer, comes next. Raises `NotFound` if the
+    tenant has no such turn, or it has been erased."""
     looked = 0.0
     stored: StoredTurn | None = None
     while True:
@@ -79,7 +75,7 @@ async def _read(events: EventLog, turn_id: UUID, after: int) -> list[TurnEvent]:
 
 
 async def _stored_if_ended(turns: Turns, tenant_id: UUID, turn_id: UUID, part: int) -> StoredTurn | None:
-    """Return a turn of which at least this part has ended."""
+    """Return the stored turn if at least this part of it has ended."""
     try:
         # Shielded: a reader that disconnects during a query would cost the pool its connection.
         stored = await asyncio.shield(turns.get(tenant_id, turn_id))
@@ -97,7 +93,7 @@ def _all_has_arrived(stored: StoredTurn, events: EventLog) -> bool:
 
 
 def _unbroken(batch: list[TurnEvent], after: int) -> list[TurnEvent]:
-    """Return the part of a batch that follows number `after` without a gap; the last event may follow anything."""
+    """Return the part of a batch without gaps after number `after`; the last event may follow anything."""
     unbroken: list[TurnEvent] = []
     for event in batch:
         if event.is_last:
@@ -110,7 +106,7 @@ def _unbroken(batch: list[TurnEvent], after: int) -> list[TurnEvent]:
 
 
 class Adopt(Protocol):
-    """Runs a turn of a process that is gone, which has told `earlier` events of it."""
+    """Runs a turn of a process that is gone; that process has told the `earlier` events."""
 
     def __call__(self, turn: OpenTurn, earlier: Sequence[TurnEvent] = ()) -> None: ...
 
@@ -167,7 +163,7 @@ async def _renew(
 
 
 async def recover(services: Services, running: Container[UUID], adopt: Adopt) -> None:
-    """Adopt or end turns whose process is gone; those that are `running` here are left alone."""
+    """Adopt or end turns whose process is gone; those in `running` belong to this process and are left alone."""
     for turn in await services.leases.expired():
         if turn.turn_id in running:
             continue  # this process was paused since it renewed the lease, and does so next
@@ -188,7 +184,7 @@ async def recover(services: Services, running: Container[UUID], adopt: Adopt) ->
 
 
 async def _run_again(services: Services, turn: ExpiredTurn, adopt: Adopt) -> bool:
-    """Run a turn again of which nothing was shown that another run would contradict; return whether it is."""
+    """Run a turn again if nothing was shown that another run could contradict; return whether it runs."""
     if not services.events.is_shared:
         return False
     try:
@@ -208,7 +204,7 @@ async def _run_again(services: Services, turn: ExpiredTurn, adopt: Adopt) -> boo
 
 
 async def end_paused(services: Services, tenant_id: UUID, turn_id: UUID) -> None:
-    """End a turn whose client brings no results of its tools, as partial, with what it has said."""
+    """End a turn as partial, with what it has said, because its client brings no results of its tools."""
     try:
         stored = await services.turns.get(tenant_id, turn_id)
         said = said_in((stored.context_report or {}).get("rounds", [])).rstrip()
@@ -237,8 +233,8 @@ async def end_from_outside(
     """End a turn of another process with what it has streamed, and tell its readers.
 
     Returns:
-        How it ended; None if it had ended already, or if only an `abandoned` one was to be ended and its
-        process is alive.
+        The status with which it ended; None if it had already ended, or if only an `abandoned` turn was to be
+        ended and its process is alive.
     """
     answer, last = "", 0
     with contextlib.suppress(Unavailable):

@@ -1,4 +1,4 @@
-"""Ask a past turn again: with the prompt as it was, or with what memory holds today. Nothing is stored."""
+"""Asks a past turn again, with the prompt as it was or with today's memory. Nothing is stored."""
 
 import time
 from collections import Counter
@@ -25,7 +25,7 @@ from services.usage.ledger import Spender
 from state.turn import EarlierMessage, TurnInput
 
 _MOST_BEFORE = 200
-"""Messages of the conversation that a turn with today's memory is given at most."""
+"""Maximum messages of the conversation that a turn with today's memory is given."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class ReplayError(TypedDict):
 
 @dataclass(frozen=True)
 class Asked:
-    """A prompt, and what came of it."""
+    """A prompt, and its answer."""
 
     sections: Sequence[ReplaySection] | None
     """The prompt in order; null = no text of it is kept."""
@@ -82,7 +82,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Replay:
-    """A turn as it was, and asked again. Nothing of it is stored."""
+    """A past turn, and the turn asked again. Nothing of it is stored."""
 
     turn_id: UUID
     user_id: str
@@ -194,7 +194,7 @@ class Replays:
 
 
 def overlap_of(one: str | None, other: str | None) -> float | None:
-    """The share of the words of both texts that they have in common (Dice), 0 to 1; None where one is missing."""
+    """Return the share of words that two texts have in common (Dice), 0 to 1; None if one is missing."""
     if one is None or other is None:
         return None
     counts = Counter(terms(one)), Counter(terms(other))

@@ -58,28 +58,28 @@ log = structlog.get_logger(__name__)
 CompiledTurnGraph = CompiledStateGraph[GraphState, OpenTurn, GraphState, GraphState]
 
 Stop = StopReason | Literal["stopping", "handed_over"]
-"""Why a turn's task is cancelled: a caller or a newer message asked for it; the process ends; it ends, and another
-process will run the turn, which was still waiting."""
+"""Reason for cancelling a turn's task: a caller or a newer message asks for it; the process ends; or the
+process ends and another one will run the turn, which was still waiting."""
 
 _FIRST_NODE = "branch:to:route"
-"""LangGraph's channel that starts the first node. A turn writes its state and this channel directly, and so begins
-with that node; otherwise LangGraph first runs a step, a tenth of its work, that only copies the input there."""
+"""LangGraph's channel that starts the first node. A turn writes its state to this channel directly. Otherwise
+LangGraph would first run a step, a tenth of its work, that only copies the input there."""
 
 _NEXT_PART = {"generate_rag": "branch:to:generate_rag", "generate_kb": "branch:to:generate_kb"}
-"""Those that start a further part of a turn."""
+"""Channels that start a further part of a turn."""
 
 _AT_ONCE = 6
 """Maximum number of turns that begin (store their message and read what their prompts need) or end at the same
 time: the more share the processor, the later they all get their first words."""
 _END_WAITS_S = 1.0
-"""Maximum time that a turn's end waits for others to begin, which may hang."""
+"""Maximum seconds that the end of a turn waits for others to begin; their beginning may hang."""
 
 _END_AGAIN_S = 1.0
 """Seconds between tries to end a turn while the database is away."""
 
 _FAIL_AT_ONCE = 2
-"""Maximum number of turns ended early at the same time: clients that all disconnect at once must not take every
-connection to the database, nor every other step of the event loop."""
+"""Maximum number of turns that are cut off at the same time: many clients that disconnect at once must not take
+every connection to the database, nor block the event loop."""
 
 _STOPPED: dict[Stop, tuple[TurnStatus | None, dict[str, Any]]] = {
     "cancelled": ("cancelled", CANCELLED),
@@ -103,18 +103,19 @@ class TurnRun:
     resumed: ConversationState | None = None
     """State with which a further part of the turn begins; None = the turn begins with its first part."""
     now: datetime | None = None
-    """The moment that counts as the present in it; None = the present."""
+    """Moment that counts as the present in the turn; None = the real present."""
     started_at: datetime = field(default_factory=partial(datetime.now, UTC))
     place: ExitStack = field(default_factory=ExitStack)
-    """Place in the gate, until everything that the prompt needs has been read, and from the whole answer on."""
+    """The turn's place in the gate: held until everything that the prompt needs has been read, and again from
+    the complete answer on."""
     task: "asyncio.Task[None] | None" = None
     stopped: Stop | None = None
     unended: bool = False
-    """Whether its readers know its end, and the database does not yet."""
+    """Whether its readers know its end but the database does not."""
 
     @property
     def text(self) -> str:
-        """The answer so far, that of earlier parts included."""
+        """Return the answer so far, including earlier parts."""
         return (self.resumed or {}).get("answer", "") + self.log.text
 
     def as_stored(self) -> StoredTurn:
@@ -148,7 +149,8 @@ class TurnRun:
         """Cancel the turn's task, once."""
         if self.stopped is None and self.task is not None and not self.log.ended:
             self.stopped = why
-            # Not at once: a task cancelled before its first step would never run, and so never end its turn.
+            # Not cancelled directly: a task cancelled before its first step would never run, and so never end its
+            # turn.
             asyncio.get_running_loop().call_soon(self.task.cancel)
 
 
@@ -171,7 +173,7 @@ class TurnDriver:
         self._turns = turns
         self._places = places
         self.gate = FairGate(_AT_ONCE)
-        """Before turns begin, and before they end."""
+        """Gate before turns begin, and before they end."""
         self._meter = meter
         self._changes = changes
         self._origins = origins
@@ -255,10 +257,8 @@ class TurnDriver:
         run.written["degraded"] = each_once(run.degraded, run.written.get("degraded", []))
 
     async def _let_others_begin(self, run: TurnRun) -> None:
-        """Wait before the turn ends, as its reader has the answer, while others wait for their first words.
-
-        Who stops it has the whole answer: it ends at once.
-        """
+        """Let others begin before the turn ends, because its reader already has the answer. A caller who stops
+        the turn has the whole answer, so it ends at once."""
         try:
             async with asyncio.timeout(_END_WAITS_S):
                 run.place = await self.gate.enter((run.turn.tenant_id, run.turn.input["user_id"]), ends=True)
@@ -281,10 +281,8 @@ class TurnDriver:
         await self._fail(run, error, status)
 
     async def _fail(self, run: TurnRun, error: dict[str, Any], status: TurnStatus | None = None) -> None:
-        """Keep what was streamed as an incomplete message, end the turn, and tell the readers.
-
-        Of a turn that forgetting has stopped nothing is kept: its prompt had what is forgotten.
-        """
+        """Keep what was streamed as an incomplete message, end the turn, and tell the readers. Nothing is kept
+        of a turn that forgetting has stopped, because its prompt had what is forgotten."""
         turn, written = run.turn, run.written
         made: list[MemoryChange] = []
         memory: list[PlannedChange] = []
@@ -298,7 +296,7 @@ class TurnDriver:
                 async with self._ending:
                     await self._turns.end(turn, outcome)
         except Conflict:
-            # Its answer was stored before the interruption, or another process has ended it or runs it.
+            # The answer was stored before the interruption, or another process has ended the turn or runs it.
             if await self._tell_stored(run):
                 return
         except DatabaseUnavailable:
@@ -311,7 +309,7 @@ class TurnDriver:
             run.unended = False
 
     async def _end_later(self, turn: OpenTurn, outcome: TurnOutcome) -> None:
-        """End a turn, whose readers know its end, once the database is back; its lease is renewed until then."""
+        """End a turn, whose readers know its end, once the database is back; renew its lease until then."""
         while True:
             await asyncio.sleep(_END_AGAIN_S)
             try:
@@ -323,14 +321,14 @@ class TurnDriver:
             return
 
     async def _memory_of(self, run: TurnRun, answer: str) -> tuple[list[MemoryChange], list[PlannedChange]]:
-        """Return what a turn that was cut off in its answer has changed in memory, and what it changes."""
+        """Return the changes of memory that a turn made before it was cut off, and those that it still makes."""
         try:
             return await changes_of_turn(run.turn, run.written, self._changes, answer)
         except DatabaseUnavailable:  # the turn cannot be ended either
             return [], list(run.written.get("memory_plan", []))
 
     async def _tell_stored(self, run: TurnRun) -> bool:
-        """End the stream with the stored turn, if it has ended; leave it to another process that runs it."""
+        """End the stream with the stored turn if it has ended; leave the turn to another process that runs it."""
         try:
             stored = await self._turns.get(run.turn.tenant_id, run.turn.turn_id)
         except (NotFound, DatabaseUnavailable):

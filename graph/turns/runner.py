@@ -91,11 +91,8 @@ class TurnRunner:
         return self._turns_here * 2 >= self._services.settings.turns_max
 
     def admit(self) -> None:
-        """Check whether another turn may start.
-
-        Raises:
-            Busy: the maximum number of turns runs or waits here.
-        """
+        """Check whether another turn may start. Raises `Busy` if the maximum number of turns runs or waits
+        here."""
         if self.busy:
             raise Busy
 
@@ -231,11 +228,8 @@ class TurnRunner:
     async def follow(
         self, tenant_id: UUID, turn_id: UUID, after: int = 0
     ) -> AsyncGenerator[Sequence[TurnEvent], None]:
-        """Yield a turn's events after number `after`, until its last, wherever it runs.
-
-        Raises:
-            NotFound: the tenant has no such turn.
-        """
+        """Yield a turn's events after number `after`, until its last, wherever it runs. Raises `NotFound` if
+        the tenant has no such turn."""
         unstored = self.unstored(tenant_id, turn_id)
         turn_log = unstored.log if unstored else self._writer.find(turn_id)
         stream = (
@@ -261,12 +255,8 @@ class TurnRunner:
         return run
 
     async def stop(self, tenant_id: UUID, turn_id: UUID, reason: StopReason = "cancelled") -> StoredTurn:
-        """Stop a turn, wherever it runs or waits, and return the ended turn; an ended one is unchanged.
-
-        Raises:
-            NotFound: the tenant has no such turn.
-            DatabaseUnavailable: the turn could not be reached.
-        """
+        """Stop a turn, wherever it runs or waits, and return the ended turn; an ended one is unchanged. Raises
+        `NotFound` if the tenant has no such turn, and `DatabaseUnavailable` if the turn could not be reached."""
         if (unstored := self.unstored(tenant_id, turn_id)) is not None:
             self._stop_here(turn_id, reason)
             if unstored.task is not None:
@@ -290,12 +280,8 @@ class TurnRunner:
         return await self._turns.get(tenant_id, turn_id)
 
     async def abandon(self, tenant_id: UUID, turn_id: UUID) -> None:
-        """Stop a turn that nobody waits for any more, without waiting for its end if it runs here.
-
-        Raises:
-            NotFound: the tenant has no such turn.
-            DatabaseUnavailable: the turn could not be reached.
-        """
+        """Stop a turn that nobody waits for any more, without waiting for its end if it runs here. Raises
+        `NotFound` if the tenant has no such turn, and `DatabaseUnavailable` if the turn could not be reached."""
         run = self._running.get(turn_id)
         if run is not None and run.turn.tenant_id == tenant_id and not run.turn.waiting:
             run.stop("cancelled")
@@ -332,10 +318,8 @@ class TurnRunner:
         self._begin(keeping, "leases")
 
     async def close(self, grace_s: float = 1.0) -> None:
-        """Give turns `grace_s` seconds to finish, then end them as interrupted; waiting ones are left to others.
-
-        A second call ends at once those that the first is waiting for.
-        """
+        """Give turns `grace_s` seconds to finish, then end them as interrupted; waiting ones are left to
+        others. A second call ends at once those that the first is waiting for."""
         self.draining = True
         end = asyncio.get_running_loop().time() + grace_s
         while (tasks := self._turn_tasks(ended=False)) and (left := end - asyncio.get_running_loop().time()) > 0:
@@ -465,11 +449,8 @@ class TurnRunner:
 
 
 def _with_budget(request: TurnRequest, settings: Settings) -> TurnRequest:
-    """Return the request with the limits that its turn has: its own or the usual ones, and none above the highest.
-
-    Raises:
-        InvalidInput: its message alone is longer than the tokens that it may use.
-    """
+    """Return the request with the limits that its turn has: its own or the usual ones, and none above the
+    highest. Raises `InvalidInput` if its message alone is longer than the tokens that it may use."""
     limits = within(request.input.get("budget", {}), settings.request_budget, settings.request_budget_max)
     if not limits:
         return request

@@ -1,4 +1,4 @@
-"""Order of turns in a conversation and in a process, and the notices of turns between processes."""
+"""Order of turns in a conversation and in a process, and signals about turns between processes."""
 
 import asyncio
 from collections import Counter, defaultdict, deque
@@ -14,7 +14,7 @@ from services.platform.postgres import Database
 from state.turn import OpenTurn
 
 _LOOK_AGAIN_S = 1.0
-"""Seconds between a waiting turn's checks whether it may run, in case a notification is lost."""
+"""Seconds between the checks of a waiting turn whether it may run, in case a notification is lost."""
 
 log = structlog.get_logger(__name__)
 
@@ -24,31 +24,31 @@ _RECONNECT_S = 1.0
 class FairGate:
     """Admits a limited number of holders at a time, and chooses fairly who comes next.
 
-    Two rules alternate: the oldest request, and the first request of the user with the fewest requests, waiting
-    and admitted; among equals, of the user who came last. So a burst delays somebody with a single request by a
-    place or two, whenever it arrives, and nobody waits for ever. (The newest first: B. Maurer, "Fail at Scale",
-    ACM Queue 13(8), 2015.) Who ends something comes in when nobody waits to begin, the oldest first.
+    Two rules alternate: the oldest request; and the first request of the user with the fewest requests, waiting
+    and admitted, among equals the user who came last. A burst therefore delays a user with a single request by a
+    place or two, and nobody waits forever. (Newest first: B. Maurer, "Fail at Scale", ACM Queue 13(8), 2015.)
+    Requests to end something are admitted, oldest first, when nobody waits to begin.
     """
 
     def __init__(self, places: int) -> None:
-        """Take the number of holders admitted at a time."""
+        """Take the maximum number of holders."""
         self._free = places
         self._inside: Counter[Hashable] = Counter()
         self._requests: deque[tuple[Hashable, asyncio.Future[None]]] = deque()
-        """All that wait, and some that were let in or gave up; the oldest first."""
+        """All waiting requests, oldest first, and some that were admitted or gave up."""
         self._of_user: dict[Hashable, deque[asyncio.Future[None]]] = {}
-        """Those that wait by user; the user who came last is the last."""
+        """Waiting requests by user; the user who came last is the last."""
         self._oldest_next = True
         self._ends: dict[asyncio.Future[None], Hashable] = {}
-        """Those that wait to end; the oldest first."""
+        """Requests that wait to end something, oldest first."""
 
     @property
     def is_full(self) -> bool:
-        """Whether who enters has to wait."""
+        """Return whether a new request has to wait."""
         return not self._free
 
     async def enter(self, user: Hashable, *, ends: bool = False) -> ExitStack:
-        """Wait for a place, to begin or to end; it is released when what is returned is closed."""
+        """Wait for a place, to begin or to end; closing the returned stack releases it."""
         place = ExitStack()
         if self._free:
             self._free -= 1
@@ -66,7 +66,7 @@ class FairGate:
         except asyncio.CancelledError:
             if let_in.cancelled():
                 self._forget(user, let_in)
-            else:  # it had been let in
+            else:  # it had been admitted
                 self._leave(user)
             raise
         place.callback(self._leave, user)
@@ -82,7 +82,7 @@ class FairGate:
             else:
                 let_in, user = next(iter(self._ends.items()))
             self._forget(user, let_in)
-            if let_in.done():  # it was let in by the other rule, or its task is cancelled and has not run since
+            if let_in.done():  # it was admitted by the other rule, or its task is cancelled and has not run since
                 continue
             self._oldest_next ^= begins
             self._inside[user] += 1
@@ -113,14 +113,14 @@ class TurnQueue:
         self._waiting: defaultdict[UUID, set[asyncio.Event]] = defaultdict(set)
 
     def free(self, conversation_id: UUID | None) -> None:
-        """Tell the turns waiting in the conversation, or in all of them, to check."""
+        """Tell the turns that wait in the conversation, or in all of them, to check again."""
         conversations = list(self._waiting) if conversation_id is None else [conversation_id]
         for conversation in conversations:
             for told in self._waiting.get(conversation, ()):
                 told.set()
 
     async def wait(self, turn: OpenTurn) -> bool:
-        """Wait until the turn may run, and mark it as running. False: it was ended while it waited."""
+        """Wait until the turn may run, and mark it as running. Return False if it was ended while it waited."""
         told = asyncio.Event()
         self._waiting[turn.conversation_id].add(told)
         try:
@@ -144,10 +144,10 @@ class TurnQueue:
 
 
 async def turn_signals(database: Database) -> AsyncIterator[list[str]]:
-    """Yield what processes tell each other without end: a kind, and what belongs to it (`TurnRunner._listen`).
+    """Yield signals between processes without end: a kind, and its values (`TurnRunner._listen`).
 
-    After every gap in listening comes an empty one: any conversation may be free. They only reduce latency: queue
-    positions and stop requests are in the table `turns`, which is checked every few seconds anyway.
+    An empty one follows every gap in listening, because any conversation may be free. Signals only reduce latency:
+    queue positions and stop requests are in the table `turns`, which is checked every few seconds anyway.
     """
     while True:
         try:

@@ -1,7 +1,7 @@
-"""The file of a backup: a zip archive with one member for each table, and a manifest that is written last.
+"""The file of a backup: a ZIP archive with one member for each table, and a manifest that is written last.
 
-A member holds a table's rows as PostgreSQL's COPY writes them in its text format, a line for each row. A file that
-was cut off has no directory at its end, so it cannot be opened; what was damaged does not fit the manifest.
+A member holds the rows of a table in the text format of PostgreSQL's COPY, a line for each row. A file that was
+cut off lacks the directory at its end and cannot be opened; a damaged one does not match its manifest.
 """
 
 import hashlib
@@ -26,11 +26,11 @@ _MANIFEST = "manifest.json"
 _BLOCK = 1024 * 1024
 _LARGEST_MANIFEST = 16 * 1024 * 1024
 _DAMAGE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, RuntimeError, ValueError)
-"""Errors of `zipfile` over damaged bytes, which may ask it for another compression, or for a password."""
+"""Errors of `zipfile` on damaged bytes, which may name an unknown compression or ask for a password."""
 
 
 class StoredTable(BaseModel):
-    """A table as the backup holds it."""
+    """A table in a backup."""
 
     name: str = Field(pattern=r"^[a-z_][a-z0-9_]*$")
     columns: list[str]
@@ -39,7 +39,7 @@ class StoredTable(BaseModel):
 
 
 class Manifest(BaseModel):
-    """Contents of a backup."""
+    """The contents of a backup."""
 
     format: int
     service: str
@@ -52,7 +52,7 @@ class Manifest(BaseModel):
     """Last value of each sequence."""
 
     def rows_of(self, *tables: str) -> dict[str, int]:
-        """Number of rows of each of these tables."""
+        """Return the number of rows of each of these tables."""
         rows = {table.name: table.rows for table in self.tables}
         return {name: rows.get(name, 0) for name in tables}
 
@@ -81,12 +81,8 @@ class ArchiveWriter:
 
 @contextmanager
 def new_archive(path: Path) -> Iterator[ArchiveWriter]:
-    """Write a backup; the file appears under its name when it is complete, readable by its owner alone.
-
-    Raises:
-        InvalidInput: there is such a file already.
-        OSError: it cannot be written.
-    """
+    """Write a backup; the complete file then appears under its name, readable only by its owner. Raises
+    `InvalidInput` if the file exists already, and `OSError` if the file cannot be written."""
     if path.exists():
         raise InvalidInput(str(path), "there is such a file already")
     unfinished = path.with_name(f"{path.name}.part")
@@ -103,7 +99,7 @@ def new_archive(path: Path) -> Iterator[ArchiveWriter]:
 
 
 class Archive:
-    """A backup that is read."""
+    """A backup that is being read."""
 
     def __init__(self, path: Path, file: zipfile.ZipFile, manifest: Manifest) -> None:
         self._path = path
@@ -113,11 +109,7 @@ class Archive:
     @classmethod
     @contextmanager
     def open(cls, path: Path) -> Iterator["Archive"]:
-        """Open a backup.
-
-        Raises:
-            InvalidInput: the file cannot be read, or is no complete backup.
-        """
+        """Open a backup. Raises `InvalidInput` if the file cannot be read, or is no complete backup."""
         try:
             file = zipfile.ZipFile(path)
         except OSError as error:
@@ -131,10 +123,10 @@ class Archive:
         """Read everything and compare it with the manifest.
 
         Args:
-            on_rows: called with the number of rows that were read since the last call.
+            on_rows: Called with the number of rows that were read since the last call.
 
         Raises:
-            InvalidInput: something is missing, was added, or differs.
+            InvalidInput: Something is missing, was added, or differs.
         """
         expected = {_MANIFEST, *(_member(table.name) for table in self.manifest.tables)}
         if sorted(self._file.namelist()) != sorted(expected):
@@ -150,11 +142,8 @@ class Archive:
                 raise _broken(self._path, f"the table {table.name} differs from the manifest")
 
     def blocks(self, table: StoredTable) -> Iterator[bytes]:
-        """Yield the rows of a table, in blocks that end anywhere.
-
-        Raises:
-            InvalidInput: the file is damaged.
-        """
+        """Yield the rows of a table in blocks, which may end within a row. Raises `InvalidInput` if the file is
+        damaged."""
         try:
             with self._file.open(_member(table.name)) as member:
                 while block := member.read(_BLOCK):

@@ -1,4 +1,4 @@
-"""Backups of the last schema before the baseline: what became of its tables and columns."""
+"""Converts backups of the last schema before the baseline: where its tables and columns went."""
 
 from collections.abc import Mapping, Sequence
 from typing import LiteralString
@@ -12,10 +12,10 @@ GONE = frozenset(
         "tone_states",
     }
 )
-"""Tables that held nothing of a user's, or what is worked out again."""
+"""Tables that held no user data, or only data that can be derived again."""
 
 RENAMED: Mapping[str, str] = {"upkeep_policies": "maintenance_policies"}
-"""The old names of tables that have another one now. Tables and columns that are new have no rows and defaults."""
+"""Old names of tables by their new ones. New tables are empty, and new columns have their defaults."""
 
 BEFORE: Sequence[LiteralString] = (
     """
@@ -33,12 +33,12 @@ BEFORE: Sequence[LiteralString] = (
     "ALTER TABLE messages RENAME COLUMN private_note TO inner_voice",
     "ALTER TABLE messages RENAME COLUMN note_made_by TO voice_made_by",
 )
-"""Tables that take the old rows."""
+"""Statements that make tables for the old rows."""
 
-# `superseded_by` named a memory, a section of core memory, or a run. What it named may be gone since; what it
-# superseded then stays out of memory. So does what a run removed, which can no longer be undone: such a run is
-# left out, unless it was undone, for what was brought back once is left alone at night. Policies that removed
-# archive from now on.
+# `superseded_by` named a memory, a section of core memory, or a run, which may be gone since; what it superseded
+# then stays out of memory. The same holds for what a run removed, which cannot be undone any more: such a run is
+# left out. A run that was undone is kept, because upkeep leaves alone what was brought back once. Policies that
+# removed memories archive them from now on.
 AFTER: Sequence[LiteralString] = (
     "ALTER TABLE episodes DISABLE TRIGGER USER",
     "ALTER TABLE upkeep_runs NO FORCE ROW LEVEL SECURITY",
@@ -87,7 +87,7 @@ AFTER: Sequence[LiteralString] = (
     ) AS named ON named.id = (o.was->>'superseded_by')::uuid
     WHERE o.id = v.id AND v.episode_id IS NOT NULL
     """,
-    # A text that was merged from others gives way to them.
+    # A merged text is replaced by the texts that it was merged from.
     """
     UPDATE episodes e SET superseded_by = NULL, indexed_at = NULL FROM episodes made
     WHERE made.id = e.superseded_by AND made.episode_type = 'consolidated'
@@ -111,4 +111,4 @@ FORCED: Sequence[LiteralString] = (
     "ALTER TABLE upkeep_runs FORCE ROW LEVEL SECURITY",
     "ALTER TABLE upkeep_changes FORCE ROW LEVEL SECURITY",
 )
-"""When the foreign keys are there, which must see these rows."""
+"""Statements to run when the foreign keys exist, which must see these rows."""

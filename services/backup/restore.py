@@ -1,7 +1,7 @@
-"""Restoring a backup into PostgreSQL: all of it or nothing, in one transaction.
+"""Restores a backup into PostgreSQL, completely or not at all, in one transaction.
 
-The schema is made at the revision that the backup has, filled, and brought up to date. Nothing of the file is run
-as a statement: it holds rows alone, and constraints are checked when all rows are there.
+The schema is created at the revision of the backup, filled, and brought up to date. Nothing in the file runs as a
+statement: it holds only rows. Constraints are checked when all rows are there.
 """
 
 import time
@@ -29,7 +29,7 @@ from services.platform.migrate import (
 )
 from services.platform.postgres import Database
 
-# A new installation has the tenant and the expert `default`. Policies let the owner see keys of all tenants.
+# A new installation has the tenant and the expert `default`. Policies let the owner see the keys of all tenants.
 _HOLDS: LiteralString = """
 SELECT (SELECT count(*) FROM users WHERE tenant_id = %(tenant_id)s),
        (SELECT count(*) FROM knowledge_bases WHERE tenant_id = %(tenant_id)s),
@@ -38,14 +38,14 @@ SELECT (SELECT count(*) FROM users WHERE tenant_id = %(tenant_id)s),
 """
 _KINDS = ("users", "knowledge bases", "API keys", "experts")
 
-# A role sees few columns of others' connections; the server's own workers have no user.
+# A role sees few columns of other roles' connections; the server's own workers have no user.
 _OTHERS: LiteralString = """
 SELECT count(*) FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid() AND usesysid IS NOT NULL
 """
 
 _LEAVING_S = 1.0
-"""Seconds for connections that were just closed to end in the server."""
+"""Seconds that connections which were just closed may take to end in the server."""
 
 _OWN_RELATIONS: LiteralString = """
 SELECT relname FROM pg_class
@@ -69,7 +69,7 @@ WHERE contype = 'f' AND connamespace = 'public'::regnamespace
 
 @dataclass(frozen=True)
 class Target:
-    """Where a backup is restored."""
+    """The database to restore into."""
 
     owner_url: str
     """Address of the tables' owner."""
@@ -83,16 +83,16 @@ def restore(
     """Restore a verified backup.
 
     Args:
-        target: an empty database, or one with a new installation; with `replace` any that nobody uses.
-        archive: the backup.
-        replace: remove what is there.
-        on_rows: called with the number of rows of each table that was filled.
+        target: An empty database, or one with a new installation; with `replace` any that nobody uses.
+        archive: The backup.
+        replace: Whether existing data is removed.
+        on_rows: Called with the number of rows of each table that was filled.
 
     Raises:
-        InvalidInput: the backup is of a newer version, or does not fit the schema that it names.
-        Conflict: the database is in use, or holds data and is not to be replaced.
-        ConfigurationError: the service's role does not exist.
-        DatabaseUnavailable: the database does not answer; nothing was changed.
+        InvalidInput: The backup is of a newer version, or does not match the schema that it names.
+        Conflict: The database is in use, or holds data and is not to be replaced.
+        ConfigurationError: The service's role does not exist.
+        DatabaseUnavailable: The database does not answer; nothing was changed.
     """
     revision = archive.manifest.revision
     is_of_last_format = revision == last_format.REVISION
@@ -177,7 +177,7 @@ def _drop_everything(connection: Connection) -> None:
 
 
 def _fill(connection: Connection, archive: Archive, on_rows: Callable[[int], None]) -> None:
-    """Put the rows in; keys, triggers and row-level security are set aside meanwhile."""
+    """Insert the rows; keys, triggers and row-level security are suspended meanwhile."""
     stored = archive.manifest.tables
     is_of_last_format = archive.manifest.revision == last_format.REVISION
     if is_of_last_format:
@@ -248,7 +248,7 @@ def _fill_table(connection: Connection, table: Table, stored: StoredTable, archi
     connection.execute(sql.SQL("ALTER TABLE {} ENABLE TRIGGER USER").format(table.identifier))
 
 
-# One message of each user tells: a key is renewed for all that was sealed with it.
+# One message of each user suffices: a renewed key seals everything of its user.
 _SAID: LiteralString = """
 SELECT DISTINCT ON (u.external_id) u.external_id, m.content
 FROM users u JOIN conversations c ON c.user_id = u.id JOIN messages m ON m.conversation_id = c.id
@@ -257,7 +257,7 @@ WHERE u.tenant_id = %(tenant_id)s AND m.content <> '' ORDER BY u.external_id, m.
 
 
 async def users_without_their_words(database: Database) -> list[str]:
-    """Return the names of the users of all tenants whose messages cannot be opened; none without encryption."""
+    """Return the names of users, of all tenants, whose messages cannot be opened; empty without encryption."""
     lost: list[str] = []
     for tenant_id in await database.tenants() if database.vault is not None else ():
         said = await database.fetch(tenant_id, _SAID, {"tenant_id": tenant_id}, tuple_row)

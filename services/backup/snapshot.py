@@ -1,7 +1,8 @@
-"""Writing a backup: every table as it is at one moment, while the service goes on.
+"""Writes a backup: every table as it is at one moment, while the service keeps running.
 
-It reads in one REPEATABLE READ transaction, as the service's own role: row-level security holds, so that tables
-of tenants are read tenant by tenant. Redis holds nothing that lasts, and Milvus is rebuilt from PostgreSQL.
+It reads in one REPEATABLE READ transaction as the service's own role. Row-level security applies, so tables with
+tenants are read tenant by tenant. Redis and Milvus are left out: Redis holds nothing that lasts, and Milvus is
+rebuilt from PostgreSQL.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,8 +22,8 @@ from services.errors import ConfigurationError, DatabaseUnavailable
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
-# The revision is in the manifest, generated columns generate themselves, and numbers of transactions mean nothing
-# in another database.
+# Left out are the revision, which is in the manifest, generated columns, and transaction numbers, which mean
+# nothing in another database.
 _TABLES: LiteralString = """
 SELECT c.relname AS name, c.relrowsecurity AS of_tenants, c.relforcerowsecurity AS forces_row_security,
        array_agg(a.attname::text ORDER BY a.attnum) AS columns
@@ -48,30 +49,30 @@ class Table:
 
     name: str
     of_tenants: bool
-    """Whether only the rows of the tenant that a transaction names are visible."""
+    """Whether only rows of the transaction's tenant are visible."""
     forces_row_security: bool
-    """Whether this holds for its owner, too."""
+    """Whether row-level security applies to the table's owner too."""
     columns: list[str]
 
     @property
     def identifier(self) -> sql.Identifier:
-        """Its name in a statement."""
+        """Return its name for a statement."""
         return sql.Identifier("public", self.name)
 
     @property
     def column_list(self) -> sql.Composed:
-        """Its columns in a statement."""
+        """Return its columns for a statement."""
         return sql.SQL(", ").join(map(sql.Identifier, self.columns))
 
 
 def tables_of(connection: Connection) -> list[Table]:
-    """Every table but the one with the revision, by name."""
+    """Return every table by name, except the one with the revision."""
     with connection.cursor(row_factory=class_row(Table)) as cursor:
         return cursor.execute(_TABLES).fetchall()
 
 
 def sequences_of(connection: Connection) -> dict[str, int]:
-    """The last value of every sequence, by name."""
+    """Return the last value of every sequence by its name."""
     names = [row[0] for row in connection.execute(_SEQUENCES).fetchall()]
     values = {}
     for name in names:
@@ -83,7 +84,7 @@ def sequences_of(connection: Connection) -> dict[str, int]:
 
 
 def revision_of(connection: Connection) -> str | None:
-    """The revision of the schema; None for a database that has none of ours."""
+    """Return the revision of the schema; None for a database without this service's schema."""
     if connection.execute("SELECT to_regclass('public.alembic_version') IS NULL").fetchone() == (True,):
         return None
     row = connection.execute(_REVISION).fetchone()
@@ -91,7 +92,7 @@ def revision_of(connection: Connection) -> str | None:
 
 
 def tenants_of(connection: Connection) -> list[str]:
-    """Ids of all tenants."""
+    """Return the ids of all tenants."""
     return [str(row[0]) for row in connection.execute(_TENANTS).fetchall()]
 
 
@@ -104,18 +105,18 @@ _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 
 
 def write_backup(database_url: str, path: Path, on_table: Callable[[str, int], None]) -> Manifest:
-    """Write everything that PostgreSQL holds into a new file, and return what it holds.
+    """Write everything in PostgreSQL into a new file, and return the manifest.
 
     Args:
-        database_url: of the service's role.
-        path: of the file, which appears when it is complete.
-        on_table: called with the name of each table that is begun, and the number of tables.
+        database_url: Address of the database, with the service's role.
+        path: File, which appears when it is complete.
+        on_table: Called when a table begins, with its name and the number of tables.
 
     Raises:
-        ConfigurationError: there is no schema of the service.
-        DatabaseUnavailable: the database does not answer; there is no file.
-        InvalidInput: there is such a file already.
-        OSError: the file cannot be written.
+        ConfigurationError: The database has no schema of the service.
+        DatabaseUnavailable: The database does not answer; there is no file.
+        InvalidInput: The file exists already.
+        OSError: The file cannot be written.
     """
     try:
         with psycopg.connect(database_url, autocommit=True, connect_timeout=10) as connection:
@@ -161,8 +162,5 @@ def _rows(connection: Connection, table: Table, tenants: list[str]) -> Iterator[
 
 
 def _copied(connection: Connection, query: sql.Composed) -> Iterator[Buffer]:
-    with (
-        connection.cursor() as cursor,
-        cursor.copy(sql.SQL("COPY ({}) TO STDOUT").format(query)) as copy,
-    ):
+    with connection.cursor() as cursor, cursor.copy(sql.SQL("COPY ({}) TO STDOUT").format(query)) as copy:
         yield from copy

@@ -1,7 +1,7 @@
-"""Erasures that restoring an older backup would undo, and can repeat.
+"""Finds erasures that restoring an older backup would undo, and repeats them.
 
-A receipt names messages and memories by their ids, and values by digests. Who was erased as a whole has left no
-receipt; they are the users of the backup who are not there any more.
+A receipt names messages and memories by their ids, and values by digests. A user who was erased has left no
+receipt; such users are in the backup and no longer in the database.
 """
 
 import re
@@ -35,7 +35,7 @@ _ESCAPED = re.compile(r"\\(.)")
 
 @dataclass(frozen=True)
 class Receipt:
-    """A forgetting for good that the backup does not know."""
+    """A forgetting for good that happened after the backup."""
 
     tenant_id: UUID
     user: str
@@ -44,26 +44,23 @@ class Receipt:
 
 @dataclass(frozen=True)
 class UndoneErasures:
-    """Users and memories that a backup brings back though they were erased after it was made."""
+    """Users and memories that a backup brings back although they were erased after it was made."""
 
     users: Sequence[tuple[UUID, str]] = ()
-    """Tenants and names of those who are not there any more."""
+    """Tenants and names of the users who no longer exist."""
     receipts: Sequence[Receipt] = ()
     conversations: int = 0
-    """Conversations of other users that were deleted, by hand or by retention."""
+    """Number of conversations of other users that were deleted, by hand or by retention."""
 
     @property
     def named(self) -> list[str]:
-        """The users whose erasures these are."""
+        """Return the users whose erasures these are."""
         return list(dict.fromkeys([*(name for _, name in self.users), *(each.user for each in self.receipts)]))
 
 
 def undone_by(owner_url: str, archive: Archive) -> UndoneErasures:
-    """Compare a database with a backup that is to replace it; one without any user is new, and shows nothing.
-
-    Raises:
-        InvalidInput: the backup is damaged.
-    """
+    """Compare a database with a backup that is to replace it; a database without users shows no erasures.
+    Raises `InvalidInput` if the backup is damaged."""
     try:
         return _compared(owner_url, archive)
     except psycopg.OperationalError as error:
@@ -99,7 +96,7 @@ def _compared(owner_url: str, archive: Archive) -> UndoneErasures:
 
 
 def _rows(archive: Archive, name: str) -> Iterator[dict[str, str]]:
-    """Yield the rows of a table of a backup, as texts by their columns."""
+    """Yield the rows of a backup's table as dictionaries of texts."""
     for table in archive.manifest.tables:
         if table.name == name:
             text = b"".join(archive.blocks(table)).decode()
@@ -109,11 +106,8 @@ def _rows(archive: Archive, name: str) -> Iterator[dict[str, str]]:
 
 
 async def repeat(services: Services, undone: UndoneErasures) -> int:
-    """Erase again, by ids, what a backup has brought back; return how many users, messages, memories and values.
-
-    Raises:
-        AnamnesisError: something could not be erased.
-    """
+    """Erase again, by ids, what a backup has brought back; return the number of users, messages, memories and
+    values. Raises `AnamnesisError` if something could not be erased."""
     count = 0
     for tenant_id, user in undone.users:
         with suppress(NotFound):
@@ -134,7 +128,7 @@ async def repeat(services: Services, undone: UndoneErasures) -> int:
 
 
 async def _targets(services: Services, receipt: Receipt) -> list[Target]:
-    """Return what a receipt names, as far as it is there."""
+    """Return the targets that a receipt names and that exist."""
     nonce, removed = receipt.document["nonce"], receipt.document["removed"]
     found = [Target(message_id=UUID(each["name"])) for each in removed if each["kind"] == "message"]
     found += [Target(episode_id=UUID(each["name"])) for each in removed if each["kind"] == "episode"]

@@ -10,12 +10,7 @@ from psycopg.rows import class_row, tuple_row
 from services.context import epochs
 from services.context.epochs import BEGINNING, NO_CHANGES, Moment, StoredConversation
 from services.context.source import PromptDraft, Source
-from services.context.sources.core_memory import (
-    CoreMemorySource,
-    changes_since,
-    last_talk,
-    memory_text,
-)
+from services.context.sources.core_memory import CoreMemorySource, changes_since, last_talk, memory_text
 from services.context.sources.history import (
     MOST_IMAGE_CHARACTERS,
     PARTS_THAT_FIT,
@@ -98,14 +93,7 @@ class Conversation(Source[StoredConversation]):
     within_s = None
     required = True
 
-    def __init__(
-        self,
-        database: Database,
-        budget: ContextBudget,
-        settings: Settings,
-        *,
-        idle: timedelta,
-    ) -> None:
+    def __init__(self, database: Database, budget: ContextBudget, settings: Settings, *, idle: timedelta) -> None:
         """Take the settings of summaries, and the time after which the provider's cache has forgotten a prompt."""
         self._database = database
         self._budget = budget
@@ -113,10 +101,8 @@ class Conversation(Source[StoredConversation]):
         self._idle = idle
 
     def show(self, draft: PromptDraft) -> None:
-        """Give the draft the epoch and the messages that follow it; begin a new epoch if needed.
-
-        Core memory that could not be read (None) ends no epoch.
-        """
+        """Give the draft the epoch and the messages that follow it; begin a new epoch if needed. Core memory
+        that could not be read (None) ends no epoch."""
         fetched: StoredConversation = draft.data[Conversation]
         core: CoreMemorySections | None = draft.data.get(CoreMemorySource, {})
         turn, tokens, policy = draft.turn, draft.tokens, draft.turn.policy
@@ -179,9 +165,7 @@ class Conversation(Source[StoredConversation]):
             "most_image_characters": MOST_IMAGE_CHARACTERS,
         }
         beginnings, rows = await self._database.read_each(
-            tenant_id,
-            Query(BEGINNING, values, class_row(StoredConversation)),
-            Query(HISTORY, values, tuple_row),
+            tenant_id, Query(BEGINNING, values, class_row(StoredConversation)), Query(HISTORY, values, tuple_row)
         )
         history = [
             HistoryMessage(
@@ -228,10 +212,8 @@ def _sent_along(turn: OpenTurn) -> list[HistoryMessage]:
 
 
 def language_of_conversation(shown: Sequence[HistoryMessage], turn: OpenTurn) -> Language:
-    """Return the language of the oldest user message that has one, so that the prompt's beginning stays the same.
-
-    If no message contains a letter, the user's locale decides.
-    """
+    """Return the language of the oldest user message that has one, so that the prompt's beginning stays the
+    same. If no message contains a letter, the user's locale decides."""
     said = [message["content"] for message in shown if message["role"] == "user"]
     for text in (*said, turn.message):
         if any(character.isalpha() for character in text):

@@ -93,11 +93,7 @@ class Moment:
 
 
 def reason_to_begin(
-    epoch: Epoch | None,
-    summary: NewestSummary,
-    topics: Sequence[TopicSummary],
-    moment: Moment,
-    idle: timedelta,
+    epoch: Epoch | None, summary: NewestSummary, topics: Sequence[TopicSummary], moment: Moment, idle: timedelta
 ) -> str | None:
     """Return why a new epoch begins now; None = the current one continues."""
     if epoch is None:
@@ -130,11 +126,7 @@ def _rested(moment: Moment, idle: timedelta) -> bool:
 
 
 def begin(
-    epoch: Epoch | None,
-    reason: str,
-    summary: NewestSummary,
-    topics: Sequence[TopicSummary],
-    moment: Moment,
+    epoch: Epoch | None, reason: str, summary: NewestSummary, topics: Sequence[TopicSummary], moment: Moment
 ) -> Epoch:
     """Return a new epoch, which starts from the newest summary or topics."""
     summarised = moment.strategy == "summary"
@@ -170,10 +162,8 @@ def messages_after(
 
 @dataclass(frozen=True)
 class StoredConversation:
-    """A conversation as stored: what the next epoch would begin with, the current epoch, and the messages.
-
-    None = there is nothing.
-    """
+    """A conversation as stored: what the next epoch would begin with, the current epoch, and the messages. None
+    = there is nothing."""
 
     number: int | None = None
     strategy: Any = None

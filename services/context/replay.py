@@ -119,12 +119,8 @@ class PastPrompts:
         self._database = database
 
     async def turn(self, tenant_id: UUID, turn_id: UUID, *, user_id: str | None = None) -> PastTurn:
-        """A turn of any user, or only when it is this one's.
-
-        Raises:
-            NotFound: the tenant, or the user, has no such turn.
-            Conflict: the turn has not ended.
-        """
+        """A turn of any user, or only when it is this one's. Raises `NotFound` if the tenant, or the user, has
+        no such turn, and `Conflict` if the turn has not ended."""
         values = {"tenant_id": tenant_id, "turn_id": turn_id, "user_id": user_id}
         found = await self._database.fetch(tenant_id, _TURN, values, class_row(PastTurn))
         if not found:
@@ -134,13 +130,9 @@ class PastPrompts:
         return found[0]
 
     async def prompt_of(self, tenant_id: UUID, turn: PastTurn, *, without: Collection[str] = ()) -> PastPrompt:
-        """The prompt that the model was first sent in the turn, without the named sections.
-
-        Raises:
-            Conflict: no model was asked, or the text of the prompt was withdrawn because memory has lost something
-                since that it may show.
-            InvalidInput: the prompt has no section of such a name.
-        """
+        """The prompt that the model was first sent in the turn, without the named sections. Raises `Conflict`
+        if no model was asked, or the text of the prompt was withdrawn because memory has lost something since
+        that it may show, and `InvalidInput` if the prompt has no section of such a name."""
         if turn.prompt is None or not turn.digest:
             raise Conflict(
                 "The prompt of this turn is not kept: no model was asked, or something was forgotten since."

@@ -129,11 +129,7 @@ class Source(Generic[Loaded]):
         return None
 
     async def load(self, draft: PromptDraft) -> Loaded | None:
-        """Read what the section is made of.
-
-        Raises:
-            Unavailable: what it reads does not answer.
-        """
+        """Read what the section is made of. Raises `Unavailable` if what it reads does not answer."""
         return None
 
     def revise(self, draft: PromptDraft) -> None:

@@ -1,4 +1,4 @@
 """Conversations: turns, messages, leases, branches, spaces and experts.
 
-Whatever reads or writes PostgreSQL raises `DatabaseUnavailable` where it does not answer.
+Whatever reads or writes PostgreSQL raises `DatabaseUnavailable` if it does not answer.
 """

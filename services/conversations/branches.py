@@ -1,7 +1,8 @@
 """Branches of a conversation: a replaced tail is kept, and can be restored.
 
-Messages on a branch are in no prompt, recall, summary or day. The conversation's current course has no message on
-a branch."""
+Messages on a branch are in no prompt, recall, summary or day. The conversation's current course consists of the
+messages that are on no branch.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +25,7 @@ SELECT user_id, expert_id, space_id FROM conversations
 WHERE id = %(conversation_id)s AND tenant_id = %(tenant_id)s FOR NO KEY UPDATE
 """
 
-# Everything from the first message of the turn; the last column is the turn before.
+# Everything from the first message of the turn on; the last column is the turn before.
 _TAIL: LiteralString = """
 WITH first AS (
     SELECT created_at, id FROM messages
@@ -63,7 +64,7 @@ WHERE id = %(branch_id)s AND conversation_id = %(conversation_id)s AND tenant_id
 
 _REMOVE: LiteralString = "DELETE FROM conversation_branches WHERE id = %(branch_id)s AND tenant_id = %(tenant_id)s"
 
-# The turn of the current course that follows another turn; NULL = the first.
+# The turn of the current course that follows another turn; for NULL the first turn.
 _FOLLOWING: LiteralString = """
 SELECT m.turn_id FROM messages m
 WHERE m.conversation_id = %(conversation_id)s AND m.tenant_id = %(tenant_id)s AND m.branch_id IS NULL
@@ -99,7 +100,7 @@ class Branch:
 
     id: UUID
     after_turn_id: UUID | None
-    """The turn that it follows, unless it begins the conversation."""
+    """The turn that it follows; None if it begins the conversation."""
     reason: BranchReason
     created_at: datetime
     """When it was put aside."""
@@ -138,12 +139,8 @@ class Branches:
     async def put_aside(
         self, tenant_id: UUID, conversation_id: UUID, turn_id: UUID, reason: BranchReason
     ) -> UUID | None:
-        """Put aside a turn and all that follow it; return the branch, None if nothing of it is left.
-
-        Raises:
-            NotFound: there is no such conversation.
-            Conflict: one of these turns has yet to end.
-        """
+        """Put aside a turn and all that follow it; return the branch, None if nothing of it is left. Raises
+        `NotFound` if there is no such conversation, and `Conflict` if one of these turns has yet to end."""
         values = {"tenant_id": tenant_id, "conversation_id": conversation_id}
         async with self._database.tenant(tenant_id, statement_s=UNHURRIED_S) as connection:
             owner = await self._lock(connection, values)
@@ -151,12 +148,9 @@ class Branches:
 
     @again_if_contended
     async def switch(self, tenant_id: UUID, conversation_id: UUID, branch_id: UUID) -> None:
-        """Restore a branch; the current tail is put aside.
-
-        Raises:
-            NotFound: there is no such conversation, or no such branch of it.
-            Conflict: the branch belongs to another branch, or a turn has yet to end.
-        """
+        """Restore a branch; the current tail is put aside. Raises `NotFound` if there is no such conversation,
+        or no such branch of it, and `Conflict` if the branch belongs to another branch, or a turn has yet to
+        end."""
         values: dict[str, Any] = {
             "tenant_id": tenant_id,
             "conversation_id": conversation_id,

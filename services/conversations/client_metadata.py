@@ -1,4 +1,4 @@
-"""Metadata that a client of `/v1/conversations` has noted on a conversation: texts by their names."""
+"""Metadata that a client of `/v1/conversations` has attached to a conversation: texts by name."""
 
 from collections.abc import Mapping
 from uuid import UUID
@@ -16,19 +16,19 @@ RETURNING 1
 
 
 class ClientMetadata:
-    """Reads and replaces it; who may do so is checked before."""
+    """Reads and replaces metadata; callers check who may do so."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def of(self, tenant_id: UUID, conversation_id: UUID) -> dict[str, str]:
-        """Return what is noted; nothing where the conversation is gone."""
+        """Return the metadata; empty if the conversation is gone."""
         values = {"tenant_id": tenant_id, "conversation_id": conversation_id}
         rows = await self._database.fetch(tenant_id, _READ, values, tuple_row)
         return dict(rows[0][0]) if rows else {}
 
     async def replace(self, tenant_id: UUID, conversation_id: UUID, metadata: Mapping[str, str]) -> None:
-        """Note this instead."""
+        """Replace the metadata."""
         values = {
             "tenant_id": tenant_id,
             "conversation_id": conversation_id,

@@ -30,7 +30,7 @@ class EventLog:
     def __init__(
         self, redis: RedisClient, breaker: CircuitBreaker, *, keep_s: int, vault: Vault | None = None
     ) -> None:
-        """Take how many seconds events stay after a turn's end, and what encrypts them; None = nothing."""
+        """Take the seconds for which events stay after a turn's end, and the vault that encrypts them, if any."""
         self._vault = vault
         self._redis = redis
         self._breaker = breaker
@@ -38,31 +38,23 @@ class EventLog:
 
     @property
     def is_shared(self) -> bool:
-        """Whether other processes read it; an in-process Redis ends with what it holds."""
+        """Return whether other processes read it; an in-process Redis ends with its content."""
         return not is_own(self._redis)
 
     @property
     def failing(self) -> bool:
-        """Whether the last use of Redis failed, so that events may be missing there."""
+        """Return whether the last use of Redis failed, so that events may be missing."""
         return self._breaker.failing
 
     async def probe(self) -> None:
-        """Check whether Redis takes events.
-
-        Raises:
-            Unavailable: it does not.
-        """
+        """Check whether Redis takes events. Raises `Unavailable` if it does not."""
         async with self._breaker.use():
             await probe(self._redis)
 
     async def append(self, batches: Mapping[UUID, Sequence[TurnEvent]]) -> None:
-        """Add events, in order, to any number of turns, in one round trip.
-
-        Events that are there already, and events after a turn's end, are skipped.
-
-        Raises:
-            Unavailable: Redis does not accept them; they may or may not be stored.
-        """
+        """Add events, in order, to any number of turns, in one round trip. Events that are there already, and
+        events after a turn's end, are skipped. Raises `Unavailable` if Redis does not accept them; they may or
+        may not be stored."""
         pipeline = self._redis.pipeline(transaction=False)
         for turn_id, events in batches.items():
             key = _key(turn_id)
@@ -86,10 +78,7 @@ class EventLog:
 
     async def read(self, turn_id: UUID, after: int) -> list[TurnEvent]:
         """Return the events after number `after`, and always the last event of a turn, whatever its number.
-
-        Raises:
-            Unavailable: Redis does not answer.
-        """
+        Raises `Unavailable` if Redis does not answer."""
         try:
             async with self._breaker.use():
                 entries: Any = await self._redis.xrange(_key(turn_id), min=f"({after}-0")
@@ -104,11 +93,8 @@ class EventLog:
         return events
 
     async def delete(self, turn_ids: Iterable[UUID]) -> int:
-        """Delete the events of turns; return the number of turns that had any.
-
-        Raises:
-            Unavailable: Redis does not answer.
-        """
+        """Delete the events of turns; return the number of turns that had any. Raises `Unavailable` if Redis
+        does not answer."""
         keys = [_key(turn_id) for turn_id in turn_ids]
         if not keys:
             return 0
@@ -137,6 +123,6 @@ def _key(turn_id: UUID) -> str:
 
 
 def _is_refusal(result: object) -> bool:
-    """Whether an answer within a pipeline says that something is not stored: Redis is away, or refuses it."""
+    """Return whether an answer in a pipeline says that something was not stored: Redis is away, or refuses."""
     there_already = isinstance(result, ResponseError) and "equal or smaller" in str(result)
     return isinstance(result, RedisError | OSError) and not there_already

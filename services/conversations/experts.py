@@ -1,4 +1,4 @@
-"""Experts: who answers in a conversation, by which instructions and model."""
+"""Experts: who answers in a conversation, with which instructions and model."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -76,7 +76,7 @@ _NO_NAMES = frozenset({".", ".."})
 """HTTP clients resolve these in a path, so an expert with such a name could not be reached."""
 
 _RECOMMENDED: tuple[tuple[int, float, int], ...] = ((32_000, 0.60, 10), (64_000, 0.70, 15))
-"""By maximum window: the threshold for shortening the history, and the minimum number of messages."""
+"""By maximum window: the recommended threshold for shortening the history, and minimum number of messages."""
 _RECOMMENDED_BEYOND = (0.70, 20)
 
 _COLUMNS: LiteralString = """name, persona, system_prompt, model, context_strategy, context_window,
@@ -131,17 +131,17 @@ class Expert:
     persona: str
     system_prompt: str
     model: str | None
-    """If unset, the service's default."""
+    """Name of the model; None = the service's default."""
     context_strategy: ContextStrategy
     context_window: int
-    """In tokens."""
+    """Size of the model's context window in tokens."""
     context_threshold: float
     """Fraction of the window at which the history is shortened."""
     min_archive_messages: int
     """Minimum number of messages to shorten at once."""
     reflection: bool
     context_budget_tokens: int | None
-    """Tokens allowed for its prompts, not counting the user's message; if unset, the service's default."""
+    """Maximum tokens of its prompts, not counting the user's message; None = the service's default."""
     parts_off: list[Feature]
     """Features that are switched off."""
     created_at: datetime
@@ -209,21 +209,13 @@ class Experts:
         return await self._database.fetch(tenant_id, _EXPERTS, values, class_row(Expert))
 
     async def get(self, tenant_id: UUID, name: str) -> Expert:
-        """One expert.
-
-        Raises:
-            NotFound: the tenant has none of this name.
-        """
+        """One expert. Raises `NotFound` if the tenant has none of this name."""
         values = {"tenant_id": tenant_id, "name": name, "after": None, "limit": 1}
         return _only(name, await self._database.fetch(tenant_id, _EXPERTS, values, class_row(Expert)))
 
     async def create(self, tenant_id: UUID, new: NewExpert) -> Expert:
-        """Make an expert.
-
-        Raises:
-            InvalidInput: the name cannot be used in a URL, or the system prompt is too long.
-            Conflict: the tenant has one of this name.
-        """
+        """Make an expert. Raises `InvalidInput` if the name cannot be used in a URL, or the system prompt is
+        too long, and `Conflict` if the tenant has one of this name."""
         if new.name in _NO_NAMES:
             raise InvalidInput("name", "cannot stand in the path of an address")
         check_system_prompt(new.system_prompt)
@@ -239,12 +231,8 @@ class Experts:
         return made[0]
 
     async def update(self, tenant_id: UUID, name: str, change: ExpertChange) -> Expert:
-        """Change an expert, for messages sent afterwards.
-
-        Raises:
-            InvalidInput: the system prompt is too long.
-            NotFound: the tenant has none of this name.
-        """
+        """Change an expert, for messages sent afterwards. Raises `InvalidInput` if the system prompt is too
+        long, and `NotFound` if the tenant has none of this name."""
         if "system_prompt" in change:
             check_system_prompt(change["system_prompt"])
         unchanged = dict.fromkeys(ExpertChange.__annotations__)
@@ -259,12 +247,8 @@ class Experts:
         return _only(name, await self._database.fetch(tenant_id, _UPDATE, values, class_row(Expert)))
 
     async def delete(self, tenant_id: UUID, name: str) -> None:
-        """Remove an expert that nobody has talked to.
-
-        Raises:
-            NotFound: the tenant has none of this name.
-            Conflict: it has conversations or core memory of users, or is the default of new conversations.
-        """
+        """Remove an expert that nobody has talked to. Raises `NotFound` if the tenant has none of this name,
+        and `Conflict` if it has conversations or core memory of users, or is the default of new conversations."""
         if name == _DEFAULT:
             raise Conflict("The expert default stays: conversations that name none begin with it.")
         values = {"tenant_id": tenant_id, "name": name}

@@ -1,6 +1,6 @@
-"""Explains a turn's answer: what its model was sent, what was recalled for it, and where that comes from.
+"""Explains a turn's answer: what its model was sent, what was recalled, and where that comes from.
 
-Texts are read from memory as it is now: what has been forgotten since is not shown.
+Texts are read from memory as it is now, so what has been forgotten since is not shown.
 """
 
 from collections.abc import Mapping, Sequence
@@ -79,21 +79,18 @@ _NODES = (
     "heard",
     "persist",
 )
-"""In the order in which they begin."""
+"""Nodes in the order in which they begin."""
 
 
 class Explanations:
-    """Collects what is stored of a turn and of what it was based on."""
+    """Collects what is stored of a turn and of the sources of its answer."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def of_turn(self, tenant_id: UUID, turn_id: UUID, *, user_id: str | None = None) -> dict[str, Any]:
-        """Explain a turn, optionally only if it is this user's.
-
-        Raises:
-            NotFound: the tenant, or the user, has no such turn.
-        """
+        """Explain a turn, optionally only if it is this user's. Raises `NotFound` if the tenant, or the user,
+        has no such turn."""
         values = {"tenant_id": tenant_id, "turn_id": turn_id, "user_id": user_id}
         found = await self._database.fetch(tenant_id, _TURN, values, dict_row)
         if not found:

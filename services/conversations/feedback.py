@@ -21,14 +21,14 @@ MAX_COMMENT_CHARACTERS = 2000
 MAX_TAGS = 10
 
 RATED_MESSAGE: LiteralString = "coalesce(t.assistant_message_id, t.user_message_id)"
-"""The message that the feedback on a turn `t` belongs to: its answer, or the user's message if it has none."""
+"""SQL for the message that feedback on a turn `t` belongs to: its answer, or the user's message without one."""
 
 OF_TURN: LiteralString = f"""
 SELECT jsonb_build_object('rating', CASE f.rating WHEN 1 THEN 'up' ELSE 'down' END, 'comment', f.comment,
            'tags', f.tags, 'updated_at', f.updated_at)
 FROM feedback f WHERE f.message_id = {RATED_MESSAGE}
 """  # noqa: S608 — our own text only
-"""Feedback on a turn `t` as JSON, NULL if there is none."""
+"""SQL for the feedback on a turn `t` as JSON; NULL if there is none."""
 
 _TURN: LiteralString = f"""
 SELECT {RATED_MESSAGE} AS message_id, t.finished_at IS NOT NULL AS has_ended,
@@ -67,7 +67,7 @@ class Feedback:
 
 
 def feedback_of(told: Any) -> Feedback | None:
-    """Return what `OF_TURN` says as a record."""
+    """Return the JSON of `OF_TURN` as a record."""
     return Feedback(**{**told, "updated_at": datetime.fromisoformat(told["updated_at"])}) if told else None
 
 
@@ -88,12 +88,8 @@ class TurnFeedback:
         tags: Sequence[str] = (),
         user: str | None = None,
     ) -> Feedback:
-        """Store feedback on a turn, replacing any; optionally only if the turn is this user's.
-
-        Raises:
-            NotFound: the tenant, or the user, has no such turn.
-            Conflict: the turn has not ended.
-        """
+        """Store feedback on a turn, replacing any; optionally only if the turn is this user's. Raises
+        `NotFound` if the tenant, or the user, has no such turn, and `Conflict` if the turn has not ended."""
         turn = await self._turn(tenant_id, turn_id, user)
         if not turn["has_ended"]:
             raise Conflict("The turn has not ended: there is no answer to rate yet.")
@@ -116,11 +112,7 @@ class TurnFeedback:
         return Feedback(**rows[0])
 
     async def delete(self, tenant_id: UUID, turn_id: UUID, *, user: str | None = None) -> None:
-        """Withdraw the feedback on a turn.
-
-        Raises:
-            NotFound: there is no such turn, or no feedback on it.
-        """
+        """Withdraw the feedback on a turn. Raises `NotFound` if there is no such turn, or no feedback on it."""
         message_id = (await self._turn(tenant_id, turn_id, user))["message_id"]
         if not await self._database.fetch(tenant_id, _DELETE, {"message_id": message_id}, tuple_row):
             raise NotFound(f"There is no feedback on the turn {turn_id}.")

@@ -1,4 +1,4 @@
-"""Stored conversations for comparison with a client's resent history: their newest messages as digests."""
+"""Stored conversations to compare with the history that a client resends: digests of their newest messages."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -57,7 +57,7 @@ WITH c AS (
 {_NEWEST_MESSAGES}
 """
 
-# The conversation with the expert that has most of the answers; of several the newest.
+# The conversation with the expert that has most of the answers; of several, the newest.
 _WITH_ANSWERS: LiteralString = f"""
 WITH c AS (
     SELECT c.id, c.session_key, e.name AS expert, s.name AS space
@@ -89,10 +89,10 @@ ORDER BY b.created_at DESC, b.id, m.created_at, m.id
 """  # noqa: S608 — our own text only
 
 UNNAMED = "v1-"
-"""Prefix of the names of conversations that a client did not name."""
+"""Beginning of the names of conversations that a client did not name."""
 _SPARE = 64
 _MOST_ANSWERS = 12
-"""Number of newest answers by which a conversation is searched."""
+"""Maximum number of newest answers that are used to find a conversation."""
 _JUST_S = 600
 _MOST_MET = 10_000
 
@@ -116,10 +116,10 @@ class KnownConversations:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._met: dict[tuple[UUID, str, str], None] = {}
-        """The names met in this process, the newest last."""
+        """The conversation names met in this process, the newest last."""
 
     def is_met(self, tenant_id: UUID, user: str, session_id: str) -> bool:
-        """Whether a conversation of this name was found or begun in this process, as far as it remembers."""
+        """Return whether this process remembers finding or beginning a conversation of this name."""
         return (tenant_id, user, session_id) in self._met
 
     def meet(self, tenant_id: UUID, user: str, session_id: str) -> None:
@@ -133,7 +133,7 @@ class KnownConversations:
     async def named(
         self, tenant_id: UUID, user: str, session_id: str, *, messages: int
     ) -> KnownConversation | None:
-        """The conversation of a name, with slightly more than `newest` of its newest messages."""
+        """Return the conversation of a name, with slightly more than `newest` of its newest messages."""
         found = await self._one(tenant_id, _OF_SESSION, {"user": user, "session": session_id}, messages)
         if found is not None:
             self.meet(tenant_id, user, session_id)
@@ -142,8 +142,8 @@ class KnownConversations:
     async def just_begun(
         self, tenant_id: UUID, user: str, expert: str, *, space: str | None = None
     ) -> KnownConversation | None:
-        """The newest conversation of a space, or of none, without a name of the client's, if it began within the
-        last ten minutes."""
+        """Return the newest conversation of a space, or of none, that the client did not name and that began
+        within the last ten minutes."""
         values = {"user": user, "expert": expert, "space": space, "unnamed": UNNAMED, "within_s": _JUST_S}
         return await self._one(tenant_id, _JUST_BEGUN, values, 0)
 
@@ -157,10 +157,8 @@ class KnownConversations:
         space: str | None = None,
         messages: int,
     ) -> KnownConversation | None:
-        """The conversation that has most of these answers, by their digests; None where none has any.
-
-        With `space`, only one that belongs to it.
-        """
+        """Return the conversation with most of these answers, by their digests; None if none has any. With
+        `space`, only a conversation that belongs to it."""
         values = {
             "user": user,
             "expert": expert,
@@ -172,7 +170,7 @@ class KnownConversations:
     async def place_of(
         self, tenant_id: UUID, conversation_id: UUID, external_id: str | None = None, turn_id: UUID | None = None
     ) -> tuple[UUID, UUID | None] | None:
-        """The turn with a message of the client's id, or the turn itself, and the branch that it is on."""
+        """Return the turn with a message of the client's id, or the given turn, and the branch that it is on."""
         values = {
             "tenant_id": tenant_id,
             "conversation_id": conversation_id,
@@ -185,7 +183,7 @@ class KnownConversations:
     async def branches_after(
         self, tenant_id: UUID, conversation_id: UUID, turn_id: UUID | None
     ) -> dict[UUID, list[StoredMessage]]:
-        """The messages of each branch that follows a turn, or begins the conversation."""
+        """Return the messages of each branch that follows a turn, or begins the conversation."""
         values = {"tenant_id": tenant_id, "conversation_id": conversation_id, "after_turn_id": turn_id}
         found: dict[UUID, list[StoredMessage]] = {}
         for row in await self._database.fetch(tenant_id, _OF_BRANCHES, values, tuple_row):

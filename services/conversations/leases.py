@@ -1,6 +1,6 @@
-"""Leases of unfinished turns: who runs each, which may run next, and which must stop.
+"""Leases of unfinished turns: which process runs each turn, which may run next, and which must stop.
 
-Every unfinished turn belongs to a process, which renews its lease. A process that is gone renews nothing, and the
+Every unfinished turn belongs to a process, which renews its lease. A process that is gone renews nothing, so the
 others find its turns.
 """
 
@@ -66,8 +66,8 @@ SELECT CASE WHEN EXISTS (SELECT FROM begun) THEN 'running' WHEN {OWN} THEN statu
 FROM turns WHERE id = %(turn_id)s AND tenant_id = %(tenant_id)s
 """  # noqa: S608 — our own text only
 
-# A running turn is run again once, if it has changed and shown nothing. Where Redis knows nothing of it, its
-# process must have been gone within two seconds: otherwise that may be lost.
+# A running turn is run again once, if it has changed and shown nothing. If Redis knows nothing of it, its process
+# must have been gone within two seconds, because its events may otherwise be lost.
 _ADOPT: LiteralString = f"""
 UPDATE turns t SET lease_expires_at = now() + %(lease)s, process = %(process)s,
     run_again = t.run_again OR t.status = 'running'
@@ -133,10 +133,10 @@ class TurnLeases:
         self._mine = {"lease": LEASE, "process": database.process}
 
     async def renew(self, tenant_id: UUID, turns: Mapping[UUID, bool]) -> dict[UUID, StopReason]:
-        """Renew the leases of this process's turns, and say which of them have shown something.
+        """Renew the leases of this process's turns, and note which of them have shown something.
 
         Returns:
-            The turns that must stop, run elsewhere or have ended.
+            The turns that must stop, run elsewhere, or have ended.
         """
         shown = [turn_id for turn_id, has in turns.items() if has]
         values = {"turn_ids": list(turns), "shown": shown, "tenant_id": tenant_id, **self._mine}
@@ -147,16 +147,14 @@ class TurnLeases:
         await self._database.fetch(tenant_id, _RELEASE, _ids(tenant_id, turn_id), tuple_row)
 
     async def look_at_clock(self) -> None:
-        """Note the database's time, so that `expired` notices when its clock is set."""
+        """Note the database's time, so that `expired` notices when the clock is set."""
         asked = time.monotonic()
         rows = await self._database.fetch_without_tenant("SELECT now()", {}, tuple_row)
         self._clock.is_steady(rows[0][0], asked)
 
     async def expired(self) -> list[ExpiredTurn]:
-        """Unfinished turns of all tenants whose process is gone, oldest first, at most 100.
-
-        None for a while after the database's clock was set: live processes first renew their leases.
-        """
+        """Return unfinished turns of all tenants whose process is gone, oldest first, at most 100; none for a
+        while after the database's clock was set, so that live processes can renew their leases first."""
         asked = time.monotonic()
         rows = await self._database.fetch_without_tenant(_EXPIRED, self._mine, tuple_row)
         if not self._clock.is_steady(rows[0][0], asked):
@@ -164,9 +162,9 @@ class TurnLeases:
         return [ExpiredTurn(*row[1:]) for row in rows if row[1] is not None]
 
     async def begin(self, tenant_id: UUID, turn_id: UUID) -> str | None:
-        """Begin a waiting turn if it is next; return its current status, None if it no longer exists.
+        """Begin a waiting turn if it is next; return its status now, or None if it no longer exists.
 
-        `taken_over`: another process has it.
+        The status `taken_over` means that another process has it.
         """
         values = {**_ids(tenant_id, turn_id), **self._mine}
         try:
@@ -178,17 +176,17 @@ class TurnLeases:
     async def adopt(
         self, tenant_id: UUID, turn_id: UUID, *, again: bool = False, shown: bool = False
     ) -> OpenTurn | None:
-        """Take over a turn whose process is gone: one that waits, or also one that runs, to be run `again`.
+        """Take over a turn whose process is gone: one that waits, or with `again` one that runs.
 
         Args:
-            tenant_id: whose it is.
-            turn_id: the turn.
-            again: whether it may be one that runs, of which no text was shown.
-            shown: whether it is known what it has shown.
+            tenant_id: Tenant of the turn.
+            turn_id: The turn.
+            again: Whether it may be a running turn, of which no text was shown.
+            shown: Whether it is known what the turn has shown.
 
         Returns:
-            The turn; None if another process was faster, or if it cannot be run again: it has changed memory, or
-            was run again before.
+            The turn; None if another process was faster, or if it cannot be run again because it has changed
+            memory, or was run again before.
         """
         values = {
             **_ids(tenant_id, turn_id),

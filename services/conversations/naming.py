@@ -18,10 +18,10 @@ from services.text.language import Language, language_of
 from services.validation import without_nul
 
 _LONGEST_SHOWN = 1500
-"""Characters of a message that the prompt shows."""
+"""Maximum characters of a message in the prompt."""
 _LONGEST_NAME = 60
 _EXCHANGE = 2
-"""Messages."""
+"""Number of messages that are shown: the first exchange."""
 
 _RULES: dict[Language, str] = {
     "en": (
@@ -63,11 +63,8 @@ class ConversationNames:
 
     async def name(self, tenant_id: UUID, conversation_id: UUID, *, user_id: str | None = None) -> Conversation:
         """Have a conversation named whose title is the beginning of its first message; return it as it is then.
-
-        Raises:
-            NotFound: the tenant, or the user, has no such conversation.
-            ModelFailed: the model did not answer.
-        """
+        Raises `NotFound` if the tenant, or the user, has no such conversation, and `ModelFailed` if the model
+        did not answer."""
         conversation = await self._transcript.conversation(tenant_id, conversation_id, user_id=user_id)
         values = {"tenant_id": tenant_id, "conversation_id": conversation_id}
         rows = [] if self._models.offline else await self._database.fetch(tenant_id, _FIRST, values, tuple_row)

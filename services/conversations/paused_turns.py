@@ -1,4 +1,4 @@
-"""Turns that wait for the results of a client's tools: what they have so far is kept with them, sealed."""
+"""Turns that wait for the results of a client's tools; their state is kept with them, sealed."""
 
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
@@ -57,7 +57,7 @@ RETURNING before.paused
 
 
 def _types_within(*roots: Any) -> list[tuple[str, str]]:
-    """Return module and name of the classes of the state that these types are made of."""
+    """Return module and name of all classes in the state that these types are made of."""
     found: set[type] = set()
     left = list(roots)
     while left:
@@ -69,7 +69,7 @@ def _types_within(*roots: Any) -> list[tuple[str, str]]:
     return [(each.__module__, each.__qualname__) for each in found]
 
 
-# It reads no other classes: a row that was tampered with makes no object of another kind.
+# No other classes are read, so a row that was tampered with makes no other object.
 _SERIALIZER = JsonPlusSerializer(
     allowed_msgpack_modules=[
         *_types_within(OpenTurn, ConversationState),
@@ -77,9 +77,9 @@ _SERIALIZER = JsonPlusSerializer(
     ]
 )
 _OF_REQUEST = frozenset({"client_tools", "rounds", "sampling", "budget"})
-"""Return the fields that every request of a turn says again."""
+"""Fields that every request for a turn repeats."""
 _MUCH = 100_000
-"""Characters of a paused turn's messages from which on a thread reads and writes it."""
+"""Minimum characters of a paused turn's messages for which a thread reads and writes it."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class PausedTurn:
 
 
 class PausedTurns:
-    """Keeps turns while their clients run tools, and gives each out once."""
+    """Keeps turns while their clients run tools, and returns each once."""
 
     def __init__(self, database: Database, *, wait_s: float) -> None:
         """Take the seconds that a turn waits before it ends as partial."""
@@ -99,11 +99,8 @@ class PausedTurns:
         self._wait = timedelta(seconds=wait_s)
 
     async def pause(self, turn: OpenTurn, state: ConversationState, outcome: TurnOutcome) -> None:
-        """Keep a running turn until its client brings results; to do it again changes nothing.
-
-        Raises:
-            Conflict: the turn has ended, or is to stop.
-        """
+        """Keep a running turn until its client brings results; to do it again changes nothing. Raises
+        `Conflict` if the turn has ended, or is to stop."""
         packed = await beside_the_loop(partial(_packed, turn, state), characters=_size(state), most=_MUCH)
         values = {
             **outcome_values(outcome, "", ""),
@@ -119,7 +116,7 @@ class PausedTurns:
                 raise Conflict("This turn has ended already.")
 
     async def resume(self, tenant_id: UUID, turn_id: UUID, user: str) -> PausedTurn | None:
-        """Take a paused turn, which runs here from now on; None: it does not wait any more.
+        """Take a paused turn, which runs here from now on; return None if it does not wait any more.
 
         `user` is the caller's name for its user.
         """

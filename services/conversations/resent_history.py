@@ -1,7 +1,8 @@
 """Compares the history that a client resends with the stored conversation. Pure functions.
 
-The stored conversation is authoritative, the resent history is evidence. Missing old messages prove nothing,
-because clients cut and compact what they send; different messages do."""
+The stored conversation is authoritative; the resent history is evidence. Missing old messages prove nothing,
+because clients cut and compact what they send; different messages do.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from services.conversations.values import Role
 
 BranchReason = Literal["edit", "regenerate", "switch"]
 _ENOUGH = 2
-"""Consecutive messages that identify a position inside a conversation: a question with its answer."""
+"""Consecutive messages that identify a position inside a conversation: a question and its answer."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class StoredMessage:
     digest: bytes
     external_id: str | None = None
     answered: bool = True
-    """Whether its turn has a complete answer; clients may omit the others, and what was said unasked."""
+    """Whether its turn has a complete answer; clients may leave out other messages, and those said unasked."""
     unfinished: bool = False
     """Whether its turn has yet to end."""
     key: str | None = None
@@ -44,7 +45,7 @@ class ResentHistory:
 
 @dataclass(frozen=True)
 class HistoryMatch:
-    """Intention that a client's history shows."""
+    """The client's intention, as its history shows it."""
 
     follow: UUID | None = None
     """The running turn with this message."""

@@ -1,4 +1,4 @@
-"""Who says a message: the user, or somebody else in the same conversation, whose words are not the user's."""
+"""Who says a message: the user, or another participant, whose words are not the user's."""
 
 import unicodedata
 from collections.abc import Iterable
@@ -9,11 +9,11 @@ from services.errors import NotFound
 from services.text.marks import one_line
 
 MOST_CHARACTERS = 256
-"""Characters of a speaker's name."""
+"""Maximum characters of a speaker's name."""
 
 
 async def names_of_user(users: Users, tenant_id: UUID, user: str, given: Iterable[str | None]) -> frozenset[str]:
-    """Return the names by which messages name the user themselves; nothing is read where no name is given."""
+    """Return the names by which messages name the user; nothing is read if no name is given."""
     if not any(given):
         return frozenset()
     try:

@@ -21,8 +21,8 @@ CASE WHEN c.renamed THEN c.title ELSE coalesce((
     WHERE m.retraction_id IS NOT NULL
       AND (m.retracted_at IS NOT NULL OR m.memory_text IS NOT NULL OR m.off_record)
 ), c.title) END"""
-"""The title of a conversation `c`; where something of its first message was forgotten since, what is left of that,
-to be shortened."""
+"""SQL for the title of a conversation `c`. If something of its first message was forgotten, it is the rest of
+that message, to be shortened."""
 
 _CONVERSATIONS = f"""
 SELECT c.id, c.session_key AS session_id, u.external_id AS user_id, e.name AS expert, s.name AS space,
@@ -58,14 +58,14 @@ RETURNING 1
 """
 
 LONGEST_TITLE = 200
-"""Characters."""
+"""Maximum characters of a title."""
 _SCANNED_AT_ONCE = 50
 _OF_ALL = dict.fromkeys(("user_id", "session_id", "space", "pinned", "contains", "id"))
 _PART_BYTES = 1024 * 1024
 
 
 def _part(after: LiteralString, order: LiteralString) -> LiteralString:
-    # The sizes are read without the texts and images, which may be stored apart from the row.
+    # Sizes are read without texts and images, which may be stored apart from the row.
     return f"""
 SELECT id, turn_id, role, content, parts, completed, token_count, created_at, external_id, speaker,
        (metadata->>'promise_id')::uuid AS promise_id, found
@@ -109,7 +109,7 @@ class Conversation:
     space: str | None
     """Name of the space that it belongs to, if any."""
     title: str
-    """Empty where all of the first message was forgotten since."""
+    """Title; empty if all of the first message was forgotten."""
     pinned: bool
     created_at: datetime
 
@@ -130,13 +130,13 @@ class Message:
     """The caller's own id of a message that was imported."""
     speaker: str | None
     promise_id: UUID | None
-    """The promise that the assistant has kept by saying it."""
+    """Promise that the assistant has kept with it."""
 
 
 @dataclass(frozen=True)
 class _FoundMessage(Message):
     found: int
-    """Number of messages of the page that are left, this one among them."""
+    """Number of messages of the page from this one on."""
 
 
 Cursor = tuple[datetime, UUID]
@@ -162,9 +162,7 @@ class Transcript:
         limit: int,
     ) -> Sequence[Conversation]:
         """Conversations of the tenant, of one of its users, of one session name or of one space, newest first.
-
-        With `contains`, those in whose title or messages it stands, in capitals or not.
-        """
+        With `contains`, those in whose title or messages it stands, in capitals or not."""
         about: dict[str, Any] = {"user_id": user_id, "session_id": session_id, "space": space, "pinned": pinned}
         if contains is None or self._database.vault is None:
             return await self._conversations(tenant_id, {**about, "contains": contains}, after, limit)
@@ -179,11 +177,8 @@ class Transcript:
         title: str | None = None,
         pinned: bool | None = None,
     ) -> Conversation:
-        """Rename a conversation, pin it or unpin it.
-
-        Raises:
-            NotFound: the tenant, or the user, has no such conversation.
-        """
+        """Rename a conversation, pin it or unpin it. Raises `NotFound` if the tenant, or the user, has no such
+        conversation."""
         await self.conversation(tenant_id, conversation_id, user_id=user_id)
         values = {
             "tenant_id": tenant_id,
@@ -197,11 +192,8 @@ class Transcript:
     async def conversation(
         self, tenant_id: UUID, conversation_id: UUID, *, user_id: str | None = None
     ) -> Conversation:
-        """One conversation, of any user or only when it is this one's.
-
-        Raises:
-            NotFound: the tenant, or the user, has no such conversation.
-        """
+        """One conversation, of any user or only when it is this one's. Raises `NotFound` if the tenant, or the
+        user, has no such conversation."""
         found = await self._conversations(tenant_id, {"user_id": user_id, "id": conversation_id}, None, 1)
         if not found:
             raise NotFound(f"There is no conversation {conversation_id}.")
@@ -248,11 +240,8 @@ class Transcript:
             after, limit = (part[-1].created_at, part[-1].id), limit - len(part)
 
     async def message(self, tenant_id: UUID, message_id: UUID, *, conversation_id: UUID | None = None) -> Message:
-        """One message of the tenant, of any conversation or only when it is of this one.
-
-        Raises:
-            NotFound: there is none.
-        """
+        """One message of the tenant, of any conversation or only when it is of this one. Raises `NotFound` if
+        there is none."""
         values = {"tenant_id": tenant_id, "message_id": message_id, "conversation_id": conversation_id}
         found = await self._database.fetch(tenant_id, _MESSAGE, values, class_row(Message))
         if not found:

@@ -13,21 +13,21 @@ from state.prompt import ContextPolicy, Epoch, Feature, RecallLimits, Source
 from state.turn import OpenTurn, TurnInput
 
 TurnStatus = Literal["waiting", "running", "paused", "completed", "partial", "failed", "cancelled"]
-"""`waiting` until the turns before it in its conversation have ended, `paused` until a client brings results of
-its tools. The last four are final: a complete answer; a partial one; none; stopped by its caller, with the answer
-so far."""
+"""Status of a turn: `waiting` until earlier turns of its conversation have ended, `paused` until a client
+brings results of its tools. The last four are final: a complete answer; a partial answer; none; stopped by its
+caller, with the answer so far."""
 
 ConflictPolicy = Literal["queue", "reject", "interrupt"]
 """Treatment of a message whose conversation has an unfinished turn: it waits; it is refused; or it ends the
 running turn as partial and then runs."""
 
 StopReason = Literal["cancelled", "partial", "forgotten", "taken_over"]
-"""How a stopped turn ends: `cancelled` by its caller, `partial` by a newer message; `taken_over` here alone, as
-this process was presumed dead and another one runs or has ended it."""
+"""How a stopped turn ends: `cancelled` by its caller, `partial` by a newer message, or `taken_over`, which ends
+it only in this process, because this process was presumed dead and another one runs the turn or has ended it."""
 
 _LEAST_BUDGET = 500
 LEASE = timedelta(seconds=15)
-"""Seconds without renewal after which an unfinished turn's process is presumed dead."""
+"""Time without renewal after which the process of an unfinished turn is presumed dead."""
 
 TURN_IMPORTANCE = 0.4
 """Importance of the episode that a completed turn becomes, 0 to 1."""
@@ -49,7 +49,7 @@ class TurnRequest:
     tenant_id: UUID
     input: TurnInput
     idempotency_key: str | None = None
-    """One key within a conversation stands for one turn."""
+    """Key that stands for one turn within its conversation; None = none."""
     on_conflict: ConflictPolicy = "queue"
     must_begin: bool = False
     """Whether the turn may only start as the first of its conversation."""
@@ -113,23 +113,24 @@ class TurnOutcome:
     origin: ForeignOrigin | None = None
     """The least trusted foreign words that the model read in the turn itself; None = none."""
     reads_days: bool = False
-    """Whether the model read records of the user's days, or searched what was said."""
+    """Whether the model read records of the user's days, or searched in what was said."""
     reads_note: bool = False
     """Whether the model read the expert's last private note."""
     episode: bool = False
-    """Whether it becomes an episode, when it completes."""
+    """Whether it becomes an episode if it completes."""
     summary_due: bool = False
-    """Whether enough was said since the newest summary for another one."""
+    """Whether enough was said since the newest summary to make another one."""
     context_filled: float = 0.0
     """Share of its budget that its prompt took where topics can be archived; otherwise 0."""
     visits_to_summarise: Sequence[UUID] = ()
-    """Visits whose days it had to describe without a summary, which are made in the background."""
+    """Visits that it described without a summary of their day; these summaries are made in the background."""
     memory: Sequence[PlannedChange] = ()
     """Changes of memory that it makes."""
     made: Sequence[MemoryChange] = ()
     """Changes of memory that its tools have made."""
     files: bool | None = None
-    """Whether what its user said is filed, if a model is configured; None = with what is said next."""
+    """Whether what its user said is filed now, if a model is configured; None = together with what is said
+    next."""
     asked: UUID | None = None
     """The change of memory that it asked the user about."""
 

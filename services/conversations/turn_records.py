@@ -27,11 +27,8 @@ class TurnRecords:
         self._database = database
 
     async def get(self, tenant_id: UUID, turn_id: UUID, *, user_id: str | None = None) -> StoredTurn:
-        """Read a turn, of any user or only when it is this one's.
-
-        Raises:
-            NotFound: the tenant, or the user, has no such turn.
-        """
+        """Read a turn, of any user or only when it is this one's. Raises `NotFound` if the tenant, or the user,
+        has no such turn."""
         values = {"turn_id": turn_id, "tenant_id": tenant_id, "user_id": user_id}
         found = await self._database.fetch(tenant_id, turn_sql.GET, values, class_row(StoredTurn))
         if not found:
@@ -53,7 +50,7 @@ class TurnRecords:
         after: tuple[datetime, UUID] | None,
         limit: int,
     ) -> list[TurnOfAny]:
-        """Turns of the tenant, or of one of its users, newest first; with `status`, only those of it."""
+        """Return turns of the tenant, or of one of its users, newest first; with `status`, only those with it."""
         values = {"tenant_id": tenant_id, "user": user, "status": status, **page_after(after, limit)}
         found = await self._database.fetch(tenant_id, turn_sql.ALL, values, class_row(TurnOfAny))
         return [replace(_read(one), title=title_of(one.title, LONGEST_TITLE)) for one in found]
@@ -61,7 +58,7 @@ class TurnRecords:
     async def page(
         self, tenant_id: UUID, conversation_id: UUID, *, after: tuple[datetime, UUID] | None, limit: int
     ) -> list[ListedTurn]:
-        """Turns of a conversation, oldest first, those that wait among them."""
+        """Return turns of a conversation, oldest first, including waiting ones."""
         values = {"tenant_id": tenant_id, "conversation_id": conversation_id, **page_after(after, limit)}
         return [
             _read(one)

@@ -27,7 +27,7 @@ from services.visits.visit import VISIT_OF_TURN
 
 
 def next_moment(conversation_id: LiteralString) -> LiteralString:
-    """The time of a conversation's next message: after all its others, also when the clock was set back."""
+    """SQL for the time of a conversation's next message: after all its others, even if the clock was set back."""
     return f"""greatest(clock_timestamp(), (SELECT max(before.created_at) FROM messages before
         WHERE before.conversation_id = {conversation_id}) + interval '1 microsecond')"""  # noqa: S608
 
@@ -35,10 +35,8 @@ def next_moment(conversation_id: LiteralString) -> LiteralString:
 def of_expert(
     expert: LiteralString, person: LiteralString, strategy: LiteralString | None = None
 ) -> LiteralString:
-    """The columns of an expert in a statement that opens a turn, named as its fields.
-
-    A user who has switched memory off goes without it. `strategy` replaces the expert's.
-    """
+    """SQL for the columns of an expert in a statement that opens a turn, named as its fields; without memory if
+    the user has switched it off. `strategy` replaces that of the expert."""
     without = "', '".join(WITHOUT_MEMORY)
     return f"""{expert}.id AS expert_id, {expert}.name AS expert, {expert}.model, {expert}.reflection AS reflects,
        concat_ws(E'\n\n', {expert}.system_prompt, nullif({expert}.persona, '')) AS system_prompt,
@@ -196,17 +194,17 @@ WHERE c.tenant_id = %(tenant_id)s AND u.external_id = %(external_id)s AND c.sess
 KNOWLEDGE_BASE = """
 SELECT FROM knowledge_bases WHERE tenant_id = %(tenant_id)s AND prefix = %(kb_prefix)s AND user_id IS NULL
 """
-"""A row if the tenant has a knowledge base of this name for all users."""
+"""Returns a row if the tenant has a knowledge base of this name for all users."""
 
 PASSING: LiteralString = "'instructions', 'attached', 'sampling', 'client_tools', 'rounds'"
-"""Fields of a request that are kept only as long as its turn may need them."""
+"""Fields of a request that are kept only while its turn may need them."""
 
 ABANDONED: LiteralString = (
     "is_abandoned(lease_expires_at, CASE WHEN process = %(asking)s::bigint THEN 0 ELSE process END)"
 )
-"""Whether a turn's process is gone, or its lease is one that nobody can have taken: the clock was set back."""
+"""SQL that tells whether a turn's process is gone, or its lease cannot be real because the clock was set back."""
 OWN: LiteralString = "(process IS NULL OR process = %(process)s)"
-"""Whether a turn is still this process's: one that was thought to be gone may find it run by another."""
+"""SQL that tells whether a turn still belongs to this process; another process may have taken it over."""
 
 END: LiteralString = f"""
 WITH ended AS (

@@ -50,11 +50,11 @@ _EPOCH_VALUES = (
     "epoch_persona_card",
 )
 _CLEAR_IN_REPORTS = ("parts", "strategy", "epoch_reason", "digest", "section", "reason", "left_out")
-"""Keys of a report under which our own words stand."""
+"""Keys of a report whose values are the service's own words."""
 
 
 def opening_values(request: TurnRequest, turn_id: UUID, message_id: UUID, secrets: Secrets) -> dict[str, Any]:
-    """The values of the statement that opens a turn."""
+    """Return the values of the statement that opens a turn."""
     asked = request.input
     content, images = without_nul(asked["message"]), asked.get("images", ())
     kept = secrets.without(content)
@@ -90,7 +90,7 @@ def opening_values(request: TurnRequest, turn_id: UUID, message_id: UUID, secret
 
 
 def names_of(request: TurnRequest) -> dict[str, Any]:
-    """The names that a request gives, as values of a statement."""
+    """Return the names in a request, as values of a statement."""
     asked = request.input
     return {
         "tenant_id": request.tenant_id,
@@ -103,7 +103,7 @@ def names_of(request: TurnRequest) -> dict[str, Any]:
 
 
 def adopted_input(row: Mapping[str, Any]) -> TurnInput:
-    """Return what was asked in a turn that waited in another process."""
+    """Return the request of a turn that waited in another process."""
     rest = {name: value for name, value in row["request"].items() if name != _ECHO}
     stored = {
         "user_id": row["external_id"],
@@ -115,7 +115,7 @@ def adopted_input(row: Mapping[str, Any]) -> TurnInput:
 
 
 def turn_of_row(row: Mapping[str, Any], asked: TurnInput, default_locale: str | None, **more: Any) -> OpenTurn:
-    """Return a turn: what a statement found of it, by the names of its fields, and `more` that is known of it."""
+    """Return a turn from a row with columns named as its fields; `more` are further values of fields."""
     found = {name: value for name, value in row.items() if name in _FIELDS}
     found["timezone"] = asked.get("timezone") or row["timezone"]
     found["locale"] = asked.get("locale") or row["locale"] or default_locale or ""
@@ -123,11 +123,7 @@ def turn_of_row(row: Mapping[str, Any], asked: TurnInput, default_locale: str | 
 
 
 def refuse_conflict(found: Mapping[str, Any], request: TurnRequest) -> None:
-    """Say that a message may not begin a turn beside those under way.
-
-    Raises:
-        Conflict: it may not.
-    """
+    """Say that a message may not begin a turn beside those under way. Raises `Conflict` if it may not."""
     before = found["waiting_before"]
     if request.on_conflict == "reject" and (found["running_before"] or before):
         raise Conflict("A turn of this conversation is in progress.")

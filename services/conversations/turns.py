@@ -63,7 +63,7 @@ from state.turn import OpenTurn
 _IN_A_STEP = 1024 * 1024
 """Characters of images whose digests are made in one step of the event loop."""
 _LONG = 5_000
-"""Characters of an answer from which a thread looks for secrets in it."""
+"""Minimum characters of an answer for which a thread looks for secrets in it."""
 
 
 class Turns(TurnRecords):
@@ -134,7 +134,7 @@ class Turns(TurnRecords):
                 found = await self._database.fetch(
                     tenant_id, turn_sql.OPEN, values, dict_row, lock=lock, generic=True
                 )
-            except BrokenReference:  # the user was erased at this moment, and is created again
+            except BrokenReference:  # the user was just erased, and is created again
                 continue
             if not found:
                 raise await self._not_found(values)
@@ -163,11 +163,8 @@ class Turns(TurnRecords):
         return await self._with_variants(turn, running_experiments(row["running_experiments"]))
 
     async def unstored(self, request: TurnRequest, *, reads_memory: bool) -> OpenTurn:
-        """Open a turn that is not stored; with `reads_memory`, it may read the user's memory.
-
-        Raises:
-            InvalidInput: there is no such expert, or no such knowledge base.
-        """
+        """Open a turn that is not stored; with `reads_memory`, it may read the user's memory. Raises
+        `InvalidInput` if there is no such expert, or no such knowledge base."""
         values = {**names_of(request), "reads": reads_memory}
         found = await self._database.fetch(request.tenant_id, turn_sql.UNSTORED, values, dict_row)
         if not found:
@@ -197,11 +194,7 @@ class Turns(TurnRecords):
         assignment = assign(turn.tenant_id, turn.user_id, turn.expert, running)
         if not assignment.variants:
             return turn
-        values = {
-            "turn_id": turn.turn_id,
-            "tenant_id": turn.tenant_id,
-            "experiments": Jsonb(assignment.variants),
-        }
+        values = {"turn_id": turn.turn_id, "tenant_id": turn.tenant_id, "experiments": Jsonb(assignment.variants)}
         await self._database.fetch(turn.tenant_id, turn_sql.TAG, values, tuple_row)
         return with_variants(turn, assignment)
 
@@ -249,10 +242,7 @@ class Turns(TurnRecords):
         ends: TurnStatus = "running",
     ) -> None:
         """End a turn of another process, `abandoned` only if that process is gone; `ends` is its status so far.
-
-        Raises:
-            Conflict: the turn has ended, or its process is alive.
-        """
+        Raises `Conflict` if the turn has ended, or its process is alive."""
         await self._end(tenant_id, turn_id, uuid7(), outcome, abandoned=abandoned, ends=ends)
 
     async def _end(
@@ -347,10 +337,8 @@ class Turns(TurnRecords):
         return files and outcome.status == "completed" and self._filing_quiet_s is not None
 
     def _defers(self, turn: OpenTurn, outcome: TurnOutcome) -> bool:
-        """Whether the end of a turn is known to change memory or to cause jobs, besides filing.
-
-        A job that is to be linked to the trace that caused it is queued by a statement of its own.
-        """
+        """Return whether the end of a turn certainly changes memory or causes jobs, besides filing. A job that
+        is linked to the trace of its cause is queued by a separate statement."""
         return (
             (turn.reflects and self._reflection and outcome.status == "completed")
             or (self._files(outcome) and bool(causes()))
@@ -360,7 +348,7 @@ class Turns(TurnRecords):
 
 
 def _tasks_of_conversation(outcome: TurnOutcome) -> list[str]:
-    """Return the tasks that keep the conversation's prompts bounded."""
+    """Return the tasks that keep the conversation's prompts within their limits."""
     due = {SUMMARISE: outcome.summary_due, ARCHIVE: outcome.context_filled >= ARCHIVE_SOON}
     return [task for task, is_due in due.items() if is_due]
 

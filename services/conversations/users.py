@@ -85,15 +85,15 @@ class User:
 
 @dataclass(frozen=True)
 class ListedUser(User):
-    """A user, and how much there is of them."""
+    """A user, and the size of what is stored of the user."""
 
     conversations: int
     messages: int
-    """Complete ones."""
+    """Number of complete messages."""
     episodes: int
-    """Those that hold."""
+    """Number of episodes that hold."""
     last_active_at: datetime | None
-    """When the last message of a visit was said, if any was."""
+    """Time of the last message of a visit; None = there is none."""
 
 
 class Users:
@@ -113,11 +113,7 @@ class Users:
             await connection.execute(_MAKE, values)
 
     async def get(self, tenant_id: UUID, user: str) -> User:
-        """The user, by the caller's own name.
-
-        Raises:
-            NotFound: the tenant has no such user.
-        """
+        """The user, by the caller's own name. Raises `NotFound` if the tenant has no such user."""
         return await self._one(tenant_id, _GET, {"user": user})
 
     async def page(
@@ -128,11 +124,8 @@ class Users:
         return await self._database.fetch(tenant_id, _PAGE, values, class_row(ListedUser))
 
     async def change(self, tenant_id: UUID, user: str, changes: Mapping[str, str | bool | None]) -> User:
-        """Set the given ones of `timezone`, `locale`, `display_name` and `memory`; the rest stays.
-
-        Raises:
-            NotFound: the tenant has no such user.
-        """
+        """Set the given ones of `timezone`, `locale`, `display_name` and `memory`; the rest stays. Raises
+        `NotFound` if the tenant has no such user."""
         values: dict[str, Any] = {"user": user}
         for name in _CHANGEABLE:
             values |= {name: changes.get(name), f"sets_{name}": name in changes}
@@ -155,7 +148,7 @@ class ListedSpace:
     created_at: datetime
     conversations: int
     memories: int
-    """Episodes that hold."""
+    """Number of episodes that hold."""
     last_active_at: datetime | None
     """When something was said in it last; null = never."""
 
@@ -167,11 +160,8 @@ class Spaces:
         self._database = database
 
     async def of_user(self, tenant_id: UUID, user: str) -> Sequence[ListedSpace]:
-        """The spaces of a user, by the caller's name for them, in the order of their names.
-
-        Raises:
-            NotFound: the tenant has no such user.
-        """
+        """The spaces of a user, by the caller's name for them, in the order of their names. Raises `NotFound`
+        if the tenant has no such user."""
         values = {"tenant_id": tenant_id, "user_id": await user_id_of(self._database, tenant_id, user)}
         return await self._database.fetch(tenant_id, _LIST, values, class_row(ListedSpace))
 

@@ -19,21 +19,21 @@ from services.validation import RULE, composed, is_id, no_nul
 Given = TypeVar("Given")
 
 MAX_MESSAGE_CHARACTERS = 1_000_000
-"""Characters of a message, whatever ANAMNESIS_MESSAGE_CHARACTERS says."""
+"""Maximum characters of a message, whatever ANAMNESIS_MESSAGE_CHARACTERS says."""
 MAX_SYSTEM_PROMPT_TOKENS = 1000
 MAX_PROMPT_CHARACTERS = 32_000
-"""Characters of a system prompt; longer ones certainly have too many tokens and are not counted."""
+"""Maximum characters of a system prompt; a longer one certainly has too many tokens, so they are not counted."""
 MAX_IMAGES = 8
 MAX_SPACE_CHARACTERS = 64
 MAX_IMAGE_BYTES = 8 * 1024 * 1024
 MAX_IMAGES_BYTES = 2 * MAX_IMAGE_BYTES
-"""Bytes of all images of a message, and of the images of earlier messages that a prompt shows."""
+"""Maximum bytes of all images of a message, and of the images of earlier messages that a prompt shows."""
 
 _BASE64 = f"{string.ascii_letters}{string.digits}+/".encode()
 _MOST_PADDING = 2
 _PIECE = 64 * 1024
 _MOST_OF_ALL = MAX_IMAGES_BYTES + 16 * 1024
-"""Longest message content with images by address, and with the words before the data."""
+"""Maximum length of message content with images: addresses, and the words before their data."""
 _DATA_URL = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,", re.ASCII)
 _REMOTE_URL = re.compile(r"https?://[^\s]{1,2000}", re.ASCII)
 
@@ -41,8 +41,8 @@ Role = Literal["user", "assistant"]
 
 _BYTES = 16
 _CHANGED = ("details", "think", "thinking")
-"""Clients change details of messages: surrounding spaces, Unicode composition, folded blocks with an answer's
-reasoning. The message remains the same."""
+"""Elements that clients fold an answer's reasoning into. Clients also change spaces and Unicode composition;
+the message remains the same."""
 
 
 def not_blank(text: str) -> str:
@@ -53,11 +53,7 @@ def not_blank(text: str) -> str:
 
 
 def check_length(message: str, most: int) -> None:
-    """Check a message against the setting.
-
-    Raises:
-        InvalidInput: it is longer.
-    """
+    """Check a message against the setting. Raises `InvalidInput` if it is longer."""
     if len(message) > most:
         reason = f"has {len(message)} characters; at most {most} are accepted (ANAMNESIS_MESSAGE_CHARACTERS)"
         raise InvalidInput("message", reason)
@@ -74,14 +70,11 @@ def _is_image(image: str) -> str:
 
 
 def _size_of_base64(text: str) -> int:
-    """Bytes that a Base64 text stands for, without decoding them.
-
-    Raises:
-        ValueError: it is none.
-    """
+    """Return the bytes that a Base64 text stands for, without decoding it. Raises `ValueError` if it is no
+    Base64."""
     digits = text.rstrip("=")
     whole = len(text) % 4 == 0 and len(text) - len(digits) <= _MOST_PADDING
-    # Piece by piece, which stays in the processor's cache.
+    # Done in pieces that fit into the processor's cache.
     pieces = (digits[begin : begin + _PIECE] for begin in range(0, len(digits), _PIECE))
     if not (text and whole and text.isascii()) or any(piece.encode().translate(None, _BASE64) for piece in pieces):
         raise ValueError("is not valid base64")
@@ -89,11 +82,8 @@ def _size_of_base64(text: str) -> int:
 
 
 def images_that_fit(images: Given) -> Given:
-    """Check how large the images of one message are in all, before each is looked at.
-
-    Raises:
-        ValueError: they are too large.
-    """
+    """Check how large the images of one message are in all, before each is looked at. Raises `ValueError` if
+    they are too large."""
     if isinstance(images, list) and len(images) > 1:
         size = sum(len(image) for image in images if isinstance(image, str)) * 3 // 4
         if size > _MOST_OF_ALL:
@@ -102,11 +92,7 @@ def images_that_fit(images: Given) -> Given:
 
 
 def check_system_prompt(text: str) -> None:
-    """Refuse a system prompt, or an addition to one, that has too many tokens.
-
-    Raises:
-        InvalidInput: it has.
-    """
+    """Refuse a system prompt, or an addition to one, that has too many tokens. Raises `InvalidInput` if it has."""
     if (tokens := count_tokens(text)) > MAX_SYSTEM_PROMPT_TOKENS:
         raise InvalidInput(
             "system_prompt", f"has some {tokens} tokens; at most {MAX_SYSTEM_PROMPT_TOKENS} are accepted"
@@ -140,11 +126,8 @@ def _is_time_zone(name: str) -> str:
 
 
 def space_name(text: str) -> str:
-    """Return the name of a space as stored: composed characters, single blanks between words.
-
-    Raises:
-        ValueError: it is empty, longer than 64 characters, or holds a character that is not printed.
-    """
+    """Return the name of a space as stored: composed characters, single blanks between words. Raises
+    `ValueError` if it is empty, longer than 64 characters, or holds a character that is not printed."""
     name = " ".join(not_blank(composed(no_nul(text))).split())
     if len(name) > MAX_SPACE_CHARACTERS:
         raise ValueError(f"has {len(name)} characters; at most {MAX_SPACE_CHARACTERS} are accepted")

@@ -1,8 +1,7 @@
 """The key of one user: seals texts and JSON into tokens, and digests into blocks.
 
 A token is `~[1.` + base64url of the key's id (8 bytes), a nonce (12) and AES-256-GCM over one byte of flags and
-the content + `]~`. It is text that every store and every JSON takes as it is, and that can be found within longer
-text.
+the content + `]~`. It is text that every store and all JSON can hold, and that can be found inside longer text.
 """
 
 import base64
@@ -25,25 +24,25 @@ from services.encryption.marks import is_id, json_bytes, json_value
 KEY_BYTES = 96
 """Bytes of a user's key: 32 each for contents, for digests, and for names that stand for words."""
 RENEWED_BYTES = 64
-"""Bytes of it that are replaced when it is renewed: what names stand for stays."""
+"""Bytes of the key that its renewal replaces; the names that stand for words stay."""
 ID_BYTES = 8
 _NONCE_BYTES = 12
 _ID_CHARACTERS = 10
-"""Base64 characters that depend on the id alone."""
+"""Base64 characters of a token that depend only on the key's id."""
 _TERM_BYTES = 5
-"""Bytes of a term's digest: 10,000 terms of a user are unlikely to share one."""
+"""Bytes of a term's digest: among 10,000 terms of a user two equal digests are unlikely."""
 _JSON, _COMPRESSED = 1, 2
 _COMPRESSED_FROM = 1000
-"""Bytes from which a content is compressed, since what is encrypted cannot be."""
+"""Minimum bytes of a content that is compressed before encryption; encrypted bytes cannot be compressed."""
 BEGINNING = "~[1."
 _END = "]~"
 TOKEN = re.compile(r"~\[1\.([A-Za-z0-9_-]{50,})\]~")
 DIGEST_MARK = b"\x7fA1"
-"""Stands before the key's id and the encrypted block of a digest."""
+"""Beginning of a sealed digest, before the key's id and the encrypted block."""
 DIGEST_BYTES = 16
-"""Bytes of a digest that is sealed: one block."""
+"""Bytes of a digest that can be sealed: one block."""
 UNREADABLE = "[unreadable]"
-"""In place of a content whose key was destroyed."""
+"""Text shown in place of a content whose key was destroyed."""
 _LOST = UNREADABLE.encode()
 
 
@@ -54,12 +53,12 @@ class DataKey:
         """Take the key's id and its bytes."""
         self.id = key_id
         self._contents = AESGCM(secret[:32])
-        # One block each, of a digest that is uniformly distributed: nothing is chained.
+        # ECB is safe here: each digest is one block and uniformly distributed, so nothing has to be chained.
         self._digests = Cipher(AES256(secret[32:64]), ECB())  # noqa: S305
         self._mac = hmac.new(secret[64:], digestmod=hashlib.sha256)
 
     def seal(self, content: bytes, *, is_json: bool = False) -> str:
-        """Return a token of a content."""
+        """Return a token for a content."""
         flags = _JSON if is_json else 0
         if len(content) >= _COMPRESSED_FROM:
             content, flags = zlib.compress(content, 1), flags | _COMPRESSED
@@ -72,21 +71,21 @@ class DataKey:
 
     @property
     def beginning(self) -> str:
-        """The beginning that all its tokens share."""
+        """Return the beginning that all tokens of this key share."""
         return BEGINNING + base64.urlsafe_b64encode(self.id).decode()[:_ID_CHARACTERS]
 
     def seal_text(self, text: str) -> str:
-        """Return a token of a text; an empty one stays empty."""
+        """Return a token for a text; an empty text stays empty."""
         return self.seal(text.encode("utf-8", "surrogatepass")) if text else text
 
     def seal_json(self, value: Any) -> Any:
-        """Return a token of a value as a whole; one that is empty stays as it is."""
+        """Return one token for a whole value; an empty value stays as it is."""
         if value is None or value in ("", [], {}):
             return value
         return self.seal(json_bytes(value), is_json=True)
 
     def seal_leaves(self, value: Any, clear: frozenset[str]) -> Any:
-        """Seal every text in a value but ids, and what stands under the keys of `clear`."""
+        """Seal every text in a value except ids and the values of the keys in `clear`."""
         if isinstance(value, str):
             return value if is_id(value) else self.seal_text(value)
         if isinstance(value, dict):
@@ -96,11 +95,8 @@ class DataKey:
         return value
 
     def open(self, raw: bytes) -> tuple[bytes, bool]:
-        """Return what a token's bytes hold, and whether it is JSON.
-
-        Raises:
-            InvalidTag: it was not sealed with this key.
-        """
+        """Return the content in a token's bytes, and whether it is JSON. Raises `InvalidTag` if the token was
+        not sealed with this key."""
         opened = self.open_raw(raw)
         flags, content = opened[0], opened[1:]
         return (zlib.decompress(content) if flags & _COMPRESSED else content), bool(flags & _JSON)
@@ -111,17 +107,17 @@ class DataKey:
         return self._contents.decrypt(nonce, sealed, self.id)
 
     def seal_digest(self, digest: bytes) -> bytes:
-        """Return the same block for the same digest of 16 bytes."""
+        """Return a block for a digest of 16 bytes; equal digests have equal blocks."""
         encryptor = self._digests.encryptor()
         return DIGEST_MARK + self.id + encryptor.update(digest) + encryptor.finalize()
 
     def open_digest(self, sealed: bytes) -> bytes:
-        """Return the digest of a block."""
+        """Return the digest in a block."""
         decryptor = self._digests.decryptor()
         return decryptor.update(sealed[len(DIGEST_MARK) + ID_BYTES :]) + decryptor.finalize()
 
     def hidden_term(self, term: str) -> str:
-        """Return a word that stands for a term in an index of words, the same each time."""
+        """Return a word that stands for a term in an index of words; equal terms have equal words."""
         mac = self._mac.copy()
         mac.update(term.encode("utf-8", "surrogatepass"))
         return base64.b32encode(mac.digest()[:_TERM_BYTES]).decode().lower()
@@ -133,7 +129,7 @@ class DataKey:
         return mac.hexdigest()[:32]
 
     def reseal(self, text: str, old: "DataKey") -> str:
-        """Return the text form of a column with every token of an old key sealed with this one."""
+        """Return the text of a column with every token of the old key sealed with this key."""
 
         def again(found: "re.Match[str]") -> str:
             raw = _raw(found[1])
@@ -145,14 +141,14 @@ class DataKey:
         return TOKEN.sub(again, text)
 
     def reseal_digest(self, sealed: bytes, old: "DataKey") -> bytes:
-        """Return a digest of an old key as a block of this one; any other bytes as they are."""
+        """Return a digest that the old key sealed, sealed with this key; any other bytes stay as they are."""
         if not sealed.startswith(DIGEST_MARK + old.id):
             return sealed
         return self.seal_digest(old.open_digest(sealed))
 
 
 KeyOf = Callable[[bytes], DataKey | None]
-"""Returns the key of an id; None = it was destroyed."""
+"""Function from the id of a key to the key; None = the key was destroyed."""
 
 
 def open_text(text: str, key_of: KeyOf) -> str:
@@ -178,17 +174,15 @@ def open_json(value: Any, key_of: KeyOf) -> Any:
 
 
 def open_column(value: Any, key_of: KeyOf) -> Any:
-    """Do so with a column's value. What was sealed as a whole with a key that was destroyed is empty.
-
-    Its readers expect an object or a list: an empty object is either to them.
-    """
+    """Open every token in a column's value. A value sealed as a whole with a destroyed key becomes empty.
+    Readers of such a column expect an object or a list, and an empty object serves as either."""
     if isinstance(value, str) and (whole := TOKEN.fullmatch(value)) and _opened(whole, key_of)[0] == _LOST:
         return {}
     return open_json(value, key_of)
 
 
 def open_token(token: str, key_of: KeyOf) -> bytes | None:
-    """Return what a whole token holds; None = its key was destroyed, or it is no token."""
+    """Return the content of a text that is one token; None = its key was destroyed, or it is no token."""
     whole = TOKEN.fullmatch(token)
     if whole is None:
         return None
@@ -197,7 +191,7 @@ def open_token(token: str, key_of: KeyOf) -> bytes | None:
 
 
 def open_digest(sealed: bytes, key_of: KeyOf) -> bytes:
-    """Return the digest that a column holds, sealed or not."""
+    """Return the digest in a column, whether it is sealed or not."""
     if not sealed.startswith(DIGEST_MARK):
         return sealed
     key = key_of(sealed[len(DIGEST_MARK) : len(DIGEST_MARK) + ID_BYTES])
@@ -205,7 +199,7 @@ def open_digest(sealed: bytes, key_of: KeyOf) -> bytes:
 
 
 def _opened(found: "re.Match[str]", key_of: KeyOf) -> tuple[bytes, bool]:
-    """Return a token's content; what looks like a token and is none stays as it is."""
+    """Return the content of a possible token; what only looks like a token stays as it is."""
     raw = _raw(found[1])
     if raw is None:
         return found[0].encode(), False

@@ -1,7 +1,7 @@
-"""Users' keys, each wrapped with the master key, in a file apart from everything that is backed up with the data.
+"""Users' keys, each wrapped with the master key, in a file that is not backed up together with the data.
 
-They are not in PostgreSQL: there a destroyed key would live on in the write-ahead log, in replicas and in backups,
-and with the master key open them all. The file is a SQLite database whose deleted bytes are overwritten.
+They are not in PostgreSQL: a destroyed key would live on in its write-ahead log, replicas and backups, where the
+master key could open it. The file is a SQLite database that overwrites deleted bytes.
 """
 
 import base64
@@ -33,7 +33,7 @@ _CHECK = b"anamnesis"
 _WAIT_S = 5.0
 _KEPT = 10_000
 _KEPT_S = 60.0
-"""Seconds for which a process goes on reading with a key that another one has destroyed."""
+"""Maximum seconds for which a process still uses a key that another process has destroyed."""
 
 _SCHEMA = """
 CREATE TABLE store (id TEXT NOT NULL, checked BLOB NOT NULL);
@@ -51,10 +51,8 @@ Result = TypeVar("Result")
 
 
 class KeyStore:
-    """Makes, reads and destroys users' keys. All processes of a machine share one file.
-
-    Every method but `open` and `close` raises `Unavailable` where the file cannot be read or written.
-    """
+    """Makes, reads and destroys users' keys. All processes of a machine share one file. Every method but `open`
+    and `close` raises `Unavailable` if the file cannot be read or written."""
 
     def __init__(self, folder: Path, master_key_file: Path | None = None) -> None:
         """Take the folder of the keys, and the file of the master key if it is elsewhere."""
@@ -67,12 +65,9 @@ class KeyStore:
         self._kept: OrderedDict[bytes, tuple[DataKey, float]] = OrderedDict()
 
     def open(self, *, make: bool) -> UUID:
-        """Open the store and return its id; with `make`, a missing one is made, with a new master key if needed.
-
-        Raises:
-            ConfigurationError: the store or the master key is missing or cannot be read, or they do not belong
-                together.
-        """
+        """Open the store and return its id; `make` creates a missing store, and a master key if there is none.
+        Raises `ConfigurationError` if the store or the master key is missing or cannot be read, or they do not
+        belong together."""
         try:
             if not self._path.exists():
                 if not make:
@@ -101,7 +96,7 @@ class KeyStore:
         return UUID(store_id)
 
     def close(self) -> None:
-        """Close the file, if it was opened, and drop all keys."""
+        """Close the file if it is open, and drop all keys."""
         self._kept.clear()
         if self._connection is not None:
             self._connection.close()
@@ -113,7 +108,7 @@ class KeyStore:
         return self._key(*row) if row else None
 
     def make_for(self, tenant_id: UUID, user: str) -> DataKey:
-        """Return the key of a user; make one if there is none. It waits for the disk: not for an event loop."""
+        """Return the key of a user; make one if there is none. It waits for the disk, so run it in a thread."""
         key_id, secret = secrets.token_bytes(ID_BYTES), secrets.token_bytes(KEY_BYTES)
         self._run(
             "INSERT INTO user_keys (key_id, owner, wrapped, created_at) VALUES (?, ?, ?, ?)"
@@ -140,7 +135,7 @@ class KeyStore:
         return self._key(*row)
 
     def renew(self, tenant_id: UUID, user: str) -> None:
-        """Give a user who has a key another one; the old one is read with until it is destroyed."""
+        """Give a user who has a key a new one; the old key is used for reading until it is destroyed."""
         owner = _owner(tenant_id, user)
 
         def renewed() -> None:
@@ -167,12 +162,12 @@ class KeyStore:
         return self._transaction(lambda: [self._key(*row) for row in self._store.execute(statement, values)])
 
     def destroy(self, tenant_id: UUID, user: str) -> bool:
-        """Destroy the keys of a user, in the file and in this process; return whether there was one."""
+        """Destroy the keys of a user, in the file and in this process; return whether there was a key."""
         owner = _owner(tenant_id, user)
         return self._destroy("owner = ? OR renews_of = ?", owner, owner)
 
     def destroy_renewed(self, key: DataKey) -> bool:
-        """Destroy an old key of a user, with which nothing is sealed any more."""
+        """Destroy an old key of a user, which no longer seals anything."""
         return self._destroy("key_id = ? AND renews_of IS NOT NULL", key.id)
 
     def _destroy(self, which: LiteralString, *values: bytes) -> bool:
@@ -191,9 +186,10 @@ class KeyStore:
         return int(self._run("SELECT count(*) FROM user_keys WHERE renews_of IS NULL")[0])
 
     def rotate_master(self) -> int:
-        """Wrap every key with a new master key, which takes the place of the old one; return how many.
+        """Wrap every key with a new master key, which replaces the old one; return the number of keys.
 
-        The new key stands beside the old one until the store has changed, so that a crash loses neither."""
+        The new master key is stored beside the old one until the store has changed, so that a crash loses neither.
+        """
         new = secrets.token_bytes(_MASTER_BYTES)
         try:
             replace_file(self._master_path, _line(new) + _line(self._master))
@@ -234,7 +230,7 @@ class KeyStore:
         return nonce + AESGCM(self._master).encrypt(nonce, secret, about)
 
     def _unwrapped(self, wrapped: bytes, about: bytes) -> bytes:
-        """Unwrap with the master key; another process may just have rotated it."""
+        """Unwrap a key with the master key, which another process may just have rotated."""
         try:
             return AESGCM(self._master).decrypt(wrapped[:_NONCE_BYTES], wrapped[_NONCE_BYTES:], about)
         except InvalidTag:
@@ -269,7 +265,7 @@ class KeyStore:
             raise Unavailable("The keys of users cannot be written.") from error
 
     def _make(self) -> None:
-        """Make the store, unless another process makes it at this moment."""
+        """Create the store, unless another process is just creating it."""
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if self._makes_master and not self._master_path.exists():
             make_file(self._master_path, _line(secrets.token_bytes(_MASTER_BYTES)))
@@ -281,7 +277,7 @@ class KeyStore:
             make_file(self._path, connection.serialize())
 
     def _masters(self) -> list[bytes]:
-        """The master key, and during a rotation the one before it."""
+        """Return the master key, and during a rotation also the previous one."""
         try:
             lines = self._master_path.read_text(encoding="ascii").split()
             keys = [base64.b64decode(line, validate=True) for line in lines]
@@ -298,7 +294,7 @@ class KeyStore:
 
 
 def _owner(tenant_id: UUID, user: str) -> bytes:
-    """The name under which a user's key is stored: no name of a person stands beside it."""
+    """Return the name under which a user's key is stored, which does not show the user's own name."""
     return hashlib.sha256(tenant_id.bytes + user.encode("utf-8", "surrogatepass")).digest()
 
 

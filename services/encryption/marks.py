@@ -1,7 +1,7 @@
-"""Values of statements: marks on those that hold users' words, and JSON of columns, read and written fast.
+"""Marks for the values of statements that hold users' words, and fast reading and writing of JSON columns.
 
-With encryption on, marked values are sealed on their way out; without, they are stored like unmarked ones.
-JSON with images is megabytes long.
+With encryption on, marked values are sealed on their way out; without, they are stored like other values. JSON is
+fast because JSON with images has megabytes.
 """
 
 import json
@@ -15,40 +15,38 @@ from pydantic_core import from_json
 
 
 class Words(str):
-    """A text, sealed as a whole. An empty one holds nothing and stays as it is."""
+    """A text to be sealed as a whole; an empty text stays as it is."""
 
     __slots__ = ()
 
 
 class Sealed(str):
-    """A text that was sealed before, which is stored as it is."""
+    """A text that is already sealed and is stored as it is."""
 
     __slots__ = ()
 
 
 class Fingerprint(str):
-    """A name made of a digest of words, such as the key of an imported message: replaced by a keyed digest."""
+    """A name made of a digest of words, such as the key of an imported message; a keyed digest replaces it."""
 
     __slots__ = ()
 
 
 class WordsDigest(bytes):
-    """A digest of words, 16 bytes: encrypted so that equal digests of a user stay equal."""
+    """A digest of words, 16 bytes; it is encrypted so that equal digests of a user stay equal."""
 
     __slots__ = ()
 
 
 class SoughtDigest(bytes):
-    """A digest of words that a statement compares with stored ones, in a list.
-
-    Until a user's key is renewed in all rows, there are blocks of several keys: the list then holds one of each.
-    """
+    """A digest of words that a statement compares with a list of stored ones. While a user's key is being
+    renewed, several keys have sealed the user's digests; the list then holds one block for each key."""
 
     __slots__ = ()
 
 
 class WordsJson(Jsonb):
-    """JSON, sealed as a whole, so that not even its keys can be read; statements cannot look into it."""
+    """JSON to be sealed as a whole, even its keys, so that statements cannot look into it."""
 
 
 class WordsByKey(Jsonb):
@@ -56,10 +54,8 @@ class WordsByKey(Jsonb):
 
 
 class WordsInJson(Jsonb):
-    """JSON in which every text is sealed but ids, and what stands under the keys of `clear`.
-
-    Keys, numbers and the structure can be read, and statements can look into it.
-    """
+    """JSON whose texts are sealed, except ids and the values of the keys in `clear`. Statements can read its
+    keys, numbers and structure."""
 
     def __init__(self, obj: Any, clear: Iterable[str] = ()) -> None:
         super().__init__(obj)
@@ -91,14 +87,14 @@ def words_in_json(value: Any, clear: Iterable[str] = ()) -> WordsInJson | None:
 
 
 def is_marked(value: object) -> bool:
-    """Whether a parameter is marked, or is a list in which something is."""
+    """Return whether a parameter is marked, or is a list that holds a marked value."""
     if isinstance(value, list):
         return any(isinstance(each, MARKS) for each in value)
     return isinstance(value, MARKS)
 
 
 def is_id(text: str) -> bool:
-    """Whether a text is a UUID in its usual form."""
+    """Return whether a text is a UUID in its usual form."""
     return _ID.fullmatch(text) is not None
 
 
@@ -111,13 +107,9 @@ def json_bytes(value: Any) -> bytes:
 
 
 def json_value(text: str | bytes) -> Any:
-    """Return JSON as Python's values.
-
-    Raises:
-        ValueError: it is no JSON.
-    """
+    """Return the value that JSON describes. Raises `ValueError` if the text is no JSON."""
     try:
-        # Strings are not cached: they would outlive the users who had them forgotten.
+        # Strings are not cached, because they would outlive the users who had them forgotten.
         return from_json(text, cache_strings="none")
     except ValueError:  # such as more levels than this parser reads
         return json.loads(text)

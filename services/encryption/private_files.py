@@ -1,4 +1,4 @@
-"""Files that their owner alone may read, such as keys: written durably, and whole or not at all."""
+"""Files that only their owner may read, such as keys; they are written durably, and completely or not at all."""
 
 import os
 import secrets
@@ -6,12 +6,12 @@ from pathlib import Path
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Write a file in the place of what is there."""
+    """Replace the content of a file, or create it."""
     _draft(path, content).replace(path)
 
 
 def make_file(path: Path, content: bytes) -> None:
-    """Write a file unless there is one; of two processes at once, one file holds."""
+    """Create a file unless it exists; if two processes do so at once, one file remains."""
     draft = _draft(path, content)
     try:
         os.link(draft, path)

@@ -1,4 +1,4 @@
-"""Whether a database is encrypted, and with which store of keys: checked before anything is read or written."""
+"""Checks at the start whether a database is encrypted, and with the keys of which store."""
 
 from typing import Any, LiteralString
 
@@ -16,12 +16,9 @@ _SWITCH_ON: LiteralString = "INSERT INTO encryption (store_id) VALUES (%s) ON CO
 
 
 async def check_encryption(connection: AsyncConnection[TupleRow], vault: Vault | None) -> None:
-    """Compare a database with the setting; switch encryption on for one that holds no users.
-
-    Raises:
-        ConfigurationError: it is encrypted and encryption is off, it holds users in clear and encryption is on, or
-            its keys are missing or another database's.
-    """
+    """Compare a database with the setting; switch encryption on for a database without users. Raises
+    `ConfigurationError` if it is encrypted and encryption is off, it holds unencrypted users and encryption is
+    on, or its keys are missing or belong to another database."""
     stored = await _one(connection, _STORE)
     if vault is None:
         if stored is not None:

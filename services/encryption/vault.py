@@ -1,7 +1,7 @@
 """Seals what statements write and opens what they read: the boundary between the service and its stores.
 
-Nothing above the database knows of it but for the marks (`marks.py`) on parameters. The user whose key seals a
-parameter is found from the statement's other parameters: a user, a conversation, a turn or a message.
+Code above the database only marks parameters (`marks.py`). Other parameters of the statement show whose key seals
+a marked one: a user, a conversation, a turn or a message.
 """
 
 import asyncio
@@ -50,7 +50,8 @@ _OWNERS: tuple[tuple[str, LiteralString], ...] = (
     ("turn_id", _TURN),
     ("message_id", _MESSAGE),
 )
-"""Parameters that say whose words a statement writes, the first that is there, each with what finds the user."""
+"""Parameters that tell whose words a statement writes, in the order in which they are tried, each with a
+statement that finds the user."""
 _NAMES = ("external_id", "user")
 """Parameters that hold the caller's own name for the user."""
 _REMEMBERED = ("user_id", "conversation_id", "turn_id")
@@ -60,15 +61,15 @@ _REMEMBERED = ("user_id", "conversation_id", "turn_id")
 class _Owner:
     tenant_id: UUID
     user: str
-    """The caller's own name for the user."""
+    """Caller's own name for the user."""
 
 
 _NOBODY = _Owner(UUID(int=0), "")
-"""A user whose row is gone: the statement changes nothing, and its words are sealed with a key nobody keeps."""
+"""Owner whose row is gone: the statement changes nothing, and its words are sealed with a key that is not kept."""
 
 
 class Vault:
-    """Seals and opens with the keys of a store."""
+    """Seals and opens values with the keys of a store."""
 
     def __init__(self, keys: KeyStore) -> None:
         """Take the keys."""
@@ -84,18 +85,18 @@ class Vault:
         self._owners.clear()
 
     def adapt(self, connection: AsyncConnection[TupleRow]) -> None:
-        """Have a connection open what it reads, and seal what its cursors write."""
+        """Make a connection open what it reads, and seal what its cursors write."""
         connection.cursor_factory = self._cursor
         for name, loader in self._loaders:
             connection.adapters.register_loader(name, loader)
 
     async def seal(self, values: Mapping[str, Any], look_up: LookUp) -> Mapping[str, Any]:
-        """Return a statement's parameters with those sealed that are marked.
+        """Return a statement's parameters, the marked ones sealed.
 
         Raises:
-            InvalidInput: a name holds text that was sealed elsewhere; every reader of the name would see it.
-            LookupError: they do not say whose words they are.
-            Unavailable: the keys cannot be read or written.
+            InvalidInput: A name holds text that was sealed elsewhere, which every reader of the name would see.
+            LookupError: The parameters do not tell whose words they hold.
+            Unavailable: The keys cannot be read or written.
         """
         if any(map(_holds_token, values.values())):
             raise InvalidInput("request", "holds encrypted text, which only the service itself may store")
@@ -128,7 +129,7 @@ class Vault:
         return await self._key(owner)
 
     def open_bytes(self, content: str | bytes) -> str | bytes | None:
-        """Return what a token holds, and anything else as it is; None = its key was destroyed."""
+        """Return the content of a token, and anything else as it is; None = its key was destroyed."""
         text = content if isinstance(content, str) else content.decode()
         return data_key.open_token(text, self.keys.of_id) if text.startswith(data_key.BEGINNING) else content
 
@@ -191,7 +192,7 @@ class Vault:
             self._owners.popitem(last=False)
 
     async def _former_keys(self, owner: _Owner, marked: Mapping[str, Any]) -> list[data_key.DataKey]:
-        """Return the keys that are being renewed, where something is looked for that they may have sealed."""
+        """Return the keys that are being renewed, if a parameter is compared with what they may have sealed."""
         if owner is _NOBODY or not any(map(_is_sought, marked.values())):
             return []
         return await asyncio.to_thread(self.keys.renewed, owner.tenant_id, owner.user, before_s=0)
@@ -212,7 +213,7 @@ def _is_sought(value: object) -> bool:
 
 
 def _holds_token(value: object) -> bool:
-    """Whether a plain text, or a list of such, holds a token."""
+    """Return whether a plain text, or a list of texts, holds a token."""
     if isinstance(value, list):
         return any(map(_holds_token, value))
     return type(value) is str and data_key.BEGINNING in value and data_key.TOKEN.search(value) is not None
@@ -232,7 +233,7 @@ _WAYS: dict[type, Callable[[Any, data_key.DataKey], Any]] = {
     marks.SoughtDigest: lambda digest, key: key.seal_digest(bytes(digest)),
     marks.Fingerprint: lambda name, key: f"{name.partition(':')[0]}:{key.fingerprint(name)}",
 }
-"""How each mark is sealed."""
+"""For each mark, the function that seals it."""
 
 
 class _SealingCursor(AsyncCursor[Any]):
@@ -251,7 +252,7 @@ class _SealingCursor(AsyncCursor[Any]):
 
 
 class _OpeningTextLoader(Loader):
-    """Texts; of those without a token nothing but their beginning is looked for."""
+    """Loads texts; in a text without tokens only the beginning of one is searched for."""
 
     key_of: Callable[[bytes], data_key.DataKey | None]
 
@@ -283,4 +284,4 @@ _LOADERS: tuple[tuple[str, type[Loader]], ...] = (
     ("jsonb", _OpeningJsonLoader),
     ("bytea", _OpeningByteaLoader),
 )
-"""Loaders that open the values of a type."""
+"""Loaders that open values, by PostgreSQL type."""

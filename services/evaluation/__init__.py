@@ -1,1 +1,1 @@
-"""How well memory remembers, measured on a set of conversations and questions."""
+"""Measures how well memory remembers, on a set of conversations and questions."""

@@ -49,27 +49,27 @@ class _Question(BaseModel):
 
 @dataclass(frozen=True)
 class Question:
-    """A question with the messages that answer it."""
+    """A question and the messages that answer it."""
 
     id: str
     user: str
     text: str
     category: str
     evidence: frozenset[str]
-    """Ids of the messages."""
+    """Ids of the messages that answer it."""
     said: tuple[Utterance, ...]
     """Utterances just before the question."""
     speaker: str
-    """Who asks, where that is known."""
+    """Name of the speaker, if it is known."""
     asked_at: datetime
     until: datetime | None = None
     """Moment from which on nothing is searched."""
     sessions: frozenset[str] = frozenset()
-    """Sessions that answer it, where no message is named: any message of one counts as that session."""
+    """Sessions that answer it, if no message is named: any message of one counts for the session."""
 
     @property
     def wanted(self) -> frozenset[str]:
-        """The evidence: the sessions, or the messages."""
+        """Return the ids of what answers it: sessions, or else messages."""
         return self.sessions or self.evidence
 
 
@@ -79,18 +79,15 @@ class Dataset:
 
     name: str
     lines: list[dict[str, Any]]
-    """As an import takes them."""
+    """Lines for an import."""
     questions: list[Question]
     skipped: int
-    """Questions without evidence."""
+    """Number of questions without evidence."""
 
 
 def load(folder: Path) -> Dataset:
-    """Read a folder with `conversations.jsonl` and `questions.jsonl`.
-
-    Raises:
-        InvalidInput: a file is not there, or a line of it is wrong; says which.
-    """
+    """Read a folder with `conversations.jsonl` and `questions.jsonl`. Raises `InvalidInput` if a file is
+    missing, or a line of it is wrong; the message says which."""
     messages = [each for _, each in _read(folder / CONVERSATIONS, _Message)]
     times = _times(messages)
     sessions = {message.session_id: _name(message.session_id) for message in messages}
@@ -142,7 +139,7 @@ def load(folder: Path) -> Dataset:
 
 
 def _times(messages: list[_Message]) -> list[datetime]:
-    """Messages of a session that have one time follow each other; times without an offset are taken for UTC."""
+    """Return the times of a session's messages, made distinct; times without an offset count as UTC."""
     newest: dict[str, datetime] = {}
     times = []
     for message in messages:

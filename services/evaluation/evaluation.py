@@ -31,13 +31,13 @@ _CONFIDENCE = 0.95
 
 
 Scores = dict[str, float]
-"""Scores of one question: `recall@k`, the share of its evidence among the first `k` messages shown; `hit@10`, 1 if
-any of it is among the first 10; and `mrr`, 1 / place of the first of it, or 0."""
+"""Scores of one question: `recall@k`, the share of its evidence among the first `k` messages shown; `hit@10`, 1
+if any evidence is among the first 10, else 0; and `mrr`, 1 / place of the first evidence, or 0."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A mean, and between what the mean would lie for 95 of 100 such sets (bootstrap over the questions)."""
+    """A mean and its 95 % interval (bootstrap over the questions)."""
 
     mean: float
     low: float
@@ -45,11 +45,11 @@ class Figure:
 
 
 def score(shown: Sequence[str], evidence: frozenset[str]) -> Scores:
-    """The figures of one question.
+    """Return the scores of one question.
 
     Args:
-        shown: ids of the messages in the order in which they are shown, or of their sessions.
-        evidence: ids of those that answer it.
+        shown: Ids of the messages, or of their sessions, in the order in which they are shown.
+        evidence: Ids of those that answer it.
     """
     first = {found: place for place, found in reversed([*enumerate(shown, start=1)])}
     places = sorted(place for found, place in first.items() if found in evidence)
@@ -62,12 +62,12 @@ def score(shown: Sequence[str], evidence: frozenset[str]) -> Scores:
 
 
 def summarise(scores: Sequence[Scores]) -> dict[str, Figure]:
-    """Means with their intervals, by the name of the figure."""
+    """Return the means with their intervals, by the name of the score."""
     return {name: figure([each[name] for each in scores]) for name in scores[0]}
 
 
 def figure(values: Sequence[float]) -> Figure:
-    """A mean with its interval; the same values give the same interval."""
+    """Return a mean with its interval; equal values give equal intervals."""
     known = np.array(values, dtype=np.float64)
     draws = np.random.default_rng(0).integers(0, len(known), size=(_RESAMPLES, len(known)))
     means = known[draws].mean(axis=1)
@@ -115,11 +115,8 @@ class Evaluation:
         self._embedder = embedder
 
     async def run(self, dataset: Dataset, on_step: OnStep) -> Evaluated:
-        """Import, index, ask, and remove everything again.
-
-        Raises:
-            Unavailable: a store or the embedding endpoint does not answer.
-        """
+        """Import, index, ask, and remove everything again. Raises `Unavailable` if a store or the embedding
+        endpoint does not answer."""
         tenant = await self._tenants.create(f"evaluation-{uuid4().hex}")
         users = sorted({line["user_id"] for line in dataset.lines})
         scopes: dict[str, Scope] = {}
@@ -201,11 +198,8 @@ def fusion(words: Values, meaning: Values, mask: Mask) -> Values:
 
 
 async def _answered(call: Callable[[], Awaitable[Found]]) -> tuple[Found, float]:
-    """Return what a call finds, and the milliseconds that it took; one that fails is repeated.
-
-    Raises:
-        Unavailable: it still did not answer.
-    """
+    """Return what a call finds, and the milliseconds that it took; one that fails is repeated. Raises
+    `Unavailable` if it still did not answer."""
     for pause in (*_WAITS_S, None):
         begun = time.perf_counter()
         try:

@@ -11,7 +11,7 @@ import secrets
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Literal, LiteralString
 from uuid import UUID
 
@@ -21,6 +21,7 @@ import structlog
 from psycopg.rows import class_row, dict_row, tuple_row
 from uuid_utils.compat import uuid7
 
+from services.encryption.marks import Words
 from services.errors import Conflict, InvalidInput, NotFound, Unavailable
 from services.events.feed import EventKind
 from services.jobs.queue import JobQueue
@@ -36,6 +37,9 @@ _WAITS_S = (5.0, 30.0, 120.0, *(600.0,) * 11)
 _WITHIN_S = 10.0
 _SECRET_BYTES = 32
 _PREFIX = "whsec_"
+_KEY_OF = "\0webhooks"
+"""Under whose key secrets are sealed: a name that no user can have."""
+_TEST = "webhook.test"
 
 _COLUMNS: LiteralString = "id, url, kinds, created_at"
 _ADD: LiteralString = f"""
@@ -48,6 +52,7 @@ _LIST: LiteralString = f"""
 SELECT {_COLUMNS} FROM webhooks WHERE tenant_id = %(tenant_id)s ORDER BY created_at, id
 """  # noqa: S608 — our own text only
 _REMOVE: LiteralString = "DELETE FROM webhooks WHERE id = %(id)s AND tenant_id = %(tenant_id)s RETURNING id"
+_GET: LiteralString = "SELECT url, secret FROM webhooks WHERE id = %(id)s AND tenant_id = %(tenant_id)s"
 _DELIVERIES: LiteralString = """
 SELECT d.id, d.event_id, e.kind, e.about, d.state, d.tries, d.status, d.error, d.created_at, d.settled_at
 FROM webhook_deliveries d JOIN user_events e ON e.id = d.event_id
@@ -60,7 +65,7 @@ UPDATE webhook_deliveries SET state = 'waiting', tries = 0, settled_at = NULL
 WHERE id = %(delivery_id)s AND webhook_id = %(id)s AND tenant_id = %(tenant_id)s AND state <> 'waiting'
 """
 _TO_SEND: LiteralString = """
-SELECT d.id, d.tries, w.url, w.secret, e.id AS event_id, e.kind, e.about, e.at, u.external_id AS user_id,
+SELECT d.tries, w.url, w.secret, e.id AS event_id, e.kind, e.about, e.at, u.external_id AS user_id,
        m.content AS text
 FROM webhook_deliveries d JOIN webhooks w ON w.id = d.webhook_id JOIN user_events e ON e.id = d.event_id
 JOIN users u ON u.id = e.user_id
@@ -96,6 +101,16 @@ class NewWebhook(Webhook):
 
 
 @dataclass(frozen=True)
+class Tried:
+    """Answer of an address to a message that tells of nothing."""
+
+    status: int | None
+    """HTTP status; null = it did not answer."""
+    error: str | None
+    """Why it counts as failed; null = it was delivered."""
+
+
+@dataclass(frozen=True)
 class Delivery:
     """A message to a webhook, sent or to be sent."""
 
@@ -126,12 +141,8 @@ class Webhooks:
         jobs.task(DELIVER)(self._deliver)
 
     async def add(self, tenant_id: UUID, url: str, kinds: Sequence[EventKind]) -> NewWebhook:
-        """Add a webhook.
-
-        Raises:
-            InvalidInput: the address is none of the web, is not https, or leads into the operator's network.
-            Conflict: there are too many.
-        """
+        """Add a webhook. Raises `InvalidInput` if the address is none of the web, is not https, or leads into
+        the operator's network, and `Conflict` if there are too many."""
         try:
             address = httpx2.URL(url)
             await self._transport.check(address)
@@ -142,7 +153,7 @@ class Webhooks:
         secret = _PREFIX + base64.b64encode(secrets.token_bytes(_SECRET_BYTES)).decode()
         values = {
             **{"id": uuid7(), "tenant_id": tenant_id, "most": MOST_WEBHOOKS},
-            **{"url": url, "secret": secret, "kinds": list(dict.fromkeys(kinds))},
+            **{"url": url, "secret": Words(secret), "kinds": list(dict.fromkeys(kinds)), "user": _KEY_OF},
         }
         made = await self._database.fetch(tenant_id, _ADD, values, class_row(Webhook))
         if not made:
@@ -154,14 +165,20 @@ class Webhooks:
         return await self._database.fetch(tenant_id, _LIST, {"tenant_id": tenant_id}, class_row(Webhook))
 
     async def remove(self, tenant_id: UUID, webhook_id: UUID) -> None:
-        """Remove a webhook with what it was to be told.
-
-        Raises:
-            NotFound: the tenant has none of this id.
-        """
+        """Remove a webhook with what it was to be told. Raises `NotFound` if the tenant has none of this id."""
         values = {"id": webhook_id, "tenant_id": tenant_id}
         if not await self._database.fetch(tenant_id, _REMOVE, values, tuple_row):
             raise NotFound(f"There is no webhook {webhook_id}.")
+
+    async def try_out(self, tenant_id: UUID, webhook_id: UUID) -> Tried:
+        """Send a webhook a message of the type `webhook.test` at once. Raises `NotFound` if the tenant has none
+        of this id."""
+        values = {"id": webhook_id, "tenant_id": tenant_id}
+        rows = await self._database.fetch(tenant_id, _GET, values, dict_row)
+        if not rows:
+            raise NotFound(f"There is no webhook {webhook_id}.")
+        body = {"type": _TEST, "timestamp": datetime.now(UTC), "data": {}}
+        return Tried(*await self._send(rows[0], uuid7(), body))
 
     async def deliveries(
         self, tenant_id: UUID, webhook_id: UUID, *, after: tuple[datetime, UUID] | None, limit: int
@@ -171,11 +188,7 @@ class Webhooks:
         return await self._database.fetch(tenant_id, _DELIVERIES, values, class_row(Delivery))
 
     async def repeat(self, tenant_id: UUID, webhook_id: UUID, delivery_id: UUID) -> None:
-        """Tell it once more.
-
-        Raises:
-            Conflict: there is no such delivery, or it waits still.
-        """
+        """Tell it once more. Raises `Conflict` if there is no such delivery, or it waits still."""
         values = {"id": webhook_id, "tenant_id": tenant_id, "delivery_id": delivery_id}
         async with self._database.tenant(tenant_id) as connection:
             if not (await connection.execute(_AGAIN, values)).rowcount:
@@ -189,7 +202,11 @@ class Webhooks:
         if not rows:
             return None
         row = rows[0]
-        status, error = await self._send(row)
+        data = {"event_id": row["event_id"], "user_id": row["user_id"], **row["about"]}
+        if row["text"] is not None and self._database.vault is None:  # where words are sealed, none leaves
+            data["text"] = row["text"]
+        body = {"type": row["kind"], "timestamp": row["at"], "data": data}
+        status, error = await self._send(row, delivery_id, body)
         delivered = error is None
         over = not delivered and row["tries"] >= len(_WAITS_S)
         state = "delivered" if delivered else "failed" if over else "waiting"
@@ -206,19 +223,18 @@ class Webhooks:
     async def _deliver(self, job: RunningJob, *, delivery_id: UUID, **_: UUID) -> float | None:
         return await self.deliver(job.tenant_id, delivery_id)
 
-    async def _send(self, row: dict[str, Any]) -> tuple[int | None, str | None]:
-        """Send it; return the status, and why it failed."""
-        data = {"event_id": row["event_id"], "user_id": row["user_id"], **row["about"]}
-        if row["text"] is not None and self._database.vault is None:  # where words are sealed, none leaves
-            data["text"] = row["text"]
-        body = orjson.dumps({"type": row["kind"], "timestamp": row["at"], "data": data})
+    async def _send(
+        self, row: dict[str, Any], message_id: UUID, message: dict[str, Any]
+    ) -> tuple[int | None, str | None]:
+        """Send a message; return the status, and why it failed."""
+        body = orjson.dumps(message)
         moment = int(time.time())
         headers = {
             "content-type": "application/json",
             "user-agent": "Anamnesis",
-            "webhook-id": str(row["id"]),
+            "webhook-id": str(message_id),
             "webhook-timestamp": str(moment),
-            "webhook-signature": signature(row["secret"], str(row["id"]), moment, body),
+            "webhook-signature": signature(row["secret"], str(message_id), moment, body),
         }
         try:
             async with self._http.stream("POST", row["url"], content=body, headers=headers) as answer:

@@ -101,11 +101,7 @@ class Experiments:
         return await self._database.fetch(tenant_id, _PAGE, values, class_row(Experiment))
 
     async def get(self, tenant_id: UUID, name: str) -> Experiment:
-        """Return the experiment of a name.
-
-        Raises:
-            NotFound: The tenant has no experiment of this name.
-        """
+        """Return the experiment of a name. Raises `NotFound` if the tenant has no experiment of this name."""
         values = {"tenant_id": tenant_id, "name": name}
         found = await self._database.fetch(tenant_id, _GET, values, class_row(Experiment))
         if not found:
@@ -113,12 +109,8 @@ class Experiments:
         return found[0]
 
     async def create(self, tenant_id: UUID, new: NewExperiment) -> Experiment:
-        """Draft an experiment; it changes nothing until it is started.
-
-        Raises:
-            InvalidInput: variants share a name, or there is no such expert.
-            Conflict: there is an experiment of this name.
-        """
+        """Draft an experiment; it changes nothing until it is started. Raises `InvalidInput` if variants share
+        a name, or there is no such expert, and `Conflict` if there is an experiment of this name."""
         values = {
             **vars(new),
             "id": uuid7(),
@@ -168,12 +160,8 @@ class Experiments:
         return changed
 
     async def delete(self, tenant_id: UUID, name: str) -> None:
-        """Remove an experiment that is not running; its turns keep their tags.
-
-        Raises:
-            NotFound: The tenant has no experiment of this name.
-            Conflict: The experiment is running.
-        """
+        """Remove an experiment that is not running; its turns keep their tags. Raises `NotFound` if the tenant
+        has no experiment of this name, and `Conflict` if the experiment is running."""
         statement: LiteralString = """
             DELETE FROM experiments WHERE tenant_id = %(tenant_id)s AND name = %(name)s AND status <> 'running'
             RETURNING id

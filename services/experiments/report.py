@@ -72,10 +72,8 @@ def difference(one: Estimate, other: Estimate) -> Estimate:
 
 
 def student_t(freedom: int) -> float:
-    """Return the 97.5 % quantile of Student's t, within 0.5 % from 3 degrees of freedom on.
-
-    It uses the expansion in M. Abramowitz and I. A. Stegun, Handbook of Mathematical Functions, 26.7.5.
-    """
+    """Return the 97.5 % quantile of Student's t, within 0.5 % from 3 degrees of freedom on. It uses the
+    expansion in M. Abramowitz and I. A. Stegun, Handbook of Mathematical Functions, 26.7.5."""
     if freedom in _FEW:
         return _FEW[freedom]
     z = _Z

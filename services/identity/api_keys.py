@@ -61,10 +61,8 @@ class ApiKey:
 
 
 class ApiKeys:
-    """Makes, lists, revokes and recognises keys.
-
-    Nothing is cached between requests: every process refuses a revoked key at once.
-    """
+    """Makes, lists, revokes and recognises keys. Nothing is cached between requests: every process refuses a
+    revoked key at once."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -115,11 +113,7 @@ class ApiKeys:
         return await self._database.fetch(tenant_id, _LIST, {"tenant_id": tenant_id}, class_row(ApiKey))
 
     async def revoke(self, tenant_id: UUID, key_id: UUID) -> ApiKey:
-        """Revoke the key; revoking it again changes nothing.
-
-        Raises:
-            NotFound: The tenant has no such key.
-        """
+        """Revoke the key; revoking it again changes nothing. Raises `NotFound` if the tenant has no such key."""
         values = {"tenant_id": tenant_id, "id": key_id}
         found = await self._database.fetch(tenant_id, _REVOKE, values, class_row(ApiKey))
         if not found:
@@ -127,11 +121,7 @@ class ApiKeys:
         return found[0]
 
     async def caller_of(self, key: str) -> Caller:
-        """Return the caller with this key.
-
-        Raises:
-            Unauthenticated: The key is unknown or revoked.
-        """
+        """Return the caller with this key. Raises `Unauthenticated` if the key is unknown or revoked."""
         if (match := _FORM.fullmatch(key)) is None:
             raise Unauthenticated(_REFUSAL)
         rows = await self._database.fetch_without_tenant(_USE, {"id": UUID(match[1])}, tuple_row)

@@ -108,11 +108,8 @@ class Authenticator:
             self._credentials = Tokens(settings, self._signing_keys, Tenants(database))
 
     async def check(self) -> None:
-        """Check that the configured key file is usable; an address is read only when it is needed.
-
-        Raises:
-            ConfigurationError: The file is not usable.
-        """
+        """Check that the configured key file is usable; an address is read only when it is needed. Raises
+        `ConfigurationError` if the file is not usable."""
         if self._signing_keys is not None:
             await self._signing_keys.check()
 
@@ -122,12 +119,8 @@ class Authenticator:
             await self._signing_keys.close()
 
     async def caller_of(self, authorization: str | None) -> Caller:
-        """Return the caller with this header.
-
-        Raises:
-            Unauthenticated: The caller is unknown.
-            Unavailable: The caller cannot be identified now.
-        """
+        """Return the caller with this header. Raises `Unauthenticated` if the caller is unknown, and
+        `Unavailable` if the caller cannot be identified now."""
         if not self.is_needed:
             return NOBODY_IN_PARTICULAR
         scheme, _, credential = (authorization or "").strip().partition(" ")
@@ -148,11 +141,7 @@ class Tickets:
         self._cache = cache
 
     async def issue(self, authorization: str) -> str:
-        """Return a ticket for the sender of this header.
-
-        Raises:
-            Unavailable: The ticket cannot be kept.
-        """
+        """Return a ticket for the sender of this header. Raises `Unavailable` if the ticket cannot be kept."""
         number, key = uuid4().hex, Fernet.generate_key()
         try:
             await self._cache.set(_name(number), Fernet(key).encrypt(authorization.encode()).decode(), ex=TICKET_S)
@@ -161,12 +150,9 @@ class Tickets:
         return f"{number}.{key.decode()}"
 
     async def redeem(self, ticket: str) -> str:
-        """Return the header for which a ticket was issued, and invalidate the ticket.
-
-        Raises:
-            Unauthenticated: The ticket was used, has expired, or never existed.
-            Unavailable: The ticket cannot be looked up.
-        """
+        """Return the header for which a ticket was issued, and invalidate the ticket. Raises `Unauthenticated`
+        if the ticket was used, has expired, or never existed, and `Unavailable` if the ticket cannot be looked
+        up."""
         number, _, key = ticket.partition(".")
         try:
             kept = str(await self._cache.getdel(_name(number)) or "")

@@ -39,20 +39,13 @@ class Caller:
         return f"user {self.user_id}" if self.user_id else "operator"
 
     def require(self, scope: Scope) -> None:
-        """Refuse a caller without the scope.
-
-        Raises:
-            Forbidden: The caller does not have the scope.
-        """
+        """Refuse a caller without the scope. Raises `Forbidden` if the caller does not have the scope."""
         if scope not in self.scopes and "admin" not in self.scopes:
             raise Forbidden(f"This needs the scope {scope}.")
 
     def act_for(self, user_id: str) -> None:
-        """Refuse a caller who is another user.
-
-        Raises:
-            NotFound: The caller may not know whether there is such a user.
-        """
+        """Refuse a caller who is another user. Raises `NotFound` if the caller may not know whether there is
+        such a user."""
         if self.user_id is not None and self.user_id != user_id:
             raise NotFound(f"There is no user {user_id!r}.")
 

@@ -26,11 +26,8 @@ class Operators:
         self._seen: dict[bytes, float] = {}
 
     async def include(self, authorization: str | None) -> bool:
-        """Return, within a second, whether the sender of this header is an operator.
-
-        Raises:
-            Unavailable: The key cannot be checked now, and was not an operator's in the last hour.
-        """
+        """Return, within a second, whether the sender of this header is an operator. Raises `Unavailable` if
+        the key cannot be checked now, and was not an operator's in the last hour."""
         digest = sha256((authorization or "").encode()).digest()
         try:
             caller = await self._probes.ask(

@@ -55,11 +55,8 @@ class RateLimits:
             self._shared = SlidingWindowCounterRateLimiter(_storage_over(cache))
 
     async def count_turn(self, tenant_id: UUID, user_id: str) -> None:
-        """Count a turn that a user starts, for the user and for the tenant.
-
-        Raises:
-            RateLimited: The turn is over a limit.
-        """
+        """Count a turn that a user starts, for the user and for the tenant. Raises `RateLimited` if the turn is
+        over a limit."""
         counts: list[_Count] = []
         if self._user is not None:  # first, because a refused turn of a user does not count for the tenant
             counts.append((self._user, (str(tenant_id), user_id)))
@@ -69,20 +66,13 @@ class RateLimits:
             await self._ask("hit", counts)
 
     async def count_request(self, tenant_id: UUID) -> None:
-        """Count any other request, for the tenant.
-
-        Raises:
-            RateLimited: The request is over the limit.
-        """
+        """Count any other request, for the tenant. Raises `RateLimited` if the request is over the limit."""
         if self._tenant is not None:
             await self._ask("hit", [(self._tenant, (str(tenant_id),))])
 
     async def check_tenant(self, tenant_id: UUID) -> None:
-        """Check whether another request of the tenant is allowed, without counting it.
-
-        Raises:
-            RateLimited: The request would be over the limit.
-        """
+        """Check whether another request of the tenant is allowed, without counting it. Raises `RateLimited` if
+        the request would be over the limit."""
         if self._tenant is not None:
             await self._ask("test", [(self._tenant, (str(tenant_id),))])
 
@@ -110,7 +100,7 @@ class RateLimits:
 def _storage_over(cache: RedisClient) -> Storage:
     """Return counters on the service's own Redis connections: one server, a Sentinel or a cluster."""
     storage = RedisStorage("async+redis://", implementation="redispy", key_prefix="limits")
-    storage.bridge.connection_getter = lambda _: cache  # instead of its own connection
+    storage.bridge.connection_getter = lambda _: cache  # type: ignore[attr-defined]  # instead of its own connection
     storage.bridge.register_scripts()
     return storage
 

@@ -45,10 +45,8 @@ class SigningKey:
 
 
 class SigningKeys:
-    """Keys of an issuer by their ids, from a file or an address.
-
-    They are read again after a while, and when an id is unknown, but an address is not read too often.
-    """
+    """Keys of an issuer by their ids, from a file or an address. They are read again after a while, and when an
+    id is unknown, but an address is not read too often."""
 
     def __init__(
         self, source: str, *, fresh_s: float | None = None, again_s: float | None = None, kept_s: float = 3600.0
@@ -72,11 +70,8 @@ class SigningKeys:
         self._client = httpx.AsyncClient(timeout=_FETCH_TIMEOUT_S, follow_redirects=False)
 
     async def check(self) -> None:
-        """Check at the start that a key file can be read.
-
-        Raises:
-            ConfigurationError: The file cannot be read, or has no usable key.
-        """
+        """Check at the start that a key file can be read. Raises `ConfigurationError` if the file cannot be
+        read, or has no usable key."""
         if self._is_address:
             return
         try:
@@ -94,11 +89,8 @@ class SigningKeys:
         await self._client.aclose()
 
     async def find(self, key_id: str) -> SigningKey | None:
-        """Return the key with this id; None if the issuer has none.
-
-        Raises:
-            Unavailable: The key is unknown, and the issuer's keys cannot be read.
-        """
+        """Return the key with this id; None if the issuer has none. Raises `Unavailable` if the key is unknown,
+        and the issuer's keys cannot be read."""
         # While another request reads the keys, the current key is used.
         is_due = time.monotonic() - self._answered_at > self._fresh_s and not self._lock.locked()
         if is_due or key_id not in self._keys:
@@ -132,11 +124,8 @@ class SigningKeys:
 
 
 def keys_of(document: bytes) -> dict[str, SigningKey]:
-    """Return the usable keys of a JWKS; others, such as keys for encryption, are ignored.
-
-    Raises:
-        ValueError: The document is no JWKS.
-    """
+    """Return the usable keys of a JWKS; others, such as keys for encryption, are ignored. Raises `ValueError`
+    if the document is no JWKS."""
     listed = shallow_json(document)
     if not isinstance(listed, dict) or not isinstance(listed.get("keys"), list):
         raise ValueError("not a JWKS: there is no list named keys")

@@ -54,12 +54,8 @@ class Tenants:
         self._remembered: dict[str, tuple[float, Tenant]] = {}
 
     async def create(self, name: str) -> Tenant:
-        """Make a tenant with its expert `default`.
-
-        Raises:
-            InvalidInput: The name is not valid.
-            Conflict: There is already a tenant of this name.
-        """
+        """Make a tenant with its expert `default`. Raises `InvalidInput` if the name is not valid, and
+        `Conflict` if there is already a tenant of this name."""
         # A name that looks like an id could be taken for another tenant's.
         if not _NAME.fullmatch(name) or _as_uuid(name):
             raise InvalidInput("name", "must be 1 to 128 of letters, digits and ._:@- and not look like an id")
@@ -108,11 +104,8 @@ def _as_uuid(text: str) -> UUID | None:
 
 
 async def user_id_of(database: Database, tenant_id: UUID, user: str) -> UUID:
-    """Return the id of a tenant's user by the caller's own name for them.
-
-    Raises:
-        NotFound: the tenant has no such user.
-    """
+    """Return the id of a tenant's user by the caller's own name for them. Raises `NotFound` if the tenant has
+    no such user."""
     found = await database.fetch(tenant_id, _USER, {"tenant_id": tenant_id, "user": user}, tuple_row)
     if not found:
         raise NotFound(f"There is no user {user!r}.")

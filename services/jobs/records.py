@@ -252,12 +252,8 @@ class JobRecords:
         return await self._database.fetch(tenant_id, _JOBS, values, class_row(StoredJob))
 
     async def retry(self, tenant_id: UUID, job_id: int) -> StoredJob:
-        """Let a failed job run again, with all its tries.
-
-        Raises:
-            NotFound: The tenant has no such job.
-            Conflict: The job has not failed, or an equal job is already waiting.
-        """
+        """Let a failed job run again, with all its tries. Raises `NotFound` if the tenant has no such job, and
+        `Conflict` if the job has not failed, or an equal job is already waiting."""
         values = {"tenant_id": tenant_id, "job_id": job_id}
         try:
             found = await self._database.fetch(tenant_id, _RETRY, values, tuple_row)

@@ -107,11 +107,7 @@ def as_arguments(ids: Mapping[str, Ids]) -> dict[str, Any]:
 
 
 def as_ids(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the ids that a job stores.
-
-    Raises:
-        ValueError: An argument is no id.
-    """
+    """Return the ids that a job stores. Raises `ValueError` if an argument is no id."""
     return {
         name: [UUID(each) for each in value] if isinstance(value, list) else UUID(value)
         for name, value in arguments.items()
@@ -190,10 +186,8 @@ _MOST_STRANGE_TRIES = 360
 
 
 class Outcomes(JobManager):
-    """procrastinate's job manager with retries, because two of its methods give up at once.
-
-    A live worker whose result could not be stored would otherwise keep its job, and no other worker would take it.
-    """
+    """procrastinate's job manager with retries, because two of its methods give up at once. A live worker whose
+    result could not be stored would otherwise keep its job, and no other worker would take it."""
 
     def __init__(self, connector: BaseConnector, tasks: Container[str]) -> None:
         """Take the names of the tasks that this version has."""

@@ -1,4 +1,4 @@
-"""Cutting what a client attached to a message down to its budget: the passages nearest to the question stay."""
+"""Cuts what a client attached to a message to its budget: the passages nearest to the question stay."""
 
 import asyncio
 import re
@@ -22,17 +22,17 @@ from services.search.queries import Query, Utterance, make_query
 from services.text.tokenizer import terms
 
 SHARE_OF_WINDOW = 0.25
-"""Share of the model's context that attachments may take, unless a setting says how many tokens."""
+"""Share of the model's context that attachments may take, unless a setting gives the tokens."""
 GAP = "[…]"
-"""Stands where passages were left out."""
+"""Mark in place of passages that were left out."""
 _MOST_EMBEDDED = 48
-"""Passages compared by meaning: those with most words in common with the question."""
+"""Maximum passages compared by meaning: those with most words in common with the question."""
 _MOST_KNOWN = 4_000
-"""Passages of which terms and vectors are kept: some 20 MB."""
+"""Maximum passages whose terms and vectors are kept: some 20 MB."""
 _EMBEDDING_S = 3.0
 _MOST_TERMS = 120
 _TOKENS_OF_FRAME = 2 * CHUNK_TOKENS
-"""Tokens of a text around sources that is kept whole: it says how to use them."""
+"""Maximum tokens of text around sources that is kept whole, because it says how to use them."""
 _SOURCE = re.compile(r"(<source\b[^<>]{0,2000}>)")
 _CLOSES_SOURCE = "</source>"
 
@@ -41,27 +41,27 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class Attachments:
-    """Parts of attached texts that are shown, in their order."""
+    """The parts of attached texts that are shown, in their order."""
 
     texts: list[str]
     shown: int
-    """Characters of the originals that are shown, about."""
+    """Approximate characters of the originals that are shown."""
     of: int
     """Characters of the originals."""
 
     @property
     def is_cut(self) -> bool:
-        """Whether anything was left out."""
+        """Return whether anything was left out."""
         return self.shown < self.of
 
 
 @dataclass
 class _Piece:
-    """A frame, which is kept, or a passage, which is shown if it is near enough."""
+    """A frame, which is kept, or a passage, which is shown if it is near enough to the question."""
 
     text: str
     of: int
-    """The attached text that it stands in."""
+    """Index of the attached text that it belongs to."""
     is_passage: bool = True
     heading: str = ""
 
@@ -71,31 +71,29 @@ class _Known:
     """Terms and meaning of a passage, in a form that nobody can read."""
 
     terms: tuple[int, ...]
-    """Hashes, which are others in each process."""
+    """Hashes of the terms, which differ between processes."""
     vector: Vector | None = None
 
 
 class AttachmentCuts:
-    """Cuts attachments in threads, as the terms of a passage take milliseconds.
-
-    Clients send them again with each message, so passages are known for a while.
-    """
+    """Cuts attachments in threads, as the terms of a passage take milliseconds. Clients send them again with
+    each message, so passages are known for a while."""
 
     def __init__(self, embedder: Embedder) -> None:
-        """Take what compares by meaning; where it fails, words alone decide."""
+        """Take the embedder that compares by meaning; if it fails, only words decide."""
         self._embedder = embedder
         self._known: OrderedDict[bytes, _Known] = OrderedDict()
 
     async def cut(
         self, texts: Sequence[str], question: str, earlier: Sequence[Utterance], *, budget: int
     ) -> Attachments:
-        """Return the texts if they fit; otherwise their passages nearest to the question, with the gaps marked.
+        """Return the texts if they fit; otherwise their passages nearest to the question, with marks for gaps.
 
         Args:
-            texts: attached to the message.
-            question: the message.
-            earlier: what was said before it, for a question that names no subject.
-            budget: tokens, by the estimate.
+            texts: Texts attached to the message.
+            question: The message.
+            earlier: What was said before it, for a question that names no subject.
+            budget: Maximum tokens, as estimated.
         """
         of = sum(map(len, texts))
         if sum(map(count_tokens, texts)) <= budget:
@@ -144,7 +142,7 @@ class AttachmentCuts:
         return await asyncio.to_thread(nearest, cosines)
 
     def _of(self, piece: _Piece) -> _Known:
-        """Return what is known of a passage, which is found out at most once in a while."""
+        """Return the terms and meaning of a passage, which are cached for a while."""
         text = f"{piece.heading}\n{piece.text}"
         digest = blake2b(text.encode(), digest_size=16).digest()
         found = self._known.pop(digest, None) or _Known(tuple(map(hash, terms(text))))
@@ -192,7 +190,7 @@ def _kept(pieces: Sequence[_Piece], ranked: Sequence[int], budget: int) -> set[i
 
 
 def _rendered(pieces: Sequence[_Piece], kept: set[int], count: int) -> list[str]:
-    """Return each text with what is kept of it, in order; a heading where it changes."""
+    """Return what is kept of each text, in order, with a heading where it changes."""
     lines: list[list[str]] = [[] for _ in range(count)]
     heading = ""
     for at, each in enumerate(pieces):

@@ -101,7 +101,7 @@ class Base:
     chunks: int
     """Pieces that its documents were cut into."""
     waiting: int
-    """Number of them that wait to be indexed; they are found by their words."""
+    """Number of chunks that wait to be indexed; until then they are found by their words."""
 
 
 _BASES = """
@@ -159,25 +159,17 @@ class KnowledgeBases:
     async def page(
         self, tenant_id: UUID, *, after: str | None, limit: int, prefix: str | None = None
     ) -> Sequence[Base]:
-        """Bases of the tenant in the order of their prefixes, after the prefix `after`; or the one of a prefix."""
+        """Return the tenant's bases by prefix, after the prefix `after`; or only the one of a prefix."""
         values = {"tenant_id": tenant_id, "prefix": prefix, "after": after, "limit": limit}
         return await self._database.fetch(tenant_id, _BASES, values, class_row(Base))
 
     async def get(self, tenant_id: UUID, prefix: str) -> Base:
-        """Return one base.
-
-        Raises:
-            NotFound: the tenant has none of this prefix.
-        """
+        """Return one base. Raises `NotFound` if the tenant has none of this prefix."""
         return only(prefix, await self.page(tenant_id, after=None, limit=1, prefix=prefix))
 
     async def create(self, tenant_id: UUID, new: NewBase) -> Base:
-        """Create a base.
-
-        Raises:
-            InvalidInput: the prefix is none, the system prompt is too long, or there is no such handler.
-            Conflict: the tenant has one of this prefix.
-        """
+        """Create a base. Raises `InvalidInput` if the prefix is none, the system prompt is too long, or there
+        is no such handler, and `Conflict` if the tenant has one of this prefix."""
         if not _PREFIX.fullmatch(new.prefix):
             raise InvalidInput("prefix", "is not 1 to 63 of a-z, 0-9, _ and -, the first a letter or a digit")
         check_system_prompt(new.system_prompt)
@@ -188,12 +180,8 @@ class KnowledgeBases:
         return await self.get(tenant_id, new.prefix)
 
     async def update(self, tenant_id: UUID, prefix: str, change: BaseChange) -> Base:
-        """Change a base; later messages see the change.
-
-        Raises:
-            InvalidInput: the system prompt is too long, or there is no such handler.
-            NotFound: the tenant has none of this prefix.
-        """
+        """Change a base; later messages see the change. Raises `InvalidInput` if the system prompt is too long,
+        or there is no such handler, and `NotFound` if the tenant has none of this prefix."""
         check_system_prompt(change.get("system_prompt", ""))
         _check_handler(change.get("handler"))
         values = {
@@ -210,11 +198,8 @@ class KnowledgeBases:
 
     @again_if_contended
     async def delete(self, tenant_id: UUID, prefix: str) -> None:
-        """Remove a base with its documents; a job removes its chunks from the index.
-
-        Raises:
-            NotFound: the tenant has none of this prefix.
-        """
+        """Remove a base with its documents; a job removes its chunks from the index. Raises `NotFound` if the
+        tenant has none of this prefix."""
         async with self._database.tenant(tenant_id) as connection:
             values = {"tenant_id": tenant_id, "prefix": prefix}
             found = only(prefix, await (await connection.execute(_DELETE, values)).fetchall())
@@ -224,11 +209,7 @@ class KnowledgeBases:
 
 
 def only(name: object, found: Sequence[Row]) -> Row:
-    """The only row of a result about the base with this prefix or id.
-
-    Raises:
-        NotFound: there is none.
-    """
+    """The only row of a result about the base with this prefix or id. Raises `NotFound` if there is none."""
     if not found:
         raise NotFound(f"There is no knowledge base {str(name)!r}.")
     return found[0]

@@ -18,7 +18,7 @@ WHERE tenant_id = %(tenant_id)s AND id = ANY(%(chunk_ids)s::uuid[])
 RETURNING id
 """
 
-# Of some bases, or of all.
+# In some bases, or in all.
 NOT_INDEXED: LiteralString = """
 UPDATE kb_chunks SET indexed_at = NULL
 WHERE tenant_id = %(tenant_id)s AND indexed_at IS NOT NULL
@@ -41,7 +41,7 @@ FOUND: LiteralString = f"""{_SHOWN}
 WHERE c.tenant_id = %(tenant_id)s AND c.base_id = ANY(%(base_ids)s::uuid[]) AND c.id = ANY(%(chunk_ids)s::uuid[])
 """
 
-# The tenant's own, all or one, and the documents of the conversation itself.
+# The tenant's own bases, all or one, and the documents of the conversation itself.
 ANSWERING: LiteralString = """
 SELECT b.id, b.prefix, b.keywords, b.handler, b.system_prompt, b.user_id IS NOT NULL AS of_conversation
 FROM knowledge_bases b
@@ -64,10 +64,11 @@ ORDER BY c.position, d.ingested_at DESC LIMIT %(limit)s
 
 
 def _by_words(waiting: LiteralString) -> LiteralString:
-    """Return the best chunks by words.
+    """Return SQL for the best chunks by words.
 
-    Terms are weighed by how rare they are among the chunks that are looked through, at most a number of them.
-    Each step is made once: of a table just filled the planner knows nothing, and may repeat it for each row.
+    Terms are weighted by their rarity among the chunks that are read, whose number is limited. Each step is
+    materialised: the planner knows nothing of a table that was just filled, and might repeat the step for each
+    row.
     """
     return f"""
 WITH looked_through AS MATERIALIZED (

@@ -1,4 +1,4 @@
-"""Cutting a document's text into chunks: at its headings first, then at paragraphs, sentences and clauses."""
+"""Cuts a document's text into chunks: at its headings first, then at paragraphs, sentences and clauses."""
 
 import re
 from collections.abc import Iterator
@@ -21,20 +21,20 @@ _FRONT_MATTER = re.compile(r"\A---[ \t]*\n.*?\n---[ \t]*(?:\n|\Z)", re.DOTALL)
 _DELIMITER_ROW = re.compile(r"^[ \t]*\|(?:[ \t]*:?-+:?[ \t]*\|)+[ \t]*$", re.MULTILINE)
 _CELL_END = re.compile(r"(?<!\\)\|")
 _LEAST_ROOM = 100
-"""Tokens that a table's header must leave to its rows."""
+"""Minimum tokens that a table's header must leave to its rows."""
 _MOST_HEADING_CHARACTERS = 120
 _MOST_TITLE_CHARACTERS = 200
 
 _Section = tuple[tuple[str, ...], str]
-"""The headings above a stretch of text, and the text."""
+"""A stretch of text with the headings above it."""
 
 
 def chunks_of(document: Converted) -> list[Chunk]:
-    """The chunks of a document in order: about 350 tokens at the most, none without a letter or digit.
+    """Return the chunks of a document in order: at most about 350 tokens each, none without a letter or digit.
 
-    What stands under a heading is never joined with what stands under another, however short: the heading says
-    what it is about. Of long text the end of a chunk is repeated at the beginning of the next, of a long table its
-    header.
+    Texts under different headings are never joined, however short they are, because the heading says what they are
+    about. The end of a chunk of long text is repeated at the beginning of the next; a chunk of a long table
+    repeats its header.
     """
     found = []
     for part in document.parts:
@@ -47,7 +47,7 @@ def chunks_of(document: Converted) -> list[Chunk]:
 
 
 def _stretches(section: str) -> Iterator[tuple[str, bool]]:
-    """The stretches of a section in order, each with whether it is a table too long for one chunk."""
+    """Yield the stretches of a section in order, each with whether it is a table too long for one chunk."""
     if not _DELIMITER_ROW.search(section) or count_tokens(section) <= CHUNK_TOKENS:
         yield section, False
         return
@@ -67,7 +67,7 @@ def _stretches(section: str) -> Iterator[tuple[str, bool]]:
 
 
 def _cut(text: str, is_table: bool) -> Iterator[str]:
-    """Cut a stretch into the texts of chunks; each of a table begins with its header."""
+    """Cut a stretch into the texts of chunks; each chunk of a table begins with its header."""
     if not is_table:
         yield from _pieces(text, CHUNK_TOKENS, _OVERLAP_TOKENS)
         return
@@ -104,7 +104,7 @@ def _pieces(text: str, most: int, overlap: int) -> Iterator[str]:
 
 
 def title_of(document: Converted, source: str) -> str:
-    """The document's title, else its first heading of the highest level, else its name."""
+    """Return the document's title, or else its first heading of the highest level, or else its name."""
     if document.title:
         return document.title[:_MOST_TITLE_CHARACTERS]
     if document.headings and document.parts:
@@ -115,7 +115,7 @@ def title_of(document: Converted, source: str) -> str:
 
 
 def sections(markdown: str) -> Iterator[_Section]:
-    """The sections of a Markdown text, in order; a `#` inside a code block is not a heading."""
+    """Yield the sections of a Markdown text, in order; a `#` inside a code block is no heading."""
     path: dict[int, str] = {}
     lines: list[str] = []
     fence = ""
@@ -142,7 +142,7 @@ def sections(markdown: str) -> Iterator[_Section]:
 def _heading(line: str, before: list[str]) -> tuple[int, str] | None:
     if match := _HEADING.match(line):
         return len(match.group(1)), _plain(_CLOSING.sub("", line[match.end() :].strip()))
-    # An underlined line that is a whole paragraph is a heading, too.
+    # An underlined line that is a whole paragraph is a heading too.
     if (match := _UNDERLINE.fullmatch(line)) and before and before[-1].strip():
         alone = len(before) == 1 or not before[-2].strip()
         if alone and not before[-1].lstrip().startswith(("-", "*", ">", "|", "#")):

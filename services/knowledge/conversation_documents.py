@@ -1,4 +1,4 @@
-"""Documents that a user gives in one conversation: a base of its own, which no other conversation searches."""
+"""Documents that a user adds to one conversation: they form a base that no other conversation searches."""
 
 from collections.abc import Sequence
 from typing import LiteralString
@@ -13,7 +13,7 @@ from services.knowledge.documents import Documents
 from services.platform.postgres import Database
 
 MOST_DOCUMENTS = 50
-"""Most documents of one conversation."""
+"""Maximum documents of one conversation."""
 
 _FIND: LiteralString = """
 SELECT b.id FROM knowledge_bases b JOIN users u ON u.id = b.user_id AND u.tenant_id = b.tenant_id
@@ -30,9 +30,7 @@ ON CONFLICT (tenant_id, user_id, session_key) DO NOTHING
 
 class ConversationDocuments:
     """Adds documents to conversations, by the caller's names for the user and the session, and removes them.
-
-    The methods raise DatabaseUnavailable if the database does not answer.
-    """
+    The methods raise DatabaseUnavailable if the database does not answer."""
 
     def __init__(self, database: Database, documents: Documents) -> None:
         self._database = database
@@ -65,11 +63,7 @@ class ConversationDocuments:
         return await self._documents.ingest(tenant_id, base_id, source, data, content_type=content_type)
 
     async def remove(self, tenant_id: UUID, user: str, session: str, document_id: UUID) -> None:
-        """Remove a document.
-
-        Raises:
-            NotFound: the conversation has no such document.
-        """
+        """Remove a document. Raises `NotFound` if the conversation has no such document."""
         base_id = await self._base_id(tenant_id, user, session)
         if base_id is None:
             raise NotFound(f"There is no document {document_id}.")

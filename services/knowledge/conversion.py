@@ -1,4 +1,4 @@
-"""Convert the bytes of a document to text, in a process with limits."""
+"""Converts the bytes of a document to text, in a process with limits."""
 
 import asyncio
 import contextlib
@@ -23,7 +23,7 @@ _KEPT_VARIABLES = ("PATH", "PYTHONPATH", "LANG", "LC_ALL", "COVERAGE_PROCESS_STA
 
 
 _MOST_BYTES = 5 * MOST_CHARACTERS
-"""Bytes of an answer: a process that was taken over by its document could write without end."""
+"""Maximum bytes of an answer: a process that its document took over could write without end."""
 _PIECE_BYTES = 1024 * 1024
 _OCR_SECONDS = 600
 _MOST_OCR_BYTES = 256 * 1024 * 1024
@@ -39,7 +39,7 @@ class ConversionLimits:
     megabytes: int
     """Megabytes of memory for the process of one document."""
     ocr_command: str = ""
-    """Reads a PDF whose pages may be pictures, and writes it with their text; empty if there is none."""
+    """Command that reads a PDF with pictures of pages, and writes it with their text; empty = there is none."""
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
@@ -62,11 +62,8 @@ class Converter:
         self._places = asyncio.Semaphore(limits.at_once)
 
     async def convert(self, kind: Kind, data: bytes) -> Converted:
-        """Convert a document to text; all but plain text and Markdown are parsed in a separate process.
-
-        Raises:
-            BadDocument: it cannot be read; says why.
-        """
+        """Convert a document to text; all but plain text and Markdown are parsed in a separate process. Raises
+        `BadDocument` if it cannot be read; says why."""
         if kind in ("text", "markdown"):
             text = storable(await asyncio.to_thread(decoded, data))
             if len(text) > MOST_CHARACTERS:
@@ -82,7 +79,7 @@ class Converter:
         return converted
 
     async def _recognised(self, data: bytes, before: Converted) -> Converted:
-        """A PDF with the text of its pictures; as it was before, with a note, where the command fails."""
+        """Return a PDF with the text of its pictures; if the command fails, as it was, with a note."""
         try:
             code, found = await _run(shlex.split(self._limits.ocr_command), data, _OCR_SECONDS, _MOST_OCR_BYTES)
             if code == 0:
@@ -95,7 +92,7 @@ class Converter:
     async def _elsewhere(self, kind: Kind, data: bytes) -> Converted:
         command = [
             sys.executable,
-            "-P",  # nothing of the folder we happen to be in is imported
+            "-P",  # import nothing from the current folder
             "-m",
             "services.knowledge.conversion_process",
             kind,
@@ -113,12 +110,8 @@ class Converter:
 
 
 async def _run(command: Sequence[str], data: bytes, seconds: float, most_bytes: int) -> tuple[int, bytes]:
-    """Give a program the document; return its exit code and what it writes.
-
-    Raises:
-        BadDocument: it takes too long, or writes too much.
-        OSError: it cannot be started.
-    """
+    """Give a program the document; return its exit code and what it writes. Raises `BadDocument` if it takes
+    too long, or writes too much, and `OSError` if it cannot be started."""
     process = await asyncio.create_subprocess_exec(
         *command,
         stdin=asyncio.subprocess.PIPE,
@@ -156,7 +149,7 @@ async def _answer(process: asyncio.subprocess.Process, data: bytes, most_bytes: 
 
 
 async def _give(pipe: asyncio.StreamWriter, data: bytes) -> None:
-    with contextlib.suppress(ConnectionError):  # it has ended before it read all
+    with contextlib.suppress(ConnectionError):  # it has ended before it read everything
         pipe.write(data)
         await pipe.drain()
         pipe.close()

@@ -1,7 +1,7 @@
-"""`python -m services.knowledge.conversion_process KIND MEGABYTES SECONDS`: convert what comes in, under limits.
+"""`python -m services.knowledge.conversion_process KIND MEGABYTES SECONDS`: converts its input within limits.
 
-A hostile PDF can make any parser loop, crash or fill the memory. Here that ends a process that has nothing to
-lose: it knows no secret, and ends with its limits even where the service that started it is gone.
+A hostile PDF can make any parser loop, crash or fill the memory. Here that only ends a process that knows no
+secret, and whose limits end it even if the service is gone.
 """
 
 import json

@@ -11,11 +11,11 @@ from services.errors import InvalidInput
 IngestStatus = Literal["created", "replaced", "unchanged"]
 
 MOST_CHARACTERS = 4_000_000
-"""Characters of one document: some 2,500 pages."""
+"""Maximum characters of one document: some 2,500 pages."""
 
 
 class BadDocument(InvalidInput):
-    """A document that cannot be read, and why."""
+    """A document that cannot be read; the message gives the reason."""
 
     def __init__(self, reason: str) -> None:
         super().__init__("document", reason)
@@ -33,7 +33,7 @@ class Part:
 
     text: str
     page: int | None = None
-    """From 1; None where there are no pages."""
+    """Page number from 1; None if there are no pages."""
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,10 @@ class Converted:
     """A document as text."""
 
     title: str
-    """Empty when the document has none."""
+    """Title; empty if the document has none."""
     parts: tuple[Part, ...]
     headings: bool
-    """Whether the text is Markdown, so that its headings count."""
+    """Whether the text is Markdown, so that its headings are used."""
     left_out: tuple[str, ...] = ()
     """Parts of the document that are not in the text, each in a few words: `2 comments`."""
 
@@ -65,7 +65,7 @@ class StoredDocument:
 
     id: UUID
     source: str
-    """Its name in the base."""
+    """Name of the document in the base."""
     title: str
     media_type: str
     checksum: str
@@ -73,11 +73,11 @@ class StoredDocument:
     byte_size: int
     chunk_count: int
     waiting: int
-    """Chunks not yet in the index."""
+    """Number of chunks that are not in the index yet."""
     ingested_at: datetime
     left_out: Sequence[str] | None
-    """Parts of the document that are not in its text, each in a few words: `2 comments`; null for a document that
-    was read before this was noted."""
+    """Parts of the document that are not in its text, each in a few words: `2 comments`; null for a document
+    read before this was noted."""
 
 
 @dataclass(frozen=True)

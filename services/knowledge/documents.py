@@ -1,4 +1,4 @@
-"""Documents of knowledge bases and their chunks: add, list and remove them."""
+"""Documents of knowledge bases and their chunks: adding, listing and removing them."""
 
 import asyncio
 import hashlib
@@ -48,7 +48,7 @@ _OF_SOURCE = f"{_DOCUMENTS} AND d.source = %(source)s"
 
 _SOURCES = "SELECT source FROM kb_documents WHERE tenant_id = %(tenant_id)s AND base_id = %(base_id)s"
 
-# Wait for a removal of the base, after which it is gone; changes of its documents wait for each other.
+# It waits for a removal of the base, after which the base is gone; changes of its documents wait for each other.
 _LOCK_BASE = """
 SELECT FROM knowledge_bases WHERE tenant_id = %(tenant_id)s AND id = %(base_id)s FOR NO KEY UPDATE
 """
@@ -93,7 +93,7 @@ class Documents:
 
     @classmethod
     def of(cls, settings: Settings, database: Database, jobs: JobQueue) -> Self:
-        """From the settings."""
+        """Return the service with the limits of the settings."""
         most_bytes = settings.knowledge_max_document_mb * 1024 * 1024
         converter = Converter(ConversionLimits.of(settings))
         return cls(database, jobs, converter, most_bytes=most_bytes)
@@ -101,16 +101,16 @@ class Documents:
     async def ingest(
         self, tenant_id: UUID, base_id: UUID, source: str, data: bytes, *, content_type: str = ""
     ) -> Ingested:
-        """Add a document; one with the same bytes stays as it is if it says what its text leaves out.
+        """Add a document; one with the same bytes stays if it already says what its text leaves out.
 
         Args:
-            source: the document's name; another one of this name is replaced.
-            content_type: as in HTTP; without it, the name's ending says what it is.
+            source: Name of the document; one with the same name is replaced.
+            content_type: Content type as in HTTP; if empty, the ending of the name counts.
 
         Raises:
-            InvalidInput: the name is none.
-            BadDocument: it cannot be read; says why, and what was there before stays.
-            NotFound: there is no such base.
+            InvalidInput: The name is not valid.
+            BadDocument: It cannot be read; what was there before stays.
+            NotFound: There is no such base.
         """
         _check_source(source)
         if len(data) > self.most_bytes:
@@ -141,11 +141,7 @@ class Documents:
         return Ingested("replaced" if before else "created", stored)
 
     async def base_id(self, tenant_id: UUID, prefix: str) -> UUID:
-        """Return the id of a base.
-
-        Raises:
-            NotFound: the tenant has none of this prefix.
-        """
+        """Return the id of a base. Raises `NotFound` if the tenant has none of this prefix."""
         values = {"tenant_id": tenant_id, "prefix": prefix}
         row = only(prefix, await self._database.fetch(tenant_id, _BASE, values, tuple_row))
         base_id: UUID = row[0]
@@ -154,18 +150,18 @@ class Documents:
     async def page(
         self, tenant_id: UUID, base_id: UUID, *, after: str | None, limit: int
     ) -> Sequence[StoredDocument]:
-        """Documents in the order of their sources, after the source `after`."""
+        """Return documents by source, after the source `after`."""
         values = {"tenant_id": tenant_id, "base_id": base_id, "after": after, "limit": limit}
         return await self._database.fetch(tenant_id, _PAGE, values, class_row(StoredDocument))
 
     async def of_source(self, tenant_id: UUID, base_id: UUID, source: str) -> StoredDocument | None:
-        """The document of this name."""
+        """Return the document of this name."""
         values = {"tenant_id": tenant_id, "base_id": base_id, "source": source}
         found = await self._database.fetch(tenant_id, _OF_SOURCE, values, class_row(StoredDocument))
         return found[0] if found else None
 
     async def sources(self, tenant_id: UUID, base_id: UUID) -> set[str]:
-        """Names of all documents."""
+        """Return the names of all documents."""
         values = {"tenant_id": tenant_id, "base_id": base_id}
         return {row[0] for row in await self._database.fetch(tenant_id, _SOURCES, values, tuple_row)}
 
@@ -173,13 +169,8 @@ class Documents:
     async def put(
         self, tenant_id: UUID, base_id: UUID, document: dict[str, Any], chunks: Sequence[tuple[Chunk, str]]
     ) -> None:
-        """Store a document with its chunks and their terms, in place of the one of the same source.
-
-        A search sees either the old chunks or the new ones.
-
-        Raises:
-            NotFound: the base was removed meanwhile.
-        """
+        """Store a document with its chunks and their terms, in place of the one of the same source. A search
+        sees either the old chunks or the new ones. Raises `NotFound` if the base was removed meanwhile."""
         values = {"tenant_id": tenant_id, "base_id": base_id, "id": uuid7(), "chunk_count": len(chunks)}
         async with self._database.tenant(tenant_id) as connection:
             only(base_id, await (await connection.execute(_LOCK_BASE, values)).fetchall())
@@ -195,11 +186,8 @@ class Documents:
 
     @again_if_contended
     async def delete(self, tenant_id: UUID, base_id: UUID, document_id: UUID) -> None:
-        """Remove a document; a job removes its chunks from the index.
-
-        Raises:
-            NotFound: the base has no document of this id.
-        """
+        """Remove a document; a job removes its chunks from the index. Raises `NotFound` if the base has no
+        document of this id."""
         values = {"tenant_id": tenant_id, "base_id": base_id, "document_id": document_id}
         async with self._database.tenant(tenant_id) as connection:
             # In the same order as `put`, so that the two cannot deadlock.
@@ -215,7 +203,7 @@ class Documents:
 
 
 def text_to_index(title: str, heading: str, text: str) -> str:
-    """Text that is embedded and split into terms: a chunk with its headings."""
+    """Return the text that is embedded and split into terms: a chunk with its headings."""
     above = heading if heading.startswith(title) else HEADING_SEPARATOR.join(filter(None, (title, heading)))
     return f"{above}\n{text}"
 

@@ -1,8 +1,8 @@
-"""Type of a document, from its declaration, name and first bytes; and its encoding.
+"""The type of a document, from its declaration, name and first bytes; and its encoding.
 
-Text is in UTF-8, in UTF-16 with a byte order mark, or in what Chinese files are in without saying so. Nearly any
-bytes decode as GB18030, and many as Big5. The encoding is the one in which most characters are among the frequent
-ones of the language.
+Text is in UTF-8, in UTF-16 with a byte order mark, or in an encoding that Chinese files use without saying so.
+Nearly any bytes can be decoded as GB18030, and many as Big5. The right encoding is the one in which most
+characters are frequent characters of the language.
 """
 
 import codecs
@@ -49,12 +49,12 @@ def kind_of(source: str, content_type: str, data: bytes) -> Kind:
     """Return the type of a document.
 
     Args:
-        source: its name; the ending counts where the content type says nothing.
-        content_type: as in HTTP; may be empty.
+        source: Its name; the ending counts if the content type says nothing.
+        content_type: Content type as in HTTP; may be empty.
 
     Raises:
-        UnknownKind: it is of no kind that is read here.
-        BadDocument: it is empty, or not what it is said to be.
+        UnknownKind: Its type is not supported.
+        BadDocument: It is empty, or not what it claims to be.
     """
     if not data.strip():
         raise BadDocument("is empty")
@@ -83,13 +83,13 @@ _KANA = re.compile(r"[\u3041-\u30fe]")
 
 _CHINESE = ("gb18030", "big5hkscs", "cp950")
 _OTHERS = {"cp932": "Shift_JIS", "euc_jp": "EUC-JP", "cp949": "EUC-KR"}
-"""Encodings that pass for Chinese ones, with their usual names."""
+"""Other encodings that can be mistaken for Chinese ones, with their usual names."""
 _TOUCHES_LATIN = re.compile(r"[A-Za-z][\u4e00-\u9fff]|[\u4e00-\u9fff][A-Za-z]")
 _ENOUGH = 0.15
-"""Share of frequent characters from which bytes are taken for text; others have about a tenth."""
+"""Minimum share of frequent characters in text; other bytes have about a tenth."""
 _ASCII = 0x7F
 _SAMPLE = 100_000
-"""Characters that are looked at."""
+"""Maximum characters that are examined."""
 _DECLARED = re.compile(
     rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w.:-]{2,40})|<\?xml[^>]{0,100}?encoding\s*=\s*[\"']([\w.:-]{2,40})",
     re.IGNORECASE,
@@ -99,11 +99,8 @@ _REFUSED = "is not text in UTF-8, UTF-16, GB18030 or Big5"
 
 
 def decoded(data: bytes, *, declared: str = "") -> str:
-    """Return the text of a file; `declared` is the encoding that it names itself, which may be wrong.
-
-    Raises:
-        BadDocument: it is binary, or in another encoding.
-    """
+    """Return the text of a file; `declared` is the encoding that it names itself, which may be wrong. Raises
+    `BadDocument` if it is binary, or in another encoding."""
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         text = _decode(data, "utf-16")
         if text is None:
@@ -138,7 +135,7 @@ def _of_other_encoding(data: bytes, declared: str) -> str:
 
 
 def _share_of_frequent(text: str, data: bytes) -> float:
-    """The share of frequent characters: of what two bytes each would be, so that encodings can be compared."""
+    """Return the share of frequent characters, counted per two bytes so that encodings can be compared."""
     sample = _NOT_ASCII.findall(text[:_SAMPLE])
     symbols = sum(unicodedata.category(each)[0] in "PSZ" for each in sample)
     found = sum(each in _frequent() or _KANA.match(each) is not None for each in sample)
@@ -147,10 +144,8 @@ def _share_of_frequent(text: str, data: bytes) -> float:
 
 
 def _is_gb2312(text: str) -> bool:
-    """Whether all characters are of the common Chinese set: its symbols, such as those of a frame, and rare hanzi.
-
-    A hanzi that touches a Latin letter is two accented letters of another language.
-    """
+    """Whether all characters are of the common Chinese set: its symbols, such as those of a frame, and rare
+    hanzi. A hanzi that touches a Latin letter is two accented letters of another language."""
     foreign = set(_NOT_ASCII.findall(text[:_SAMPLE]))
     if not foreign or _TOUCHES_LATIN.search(text[:_SAMPLE]):
         return False
@@ -159,7 +154,7 @@ def _is_gb2312(text: str) -> bool:
 
 @lru_cache(maxsize=1)
 def _frequent() -> frozenset[str]:
-    """The most frequent characters of Chinese in both scripts, and syllables of Korean."""
+    """Return the most frequent characters of Chinese in both scripts, and syllables of Korean."""
     folder = Path(__file__).parent
     files = ("frequent_characters.txt", "frequent_syllables.txt")
     return frozenset("".join((folder / name).read_text("utf-8") for name in files)) - {"\n"}

@@ -1,6 +1,6 @@
-"""PDF and DOCX as pages or Markdown, and the kinds of `pages.py` and `sheets.py`.
+"""Converts PDF and DOCX to pages or Markdown, and the other kinds through `pages.py` and `sheets.py`.
 
-Only `conversion_process.py` runs this: the files may be hostile.
+Only `conversion_process.py` runs this, because the files may be hostile.
 """
 
 import re
@@ -26,7 +26,7 @@ _NO_TITLE = re.compile(
     r"(?: document)?[\W_\d]*",
     re.IGNORECASE,
 )
-"""Titles that programs write where nobody has given one."""
+"""Titles that programs write if nobody has given one."""
 _PROGRAM = re.compile(r"microsoft (?:word|excel|powerpoint) - (.+?)(?:\.docx?|\.xlsx?|\.pptx?)?", re.IGNORECASE)
 _PASSWORD = 4
 """PDFium's error code for a missing password."""
@@ -37,11 +37,8 @@ _BROKEN_WORD = re.compile("[\ufffe\xad]\\s*\n?")
 
 
 def convert(kind: Kind, data: bytes) -> Converted:
-    """The document as text; without a part if it holds none.
-
-    Raises:
-        BadDocument: it cannot be read; says why.
-    """
+    """The document as text; without a part if it holds none. Raises `BadDocument` if it cannot be read; says
+    why."""
     readers = {"html": from_html, "pdf": _pdf, "docx": _docx, "xlsx": from_xlsx, "csv": from_csv}
     read = readers[kind](data)
     parts = tuple(replace(part, text=storable(part.text)) for part in read.parts if part.text.strip())
@@ -51,7 +48,7 @@ def convert(kind: Kind, data: bytes) -> Converted:
 
 
 def _title(told: str) -> str:
-    """A document's title; empty where what is told is none."""
+    """Return a document's title; empty if what it tells is no title."""
     title = " ".join(told[:_LONGEST_TITLE].split())
     if found := _PROGRAM.fullmatch(title):
         title = found[1]
@@ -71,7 +68,7 @@ def _docx(data: bytes) -> Converted:
         left_out = left_out_of_docx(data)
     except BadDocument:
         raise
-    except Exception as error:  # the library raises whatever its parsers do
+    except Exception as error:  # the library raises whatever its parsers raise
         raise BadDocument("is broken: no Word document can be read from it") from error
     read = from_html_text(html)
     return replace(read, left_out=(*left_out, *read.left_out))

@@ -1,6 +1,6 @@
 """The index of knowledge bases in Milvus: finds chunks by words and by meaning.
 
-It can be wiped and made again from PostgreSQL, and nothing is ever shown from it: it answers with ids.
+It can be deleted and rebuilt from PostgreSQL. It returns ids only, so nothing is ever shown from it.
 """
 
 from collections.abc import Collection, Sequence
@@ -19,7 +19,7 @@ _WARM_S = 60.0
 
 
 class ChunkIndex(VectorIndex):
-    """The collection of chunks, named `NAME`; `Unavailable` where Milvus does not answer."""
+    """The collection of chunks, named `NAME`; methods raise `Unavailable` if Milvus does not answer."""
 
     def __init__(self, milvus: Milvus, *, model: str, dimension: int) -> None:
         """Take the embedding model's name and dimensions."""
@@ -43,12 +43,8 @@ class ChunkIndex(VectorIndex):
         *,
         within_s: float,
     ) -> tuple[list[UUID], dict[UUID, float]]:
-        """Ids of chunks of some bases, found by words, and found by meaning with their cosines.
-
-        Raises:
-            CollectionMissing: the index is not there.
-            Unavailable: Milvus does not answer in time.
-        """
+        """Ids of chunks of some bases, found by words, and found by meaning with their cosines. Raises
+        `CollectionMissing` if the index is not there, and `Unavailable` if Milvus does not answer in time."""
         of_bases = ", ".join(f'"{each}"' for each in base_ids)
         chosen = f'tenant_id == "{tenant_id}" and base_id in [{of_bases}]'
         vectors = [list(vector)] if vector else []
@@ -61,11 +57,8 @@ class ChunkIndex(VectorIndex):
         )
 
     async def warm(self) -> None:
-        """Make Milvus load new rows by a search, which takes seconds the first time.
-
-        Raises:
-            CollectionMissing: the index is not there.
-        """
+        """Make Milvus load new rows by a search, which takes seconds the first time. Raises `CollectionMissing`
+        if the index is not there."""
         nobodys = f'base_id == "{UUID(int=0)}"'
         cosine = {"metric_type": "COSINE", "params": {"ef": 1}}
         await self.find(NAME, nobodys, "sparse", ["a"], {"metric_type": "BM25"}, 1, ["id"], timeout_s=_WARM_S)

@@ -1,7 +1,7 @@
-"""Keep the index up to date with the chunks: in batches after uploads, by one process at a time.
+"""Keeps the index up to date with the chunks: in batches after uploads, by one process at a time.
 
-PostgreSQL says what is indexed. A crash between Milvus and PostgreSQL makes chunks be written again under the
-same ids: nothing is lost, nothing is there twice.
+PostgreSQL says what is indexed. After a crash between Milvus and PostgreSQL, chunks are written again under the
+same ids, so nothing is lost or doubled.
 """
 
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -44,13 +44,8 @@ class ChunkIndexSync:
         jobs.task(FORGET_PASSAGES)(self._forget)
 
     async def index_waiting(self) -> int:
-        """Index all waiting chunks of all tenants; return how many.
-
-        Who else writes into Milvus gets in between two batches.
-
-        Raises:
-            Unavailable: Milvus, the embedding endpoint or the database does not answer.
-        """
+        """Index all waiting chunks of all tenants; return how many. Who else writes into Milvus gets in between
+        two batches. Raises `Unavailable` if Milvus, the embedding endpoint or the database does not answer."""
         count = 0
         rows = await self._database.fetch_without_tenant("SELECT tenants_with_passages_to_index()", {}, tuple_row)
         for tenant_id in [row[0] for row in rows]:
@@ -80,13 +75,13 @@ class ChunkIndexSync:
         await self._index.upsert(NAME, await self._entities(tenant_id, chunks), lost=self._lost)
         ids = [chunk["chunk_id"] for chunk in chunks]
         marked = await self._mark(tenant_id, ids)
-        # A chunk replaced or removed meanwhile must not come back.
+        # A chunk that was replaced or removed meanwhile must not come back.
         if stale := set(ids) - marked:
             await self._index.delete(NAME, any_of("id", stale))
         return len(chunks)
 
     async def _entities(self, tenant_id: UUID, chunks: Sequence[DictRow]) -> list[dict[str, Any]]:
-        """The rows of the index, by the names of their fields."""
+        """Return the rows of the index, by the names of their fields."""
         texts = [text_to_index(chunk["title"], chunk["heading"], chunk["text"]) for chunk in chunks]
         vectors = await self._embedder.embed_documents(texts)
         return [
@@ -108,7 +103,7 @@ class ChunkIndexSync:
         return {row[0] for row in rows}
 
     async def _lost(self) -> None:
-        """A missing index is new or was lost: index everything again."""
+        """Index everything again, because a missing index is new or was lost."""
         for tenant_id in await self._database.tenants():
             async with self._database.tenant(tenant_id) as connection:
                 await connection.execute(sql.NOT_INDEXED, {"tenant_id": tenant_id, "base_ids": None})
@@ -118,19 +113,19 @@ class ChunkIndexSync:
         ids: dict[str, Any] = {"base_id": base_id, "document_ids": list(document_ids)}
         async with (
             self._jobs.until_done(job, FORGET_PASSAGES, left, **ids),
-            # A process that writes now may have read removed chunks: let it finish first.
+            # A process that writes now may have read removed chunks, so it must finish first.
             self._database.only_one(WRITING, wait=True),
         ):
             of_base = f'base_id == "{base_id}"'
             values = {"tenant_id": job.tenant_id, "document_ids": list(document_ids)}
             rows = await self._database.fetch(job.tenant_id, sql.VERSIONS, values, tuple_row)
-            # Of a document that was replaced the present version stays.
+            # Of a replaced document the present version stays.
             older = {row[0]: f" and version < {row[1]}" for row in rows}
             filters = [f'{of_base} and document_id == "{each}"{older.get(each, "")}' for each in document_ids]
             await self._index.delete(NAME, filters or [of_base])
 
     async def count(self) -> int:
-        """Number of chunks of all tenants."""
+        """Return the number of chunks of all tenants."""
         count = 0
         for tenant_id in await self._database.tenants():
             rows = await self._database.fetch(tenant_id, sql.COUNT, {"tenant_id": tenant_id}, tuple_row)
@@ -138,14 +133,14 @@ class ChunkIndexSync:
         return count
 
     async def rebuild(self, on_progress: Callable[[int], None], *, everything: bool = True) -> int:
-        """Rebuild the whole index from PostgreSQL while it is in use; return how many chunks.
+        """Rebuild the whole index from PostgreSQL while it is in use; return the number of chunks.
 
-        It is filled beside the present one and takes its place when it is whole. Broken off, it is begun again
-        without harm.
+        A new index is filled beside the present one, and replaces it when complete. If that is interrupted, it can
+        begin again without harm.
 
         Args:
-            on_progress: called with how many more chunks are in it.
-            everything: False = only if its last check found it outdated.
+            on_progress: Called with the number of chunks added since the last call.
+            everything: Whether to rebuild even if the last check found the index current.
 
         Raises:
             Unavailable: Milvus, the embedding endpoint or the database does not answer.

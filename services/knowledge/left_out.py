@@ -1,4 +1,4 @@
-"""How it is told that something of a document is not in its text."""
+"""Words for the parts of a document that are not in its text."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -9,9 +9,9 @@ def parts_left_out(archive: ZipFile, parts: Mapping[str, tuple[str, bytes]]) -> 
     """Count the parts of an Office document that are not read.
 
     Args:
-        archive: the document.
-        parts: by their names, the files in which such parts stand and how each part begins; without a beginning
-            each file is one.
+        archive: The document.
+        parts: By their names, the files that hold such parts, and how each part begins; without a beginning, each
+            file is one part.
     """
     told = []
     for name, (files, begins) in parts.items():
@@ -22,13 +22,13 @@ def parts_left_out(archive: ZipFile, parts: Mapping[str, tuple[str, bytes]]) -> 
 
 
 def counted(number: int, name: str) -> list[str]:
-    """`3 comments`, also `3 comments (…)`; nothing where there are none."""
+    """Return `3 comments`, or `3 comments (…)`; nothing for none."""
     noun, bracket, rest = name.partition(" (")
     return [f"{number:,} {noun}{'' if number == 1 else 's'}{bracket}{rest}"] if number else []
 
 
 def ranges(numbers: Sequence[int]) -> str:
-    """Rising numbers, neighbours together: `1, 3–5`."""
+    """Return rising numbers with neighbours joined: `1, 3–5`."""
     runs: list[list[int]] = []
     for number in numbers:
         if runs and number == runs[-1][-1] + 1:

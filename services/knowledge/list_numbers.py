@@ -1,4 +1,4 @@
-"""Numbers of lists in the kinds that Word and HTML have: 三, 贰, iv, c, ②."""
+"""Numbers of lists in the forms that Word and HTML have: 三, 贰, iv, c, ②."""
 
 from collections.abc import Callable, Mapping
 
@@ -10,7 +10,7 @@ _ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 
 
 def list_number(kind: str, number: int) -> str:
-    """Write a number as a list of a kind (`numFmt` of Word) does; in digits where it has no such form."""
+    """Return a number in the form of a kind of list (`numFmt` of Word); in digits if it has no such form."""
     write = _KINDS.get(kind)
     return (write(number) if write is not None and (number > 0 or kind == "none") else "") or (
         str(number) if kind != "none" else ""
@@ -51,7 +51,7 @@ def _digits(digits: str) -> Callable[[int], str]:
 
 
 def _from(first: str, most: int) -> Callable[[int], str]:
-    """Signs that follow each other in Unicode."""
+    """Return a function to signs that follow each other in Unicode."""
     return lambda number: chr(ord(first) + number - 1) if number <= most else ""
 
 

@@ -1,4 +1,4 @@
-"""Values of cells as their number formats show them: 15%, 0571, 27:30, 2025年12月."""
+"""Values of cells in their number formats: 15%, 0571, 27:30, 2025年12月."""
 
 import re
 from datetime import date, datetime, time, timedelta
@@ -46,11 +46,8 @@ _Tokens = list[re.Match[str]]
 
 
 def as_shown(value: object, code: str) -> str:
-    """Return the value of a cell in its number format.
-
-    A date in numbers is written as 2025-12-29, whatever the order of its numbers. A value that the format cannot
-    show is as it is.
-    """
+    """Return the value of a cell in its number format. A date in numbers is written as 2025-12-29, whatever the
+    order of its numbers. A value that the format cannot show is as it is."""
     try:
         if code == "General" and not isinstance(value, (bool, float, date, time, timedelta)):
             return str(value)
@@ -97,7 +94,7 @@ def _literal(token: re.Match[str]) -> str:
 
 
 _USUAL = re.compile(r"(#,##)?0(?:\.(0+))?(%)?")
-"""Formats that need none of the rest: nearly all numbers have one."""
+"""Simple formats, which nearly all numbers have; they need none of the other rules."""
 
 
 def _number(value: float, code: str) -> str:
@@ -119,7 +116,7 @@ def _number(value: float, code: str) -> str:
 
 
 def _section(value: float, sections: list[_Tokens]) -> tuple[_Tokens, bool]:
-    """The section that shows a number, and whether it is the first one, which shows the sign."""
+    """Return the section that shows a number, and whether it is the first one, which shows the sign."""
     conditions = [next((token for token in each if token["sign"]), None) for each in sections]
     if any(conditions):
         for at, condition in enumerate(conditions):
@@ -176,7 +173,8 @@ def _rounded(number: Decimal, decimals: int) -> Decimal:
 
 
 def _spread(digits: str, places: list[int], grouped: bool) -> dict[int, str]:
-    """Digits of a whole number in the places of a format; the first place holds all that are too many."""
+    """Put the digits of a whole number into the places of a format; the first place takes all that are too
+    many."""
     pieces = list(digits)
     if grouped:
         last = len(pieces) - 1
@@ -187,7 +185,7 @@ def _spread(digits: str, places: list[int], grouped: bool) -> dict[int, str]:
 
 
 def _fraction(tokens: _Tokens, number: Decimal) -> str:
-    """`1 1/2`: a format with a denominator, which it may name."""
+    """Return `1 1/2`: a number in a format with a denominator, which the format may name."""
     bar = next(place for place, token in enumerate(tokens) if token["other"] == "/")
     below = "".join(token[0] for token in tokens[bar + 1 :] if token["digit"] or token[0].isdigit())
     exact = Fraction(number)
@@ -229,7 +227,7 @@ def _moment(value: date | time | timedelta, code: str) -> str:
 
 
 def _to_second(value: date | time | timedelta) -> date | time | timedelta:
-    """Files hold moments as fractions of days, a little off."""
+    """Round a time to the second: files hold times as fractions of days, which are not exact."""
     if isinstance(value, timedelta):
         return timedelta(seconds=round(value.total_seconds()))
     if isinstance(value, datetime):

@@ -1,6 +1,6 @@
-"""Pages of HTML as Markdown: all of their main content, with its links, its numbers and its ticks.
+"""Converts HTML to Markdown: the whole main content, with its links, numbers and ticks.
 
-Only `conversion_process.py` runs this: the files may be hostile.
+Only `conversion_process.py` runs this, because the files may be hostile.
 """
 
 import re
@@ -18,7 +18,7 @@ _UNSHOWN = ["script", "style", "noscript", "template", "iframe", "svg", "nav", "
 _CONTROLS = ["select", "button", "input", "datalist"]
 _MAIN = ["main", "article"]
 _LEAST_SHARE = 0.5
-"""Share of a page's text that its main content holds; if it holds less, all of the page is read."""
+"""Minimum share of a page's text in its main content; with less, the whole page is read."""
 _SUPERSCRIPTS = str.maketrans("0123456789+-−=()n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾ⁿ")
 _SUBSCRIPTS = str.maketrans("0123456789+-−=()", "₀₁₂₃₄₅₆₇₈₉₊₋₋₌₍₎")
 _SCRIPT = re.compile(r"[-+−=()\dn]+")
@@ -31,21 +31,13 @@ _MOST_SPAN = 1_000
 
 
 def from_html(data: bytes) -> Converted:
-    """Read a page.
-
-    Raises:
-        BadDocument: it cannot be read; says why.
-    """
+    """Read a page. Raises `BadDocument` if it cannot be read; says why."""
     screen_html(data)
     return from_html_text(decoded(data, declared=declared_in_html(data)))
 
 
 def from_html_text(text: str) -> Converted:
-    """Read a page whose encoding is known.
-
-    Raises:
-        BadDocument: it is nested too deeply.
-    """
+    """Read a page whose encoding is known. Raises `BadDocument` if it is nested too deeply."""
     from bs4 import BeautifulSoup  # noqa: PLC0415 — each kind of document loads its own library
     from markdownify import MarkdownConverter  # noqa: PLC0415
 
@@ -56,16 +48,12 @@ def from_html_text(text: str) -> Converted:
     base = soup.find("base", href=True) or soup.find("link", rel="canonical", href=True)
     address = str(base["href"]) if base else ""
     for element in soup(_UNSHOWN):
-        if element.decomposed:  # with one around it
+        if element.decomposed:  # removed together with one around it
             continue
         if not (element.has_attr("shadowrootmode") or (element.name == "svg" and element.find("text"))):
             element.decompose()
     converter = MarkdownConverter(
-        heading_style="ATX",
-        bullets="-",
-        escape_asterisks=False,
-        escape_underscores=False,
-        table_infer_header=True,
+        heading_style="ATX", bullets="-", escape_asterisks=False, escape_underscores=False, table_infer_header=True
     )
     try:
         _write_signs(soup)
@@ -83,7 +71,7 @@ def from_html_text(text: str) -> Converted:
 
 
 def _content(soup: Any) -> tuple[list[Any], int]:
-    """The outermost elements that are a page's main content, else all of it; and the characters outside them."""
+    """Return the outermost elements with a page's main content, or else all of it; and the characters outside."""
     found = [*soup(_MAIN), *soup(role="main")]
     found.sort(key=lambda each: (each.sourceline or 0, each.sourcepos or 0))
     found = list({id(each): each for each in found}.values())
@@ -98,7 +86,8 @@ def _length(element: Any) -> int:
 
 
 def _write_signs(soup: Any) -> None:
-    """Write what is more than its text: ticks, raised and lowered digits, descriptions of pictures, formulas."""
+    """Write as text what HTML shows otherwise: ticks, raised and lowered digits, descriptions of pictures,
+    formulas."""
     for box in soup("input", type=["checkbox", "radio"]):
         box.replace_with("☑ " if box.has_attr("checked") else "☐ ")
     for control in soup(_CONTROLS):
@@ -115,7 +104,7 @@ def _write_signs(soup: Any) -> None:
 
 
 def _write_links(soup: Any, base: str) -> None:
-    """Keep links that lead elsewhere; those of a heading stand below it, so that it can be a title."""
+    """Keep links that lead elsewhere; the links of a heading stand below it, so that it can be a title."""
     for link in soup("a"):
         address = str(link.get("href", ""))
         if _NO_ADDRESS.match(address) or not link.get_text(strip=True):
@@ -128,7 +117,7 @@ def _write_links(soup: Any, base: str) -> None:
 
 
 def _write_numbers(soup: Any) -> None:
-    """Write the numbers of lists that are not 1, 2, 3; an item that is nothing but a list is none."""
+    """Write the numbers of lists that are not simply 1, 2, 3; an item that is only a list gets none."""
     for inner in soup(["ul", "ol"]):
         item = inner.parent
         if item.name == "li" and len(item.find_all(recursive=False)) == 1 and _length(item) == _length(inner):
@@ -154,10 +143,8 @@ def _whole(said: Any, usual: int) -> int:
 
 
 def _unmerge_all(soup: Any) -> None:
-    """Repeat merged cells of HTML in every row and column that they cover.
-
-    A table around other tables lays a page out, and is taken apart.
-    """
+    """Repeat merged cells of HTML in every row and column that they cover. A table around other tables lays a
+    page out, and is taken apart."""
     for table in soup("table"):
         if table.find("table"):
             _take_apart(table)
@@ -174,7 +161,7 @@ def _take_apart(table: Any) -> None:
 
 
 def _unmerge(table: Any) -> None:
-    # Cells from above, by their column, with the number of further rows in which they stand.
+    # Cells from above, by their column, with the number of further rows that they cover.
     waiting: dict[int, tuple[int, Any]] = {}
     for row in table("tr"):
         placed: list[Any] = []

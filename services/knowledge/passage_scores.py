@@ -1,4 +1,4 @@
-"""How likely a passage answers a message: by its cosine, the words in common, and what the message is like."""
+"""The probability that a passage answers a message: from its cosine, common words, and the kind of message."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -20,26 +20,26 @@ class _Weights:
     constant: float
 
 
-# Learned on the messages of several sets of bases, half of which need none; of each set with a head that was
-# learned without it: it is surer of messages that it knows.
+# Learned on the messages of several sets of bases, half of which need no base. For each set the logit came from a
+# head that was learned without it, because a head is surer of messages that it knows.
 _WITH_HEAD, _HEAD = _Weights(meaning=13.2, words=12.8, constant=0.48), 1.13
 _WITHOUT = _Weights(meaning=14.3, words=9.4, constant=2.7)
 _WORDS_ALONE, _CONSTANT_ALONE = 17.4, -3.45
 _TELLS, _ORDERS, _IN_GENERAL = -1.0, -4.7, -0.7
-"""Addends where the message asks nothing, where beside that it orders work, and where it asks in general."""
+"""Addends if the message asks nothing; if it then orders work; and if it asks in general."""
 _OF_ONESELF, _TELLS_OF_ONESELF = -0.3, -1.0
-"""Addends where the message speaks of the user's own affairs, and where beside that it asks nothing."""
+"""Addends if the message is about the user's own affairs, and if it then asks nothing."""
 NAMED = 1.8
-"""Addend where the caller named the base."""
+"""Addend if the caller named the base."""
 _FLOOR = 0.5
-"""Probability from which the best passage is shown."""
+"""Minimum probability of the best passage for it to be shown."""
 _CLOSE = 0.06
-"""Share of the best one's odds that each further passage must have."""
+"""Minimum odds of each further passage, as a share of the best one's odds."""
 _LENGTH = 0.75
 _OTHERS = 10
-"""Passages without any of the words that are supposed beside those found, which may be few."""
+"""Number of passages without any of the words that are assumed beside those found, which may be few."""
 _WEAK = 0.3
-"""How much a general word counts."""
+"""Weight of a general word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +72,10 @@ def probabilities(
     """Return the probability of each passage.
 
     Args:
-        words: the message's terms, each once.
-        floor: cosine from which two texts are about the same with the embedding; None = words alone decide.
-        asks_documents: logit that it asks what documents answer; None = nothing tells.
-        by_words: whether words count; without, and without an embedding, they do as well.
+        words: The message's terms, each once.
+        floor: Minimum cosine of two texts about the same thing; None = only words decide.
+        asks_documents: Logit that the message asks what documents answer; None = unknown.
+        by_words: Whether words count; without an embedding they always do.
     """
     weights = _WITHOUT if asks_documents is None else _WITH_HEAD
     shares = _shares(words, candidates)
@@ -110,7 +110,8 @@ def shown(candidates: Sequence[Candidate], likely: Values) -> list[tuple[UUID, f
 
 
 def _shares(words: Sequence[str], candidates: Sequence[Candidate]) -> Values:
-    """BM25 as a share of the highest possible score; words are weighed by their rarity among the passages."""
+    """Return BM25 as a share of the highest possible score; words are weighted by their rarity among the
+    passages."""
     held = [Counter(candidate.terms) for candidate in candidates]
     lengths = np.array([len(candidate.terms) for candidate in candidates], dtype=np.float64)
     relative = 1 - _LENGTH + _LENGTH * lengths / max(float(lengths.mean()) if len(lengths) else 1.0, 1.0)

@@ -1,6 +1,6 @@
-"""Refuse documents that would exhaust a parser, by checks that cost a fraction of parsing.
+"""Refuses documents that would exhaust a parser, by checks that cost a fraction of parsing.
 
-They count bytes and never build a tree: each goes over the data once, so that 40 MB take less than a second.
+They count bytes and build no tree. Each goes over the data once, so 40 MB take less than a second.
 """
 
 import re
@@ -16,8 +16,8 @@ _MOST_TAGS = 500_000
 _MOST_TAGS_OF_SHEET = 3_000_000
 _MOST_DEPTH = 1_000
 _MOST_RATIO, _RATIO_FROM_BYTES = 200, 10 * 1024 * 1024
-"""Word compresses its documents about tenfold; a file over this many bytes that is compressed 200 times is
-repetitive."""
+"""Maximum ratio of compression, and bytes from which it applies: Word compresses about tenfold; a larger file
+that is compressed 200 times is repetitive."""
 _MOST_TEXT_BYTES = 4 * MOST_CHARACTERS
 """Bytes that the longest accepted document needs in any encoding."""
 _PIECE_BYTES = 1024 * 1024
@@ -31,11 +31,7 @@ _UNSEEN = frozenset({b"script", b"style"})
 
 
 def screen_html(data: bytes) -> None:
-    """Count tags, their depth and the text between them.
-
-    Raises:
-        BadDocument: there is too much of one.
-    """
+    """Count tags, their depth and the text between them. Raises `BadDocument` if there is too much of one."""
     if data.count(b"<") > _MOST_TAGS:
         raise _too_many_tags(_MOST_TAGS)
     depth = text = at = 0
@@ -68,7 +64,7 @@ def screen_docx(data: bytes) -> None:
 
 
 def screen_xlsx(data: bytes) -> None:
-    """Check a workbook as `_screen_office` does; its cells are read one after another, so that more tags pass."""
+    """Check a workbook as `_screen_office` does; its cells are read one by one, so more tags are accepted."""
     _screen_office(data, "xl/workbook.xml", "is no XLSX: it holds no workbook", most_tags=_MOST_TAGS_OF_SHEET)
 
 
@@ -112,7 +108,7 @@ def _screen_xml(unpacking: IO[bytes], most_tags: int) -> None:
 
 
 def too_long() -> BadDocument:
-    """The refusal of a document with too much text."""
+    """Return the error for a document with too much text."""
     return BadDocument(f"holds more than {MOST_CHARACTERS:,} characters of text; split it")
 
 

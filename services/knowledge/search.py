@@ -1,7 +1,7 @@
-"""Search the knowledge bases of a tenant for passages that answer a message: all of them, and one floor decides.
+"""Searches the knowledge bases of a tenant for passages that answer a message: all of them, with one threshold.
 
-The index answers with ids; what is ranked and shown is read from PostgreSQL, so that nothing that was removed or
-replaced, or is another tenant's, can come up. What is not indexed yet is found by its words.
+The index answers with ids. What is ranked and shown is read from PostgreSQL, so nothing can come up that was
+removed, was replaced, or belongs to another tenant. Chunks that are not indexed yet are found by their words.
 """
 
 import asyncio
@@ -32,21 +32,21 @@ from state.prompt import Passage
 from state.turn import AgentType
 
 _MOST_CHARACTERS = 2_000
-"""Characters of a question that are read."""
+"""Maximum characters of a question that are read."""
 _MOST_TERMS = 120
 _LONG = 5_000
-"""Characters of a question and its passages from which a thread ranks them."""
+"""Minimum characters of a question and its passages for which a thread ranks them."""
 _MOST_TELLING_TERMS = 60
 _DEPTH = 50
 _BY_WORDS = 30
 _NEWLY_GIVEN = 4
-"""Passages of documents that came with the message, from their beginnings."""
+"""Number of passages that are shown from the beginning of documents that came with the message."""
 _GIVEN_SCORE = 0.5
 _LOOKED_THROUGH = 5_000
-"""Chunks compared one by one when the index is not available."""
+"""Maximum chunks compared one by one when the index is not available."""
 _EMBEDDING_S = 1.5
 _BELIEVED = 0.5
-"""Quality of an embedding from which it decides."""
+"""Minimum quality of an embedding for it to decide."""
 _MILVUS_S = 1.5
 
 log = structlog.get_logger(__name__)
@@ -57,7 +57,7 @@ class Found:
     """Result of a search."""
 
     passages: list[Passage] = field(default_factory=list)
-    """Best first."""
+    """Passages, best first."""
     base: "Answering | None" = None
     """The base that was named, or that of the best passage."""
     degraded: list[str] = field(default_factory=list)
@@ -66,7 +66,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Answering:
-    """A base's rules for answers from it."""
+    """A base, and its rules for answers from it."""
 
     id: UUID
     prefix: str
@@ -109,7 +109,7 @@ class _Asked:
             "tenant_id": self.tenant_id,
             "base_ids": self.base_ids,
             "chunk_ids": list(hits),
-            # No term holds a quotation mark or any other sign.
+            # No term holds a quotation mark or another sign.
             "terms": [f"'{word}'" for word in self.telling],
             "limit": _BY_WORDS,
             "most": _LOOKED_THROUGH,
@@ -142,14 +142,14 @@ class KnowledgeSearch:
         agent_type: AgentType = "hybrid_agent",
         limit: int = 8,
     ) -> Found:
-        """Passages that answer a message; empty if there are none, or no such base.
+        """Return passages that answer a message; empty if there are none, or no such base.
 
         Args:
-            prefix: of the base; None = all of them.
-            conversation_id: whose own documents are searched, too; those given since its last answer are found
-                whatever the message asks.
-            vector: its embedding, if that is known already.
-            agent_type: `hybrid_agent` searches by words and by meaning, `naive_rag_agent` by meaning alone.
+            prefix: Prefix of the base; None = all bases.
+            conversation_id: Conversation whose own documents are searched too; those added since its last answer
+                are found whatever the message asks.
+            vector: Embedding of the query, if it is already known.
+            agent_type: `hybrid_agent` searches by words and by meaning, `naive_rag_agent` only by meaning.
         """
         about = {names.OPERATION: "retrieval", names.DATA_SOURCE: prefix or "all"}
         with span(f"retrieval {prefix or 'of all bases'}", about) as current:
@@ -226,7 +226,7 @@ class KnowledgeSearch:
         return Found(passages, main, asked.degraded)
 
     async def _floor(self, language: Language) -> float | None:
-        """Cosine from which texts are about the same with this embedding; None where it cannot be trusted."""
+        """Return the minimum cosine of texts about the same thing; None if this embedding cannot be trusted."""
         if self._quality is None or (self._quality.done() and self._quality.exception()):
             self._quality = asyncio.create_task(self._measure(), name="quality of the embedding")
         await asyncio.wait({self._quality}, timeout=_EMBEDDING_S)
@@ -249,24 +249,24 @@ class KnowledgeSearch:
             return []
 
     async def _find(self, asked: _Asked) -> tuple[dict[UUID, _Shown], dict[UUID, float]]:
-        """The current text of the hits, with similarities."""
+        """Return the current texts of the hits, and their similarities."""
         by_words, cosines, complete = await self._ask_index(asked)
         shown = await self._read(asked, [*by_words, *cosines], complete=complete)
         if complete and not {*by_words, *cosines} <= shown.keys():
-            # Chunks were replaced or removed: their successors may be in the index by now.
+            # Chunks were replaced or removed; the index may hold their successors by now.
             by_words, cosines, _ = await self._ask_index(asked)
             shown = await self._read(asked, [*by_words, *cosines], complete=False)
         return shown, cosines
 
     async def _ask_index(self, asked: _Asked) -> tuple[list[UUID], dict[UUID, float], bool]:
-        """Hits of the index by words and meaning, and whether it answered completely."""
-        # Without an embedding, search by words.
+        """Return the hits of the index by words and by meaning, and whether it answered completely."""
+        # Without an embedding, search only by words.
         words = asked.words if asked.by_words or not asked.vector else []
         try:
             found = await self._index.find_chunks(
                 asked.tenant_id, asked.base_ids, words, asked.vector, _DEPTH, within_s=_MILVUS_S
             )
-        except CollectionMissing:  # it was lost, or nothing was ever in it
+        except CollectionMissing:  # it was lost, or never held anything
             if await self._index_again(asked):
                 asked.degraded.append("milvus")
             return [], {}, False
@@ -280,18 +280,16 @@ class KnowledgeSearch:
         return *found, True
 
     async def _read(self, asked: _Asked, hits: Sequence[UUID], *, complete: bool) -> dict[UUID, _Shown]:
-        """The hits, and chunks that only PostgreSQL finds by words, in one snapshot."""
+        """Return the hits, and chunks that only PostgreSQL finds by words, in one snapshot."""
         values = asked.values(hits)
         others = sql.WAITING_BY_WORDS if complete else sql.ALL_BY_WORDS
         found, beside = await self._database.fetch_each(
-            asked.tenant_id,
-            Query(sql.FOUND, values, class_row(_Shown)),
-            Query(others, values, class_row(_Shown)),
+            asked.tenant_id, Query(sql.FOUND, values, class_row(_Shown)), Query(others, values, class_row(_Shown))
         )
         return {one.chunk_id: one for one in (*found, *beside)}
 
     async def _index_again(self, asked: _Asked) -> bool:
-        """Have the base indexed again; return whether any of it was indexed."""
+        """Mark the base to be indexed again; return whether any of it was indexed."""
         values = {"tenant_id": asked.tenant_id, "base_ids": asked.base_ids}
         async with self._database.tenant(asked.tenant_id) as connection:
             return (await connection.execute(sql.NOT_INDEXED, values)).rowcount > 0

@@ -1,6 +1,6 @@
-"""Tables of CSV and XLSX, written in Markdown with their header.
+"""Converts tables of CSV and XLSX to Markdown with their headers.
 
-Only `conversion_process.py` runs this: the files may be hostile.
+Only `conversion_process.py` runs this, because the files may be hostile.
 """
 
 import csv
@@ -27,10 +27,8 @@ _LINE_BREAKS = re.compile(r"(?<!\s)\s*[\r\n\v\f\u2028\u2029]+\s*")
 
 
 def markdown_table(rows: Iterable[Sequence[str]], left_out: list[str]) -> Iterator[str]:
-    """Yield the lines of a table: what stands above it, its header, its rows.
-
-    Names the columns that are too many in `left_out`.
-    """
+    """Yield the lines of a table: what stands above it, its header, its rows. Names the columns that are too
+    many in `left_out`."""
     coming = iter(rows)
     first = list(islice(coming, _SAMPLED_ROWS))
     above, first = _notes_and_table(first)
@@ -42,10 +40,7 @@ def markdown_table(rows: Iterable[Sequence[str]], left_out: list[str]) -> Iterat
         if len(row) > _MOST_COLUMNS and _TOO_WIDE not in left_out:
             left_out.append(_TOO_WIDE)
         width = max(len(row), len(header or ()))
-        cells = [
-            *map(_table_cell, row[:_MOST_COLUMNS]),
-            *[""] * (min(width, _MOST_COLUMNS) - len(row)),
-        ]
+        cells = [*map(_table_cell, row[:_MOST_COLUMNS]), *[""] * (min(width, _MOST_COLUMNS) - len(row))]
         yield f"| {' | '.join(cells)} |"
         if header is None:
             header = row
@@ -53,7 +48,7 @@ def markdown_table(rows: Iterable[Sequence[str]], left_out: list[str]) -> Iterat
 
 
 def _notes_and_table(rows: list[Sequence[str]]) -> tuple[list[str], list[Sequence[str]]]:
-    """Part the first rows of a sheet: lines that hold much less than most rows do stand above the table."""
+    """Separate the first rows of a sheet: lines with much less content than most rows stand above the table."""
     filled = [[cell.strip() for cell in row if cell.strip()] for row in rows]
     widths = sorted(len(cells) for cells in filled if cells)
     usual = widths[-1 - len(widths) // 4] if widths else 0
@@ -80,11 +75,7 @@ _MOST_MERGED = 10_000
 
 
 def from_csv(data: bytes) -> Converted:
-    """Read a CSV file, whatever separates its fields.
-
-    Raises:
-        BadDocument: it cannot be read; says why.
-    """
+    """Read a CSV file, whatever separates its fields. Raises `BadDocument` if it cannot be read; says why."""
     text = decoded(data)
     csv.field_size_limit(_LONGEST_FIELD)
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(text))
@@ -97,7 +88,7 @@ def from_csv(data: bytes) -> Converted:
 
 
 def _delimiter(text: str) -> str:
-    """The character that stands equally often in most of the first lines; of several, the most frequent."""
+    """Return the character that occurs equally often in most of the first lines; of several, the most frequent."""
     lines = [line for line in islice(io.StringIO(text), _SNIFFED_LINES) if line.strip()]
 
     def steadiness(mark: str) -> tuple[int, int]:
@@ -108,13 +99,13 @@ def _delimiter(text: str) -> str:
 
 
 Bounds = Callable[[str], tuple[int, int, int, int]]
-"""Reads a range such as A1:B2: its first column and row, its last column and row, from 1."""
+"""Function that reads a range such as A1:B2: its first and last column and row, from 1."""
 
 
 _FORMULA = re.compile(
     rb"<(?:\w+:)?c\s([^>]*)><(?:\w+:)?f\b(?:[^>]*/>|[^>]*>([^<]*)</(?:\w+:)?f>)(?:<(?:\w+:)?v\s*/>|<v></v>)?</(?:\w+:)?c>"
 )
-"""A cell whose formula has no value stored."""
+"""A cell whose formula has no stored value."""
 _PLACE = re.compile(rb"\br=\"([A-Z]+\d+)\"")
 _LEFT_OUT = {
     "comment": (r"xl/comments[^/]*\.xml|xl/comments/.*\.xml", rb"<(?:\w+:)?comment "),
@@ -124,11 +115,8 @@ _LEFT_OUT = {
 
 
 def from_xlsx(data: bytes) -> Converted:
-    """Read the sheets of a workbook: values as they are shown, each sheet under its name.
-
-    Raises:
-        BadDocument: it cannot be read; says why.
-    """
+    """Read the sheets of a workbook: values as they are shown, each sheet under its name. Raises `BadDocument`
+    if it cannot be read; says why."""
     left_out: list[str] = []
     try:
         screen_xlsx(data)
@@ -142,7 +130,7 @@ def from_xlsx(data: bytes) -> Converted:
             left_out += parts_left_out(archive, _LEFT_OUT)
     except BadDocument:
         raise
-    except Exception as error:  # the library raises whatever its parsers do
+    except Exception as error:  # the library raises whatever its parsers raise
         raise BadDocument("is broken: no workbook can be read from it") from error
     title = book.properties.title if book.properties else None
     return Converted(title or "", (Part(lines),), headings=True, left_out=tuple(left_out))
@@ -167,7 +155,7 @@ def _sheets(book: Any, archive: zipfile.ZipFile, bounds: Bounds, left_out: list[
 
 
 def _formulas(content: bytes) -> Iterator[tuple[str, str]]:
-    """The formulas without a value, by their cells; some repeat another's and say only so."""
+    """Yield the formulas without a value, with their cells; some only repeat another formula."""
     for found in _FORMULA.finditer(content):
         place = _PLACE.search(found[1])
         if place and b't="str"' not in found[1]:  # an empty text is a value
@@ -175,7 +163,7 @@ def _formulas(content: bytes) -> Iterator[tuple[str, str]]:
 
 
 def _merged(content: bytes, bounds: Bounds) -> dict[tuple[int, int], tuple[int, int]]:
-    """The cell whose value a merged cell shows, by row and column, both from 1."""
+    """Return for each merged cell the cell whose value it shows, by row and column from 1."""
     shown: dict[tuple[int, int], tuple[int, int]] = {}
     for found in islice(_MERGED.finditer(content), _MOST_MERGED):
         left, top, right, bottom = bounds(found[1].decode())

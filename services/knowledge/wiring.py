@@ -1,4 +1,4 @@
-"""Build the services of this package."""
+"""Builds the services of this package."""
 
 from services.jobs.queue import JobQueue
 from services.knowledge.attachments import AttachmentCuts
@@ -20,7 +20,7 @@ class Knowledge:
     def __init__(
         self, settings: Settings, database: Database, milvus: Milvus, embedder: Embedder, jobs: JobQueue
     ) -> None:
-        """Make them, and register the index's jobs in the queue."""
+        """Make the services, and register the index's jobs in the queue."""
         self.bases = KnowledgeBases(database, jobs)
         self.documents = Documents.of(settings, database, jobs)
         self.of_conversations = ConversationDocuments(database, self.documents)

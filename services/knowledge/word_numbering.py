@@ -9,15 +9,15 @@ W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _LEVELS = 9
 _PLACE = re.compile(r"%([1-9])")
 _BOXES = {"\uf0fe": "☑", "\uf0fd": "☒", "\uf06f": "☐", "\uf0a8": "☐", "\uf071": "☐", "\uf0fc": "✓", "\uf0fb": "✗"}
-"""Bullets of the font Wingdings that say whether something is ticked."""
+"""Bullets of the font Wingdings that show whether something is ticked."""
 
 Element = ElementTree.Element
 _Properties = tuple[str | None, str | None]
-"""The id of a numbering and the level in it, as a paragraph or a style names them."""
+"""Id of a numbering and level in it, as a paragraph or a style names them."""
 
 
 class WordNumbering:
-    """Counts the numbered paragraphs of a document, which are to be asked about in their order."""
+    """Counts the numbered paragraphs of a document; call it for each in their order."""
 
     def __init__(self, numbering: Element, styles: Element) -> None:
         """Take the roots of `numbering.xml` and `styles.xml`."""
@@ -31,10 +31,8 @@ class WordNumbering:
         self._begun: set[str] = set()
 
     def label(self, paragraph: Element) -> str | None:
-        """Count a paragraph and return its number with the space behind it.
-
-        None if it has none: no bullets have one but boxes.
-        """
+        """Count a paragraph and return its number with the space behind it. None if it has none: no bullets
+        have one but boxes."""
         properties = paragraph.find(f"{W}pPr")
         style_id = _value(properties, "pStyle") or self._default
         own, level = _numbered(properties)
@@ -73,7 +71,7 @@ class WordNumbering:
         return number, level
 
     def _levels(self, own: str) -> tuple[str, dict[int, Element]]:
-        """The id of the list that a numbering counts in, and its levels."""
+        """Return the id of the list that a numbering counts in, and its levels."""
         abstract_id = _value(self._numberings[own], "abstractNumId") or ""
         abstract = self._abstract.get(abstract_id)
         linked, _ = self._of_style(_value(abstract, "numStyleLink"))
@@ -117,13 +115,13 @@ def _start(level: Element | None) -> int:
 
 
 def _value(element: Element | None, name: str, usual: str | None = None) -> str | None:
-    """The value of an element's child; `usual` where the child names none."""
+    """Return the value of an element's child; `usual` if there is none."""
     found = element.find(f"{W}{name}") if element is not None else None
     return found.get(f"{W}val", usual) if found is not None else None
 
 
 def _is_deleted(paragraph: Element) -> bool:
-    """Whether a tracked change takes a paragraph out."""
+    """Return whether a tracked change removes a paragraph."""
     gone = paragraph.find(f"{W}pPr/{W}rPr/{W}del") is not None
     return gone and not any(text.text for text in paragraph.iter(f"{W}t"))
 

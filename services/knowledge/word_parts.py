@@ -1,4 +1,4 @@
-"""Rewrites the XML of a Word document so that mammoth reads numbers, formulas, ruby text and text boxes, too."""
+"""Rewrites the XML of a Word document so that mammoth also reads numbers, formulas, ruby text and text boxes."""
 
 import re
 import zipfile
@@ -28,11 +28,11 @@ _LEFT_OUT: Mapping[str, tuple[str, bytes]] = {
     "diagram": (r"word/diagrams/data\d*\.xml", rb"<dgm:dataModel"),
     "embedded file": (r"word/embeddings/.+", b""),
 }
-"""Parts of a document that are not read: the files in which they stand, and how each of them begins."""
+"""Parts of a document that are not read: their files, and how each part begins."""
 
 
 def left_out_of_docx(data: bytes) -> tuple[str, ...]:
-    """Tell how much of a document stands in places that are not read."""
+    """Return how much of a document stands in places that are not read."""
     with zipfile.ZipFile(BytesIO(data)) as archive:
         told = parts_left_out(archive, _LEFT_OUT)
         pages = [each for each in archive.namelist() if re.fullmatch(r"word/(?:header|footer)\d*\.xml", each)]
@@ -91,7 +91,7 @@ def _rewritten(archive: zipfile.ZipFile, name: str, numbering: WordNumbering | N
 
 
 def _number(paragraph: Element, label: str) -> None:
-    """Write a paragraph's number at its beginning, in place of its being numbered."""
+    """Write a paragraph's number at its beginning, and remove its numbering."""
     properties = paragraph.find(f"{_W}pPr")
     if properties is None:
         properties = ElementTree.Element(f"{_W}pPr")
@@ -116,7 +116,7 @@ def _replace(parents: dict[Element, Element], old: Element, new: list[Element]) 
 
 
 def _lift_box(parents: dict[Element, Element], shape: Element, holder: Element | None) -> None:
-    """Put the paragraphs of a text box behind the paragraph that it is anchored in."""
+    """Move the paragraphs of a text box behind the paragraph that it is anchored in."""
     boxes = list(holder.iter(f"{_W}txbxContent")) if holder is not None else []
     anchor = _above(parents, shape, f"{_W}p")
     if not boxes or anchor is None or anchor not in parents:

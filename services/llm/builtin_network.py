@@ -79,9 +79,7 @@ class Network:
 
     def _sums(self, texts: Sequence[Sequence[int]]) -> Matrix:
         """Return for each text the sums over its first token (of its beginning), those within and the last.
-
-        Behind each sum stands the number of these tokens.
-        """
+        Behind each sum stands the number of these tokens."""
         tokens: list[int] = []
         gaps: list[int] = []
         thirds: list[slice] = []
@@ -136,10 +134,8 @@ class Network:
         return found
 
     def _places(self, tokens: NDArray[np.int64]) -> Places:
-        """Return where tokens are kept; new ones take the places of those used longest ago.
-
-        A batch has fewer different ones than there are places.
-        """
+        """Return where tokens are kept; new ones take the places of those used longest ago. A batch has fewer
+        different ones than there are places."""
         self._batches += 1
         found = self._place_of[tokens]
         self._used[found] = self._batches

@@ -178,9 +178,7 @@ async def answer_within(
 
     Tool calls of an answer that is cut off are dropped. Its usage is estimated, and so is that of an answer that
     broke off or was cancelled after its first text: the provider bills it, and the report of usage comes last.
-
-    Raises:
-        ModelFailed: no model answered, or the answer broke off.
+    Raises `ModelFailed` if no model answered, or the answer broke off.
     """
     heard = _Counted(on_text, tokens, bounds.tokens)
     ended_by: Literal["seconds", "tokens"] = "seconds"

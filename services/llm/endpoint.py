@@ -44,11 +44,7 @@ if TYPE_CHECKING:
     from services.llm.lean_openai import LeanChatOpenAI
 
 _NOT_THERE = (404, 405)
-_LEFT_OUT = {
-    "stream_options": "stream_usage",
-    "reasoning": "with_reasoning",
-    "bare_calls": "with_bare_calls",
-}
+_LEFT_OUT = {"stream_options": "stream_usage", "reasoning": "with_reasoning", "bare_calls": "with_bare_calls"}
 """Arguments of the client that are False where a part is left out."""
 ESTIMATED = "usage_estimated"
 """Key of a message's metadata: whether its usage is an estimate."""
@@ -239,11 +235,8 @@ class ModelEndpoint:
         return answer
 
     async def _begun_in_time(self, ask: Callable[..., Awaitable[Any]], model: str, within_s: float | None) -> Any:
-        """Ask, and note whether the first bytes came late.
-
-        Raises:
-            TimeoutError: they did not come within these seconds.
-        """
+        """Ask, and note whether the first bytes came late. Raises `TimeoutError` if they did not come within
+        these seconds."""
         if self._offline:
             return await ask()
         begun = perf_counter()
@@ -324,10 +317,8 @@ def _is_nothing_there(failed: ModelFailed) -> bool:
 
 
 def _empty(answer: object, sampling: Collection[str], *, begun: bool) -> ModelFailed:
-    """The failure for an answer without text or tool calls that the model may make.
-
-    It has `begun` where a call was passed on that cannot be read.
-    """
+    """The failure for an answer without text or tool calls that the model may make. It has `begun` where a call
+    was passed on that cannot be read."""
     if isinstance(answer, AIMessage) and finish_of(answer) == "content_filter":
         return ModelFailed("llm_content_refused", "the answer ended at the content filter before any text")
     limit = next((name for name in sampling if name in LENGTHS), None)

@@ -127,10 +127,8 @@ def endpoint_message(error: Exception) -> str:
 def topic_of(
     message: str, code: str | None = None, parameter: str | None = None, *, images: bool = False
 ) -> RefusalTopic | None:
-    """Return what a refusal is about, from its message and the other fields; None for other errors.
-
-    Only a request with `images` can be refused for them.
-    """
+    """Return what a refusal is about, from its message and the other fields; None for other errors. Only a
+    request with `images` can be refused for them."""
     text = " ".join((message[:_LONGEST_READ], code or "", parameter or ""))
     topics = (topic for topic, pattern in _TOPICS if (images or topic != "images") and pattern.search(text))
     return next(topics, None)
@@ -164,10 +162,8 @@ def secrets_of(settings: Settings) -> list[str]:
 
 
 def for_log(message: str, secrets: Iterable[str], prompt: Iterable[str]) -> str:
-    """The message without keys, credentials and quotations of the prompt, at most 300 characters long.
-
-    A temporary turn logs none of it: an endpoint's message may paraphrase the prompt.
-    """
+    """The message without keys, credentials and quotations of the prompt, at most 300 characters long. A
+    temporary turn logs none of it: an endpoint's message may paraphrase the prompt."""
     if confidential.get():
         return "withheld"
     for secret in secrets:

@@ -8,12 +8,7 @@ import structlog
 from langchain_core.messages import AIMessage, BaseMessage
 
 from services.errors import ModelFailed
-from services.llm.request_form import (
-    LENGTHS,
-    OPTION_OF,
-    Option,
-    without_tool_messages,
-)
+from services.llm.request_form import LENGTHS, OPTION_OF, Option, without_tool_messages
 from services.llm.shorter_prompts import earlier_images, without_images
 from state.turn import Sampling
 
@@ -118,10 +113,8 @@ class GivingWay:
         return {option: value for option, value in self._options.items() if option not in self.left_out}
 
     def give_way(self, failure: ModelFailed) -> bool:
-        """Leave out what the model has just refused; False = the failure has another reason, or it cannot be.
-
-        A model that wrote a call into its text is asked once more without tools.
-        """
+        """Leave out what the model has just refused; False = the failure has another reason, or it cannot be. A
+        model that wrote a call into its text is asked once more without tools."""
         if failure.topic == "calls":
             again, self._asked_again = not self._asked_again, True
             self.left_out += ["tools"] if "tools" in self.options else []

@@ -190,9 +190,8 @@ class LeanChatOpenAI(ChatOpenAI):
         with_bare_calls: bool = True,
         **kwargs: Any,
     ) -> dict[str, Any]:
-        """Send the reasoning of earlier calls of this turn back, in the fields in which it came.
-
-        Without bare calls, those that have none get an empty one: DeepSeek's thinking models want it."""
+        """Send the reasoning of earlier calls of this turn back, in the fields in which it came. Without bare
+        calls, those that have none get an empty one: DeepSeek's thinking models want it."""
         messages = self._convert_input(input_).to_messages()
         payload = super()._get_request_payload(messages, stop=stop, **kwargs)
         for message, sent in zip(messages, payload.get("messages", ()), strict=False):

@@ -58,10 +58,8 @@ class ContextMessage(SystemMessage):
 
 
 def in_form(messages: Sequence[BaseMessage], form: MessageForm) -> list[BaseMessage]:
-    """Return the messages in that form; their content is the same in each.
-
-    What users and tools say can imitate no tag of the prompt, and no token of a chat template.
-    """
+    """Return the messages in that form; their content is the same in each. What users and tools say can imitate
+    no tag of the prompt, and no token of a chat template."""
     messages = _images_apart([_inert(message) for message in messages])
     if form == "native":
         return list(messages)
@@ -83,10 +81,8 @@ def _inert(message: BaseMessage) -> BaseMessage:
 
 
 def _images_apart(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Return the messages with the images of tools' results in one of the user's behind them.
-
-    Chat Completions takes images from the user alone.
-    """
+    """Return the messages with the images of tools' results in one of the user's behind them. Chat Completions
+    takes images from the user alone."""
     formed: list[BaseMessage] = []
     waiting: list[Any] = []
     for message in messages:
@@ -195,10 +191,8 @@ def _parts(content: Any) -> list[Any]:
 
 
 def without_tool_messages(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Return the messages with tool results moved into the text of the preceding user message.
-
-    If the model said something before it called tools, the results follow that in a user message.
-    """
+    """Return the messages with tool results moved into the text of the preceding user message. If the model
+    said something before it called tools, the results follow that in a user message."""
     plain: list[BaseMessage] = []
     for message in messages:
         if isinstance(message, ToolMessage):
@@ -264,10 +258,8 @@ def call_options(sampling: Sampling, *, responses_api: bool) -> dict[str, Any]:
 
 
 def refused_parameter(message: str, sent: Collection[str], *, limits_only: bool = False) -> str | None:
-    """Return the parameter that an endpoint's message is about; None if it names none that was sent.
-
-    With `limits_only`, only a limit of the answer's length may be meant.
-    """
+    """Return the parameter that an endpoint's message is about; None if it names none that was sent. With
+    `limits_only`, only a limit of the answer's length may be meant."""
     names = [name for name in sent if not limits_only or name in LENGTHS]
     named = {name: _MENTIONS.get(name) or re.compile(rf"\b{name}\b", re.IGNORECASE) for name in names}
     places = {name: found.start() for name, pattern in named.items() if (found := pattern.search(message))}

@@ -52,12 +52,9 @@ class Sender:
         query: Mapping[str, Any] | None = None,
         timeout: float | openai.Timeout | None = None,  # noqa: ASYNC109 — the connection's, between two bytes
     ) -> httpx2.Response:
-        """Send a body, and return the response, which is to be read and closed.
-
-        Raises:
-            openai.APIStatusError: the endpoint refuses the request.
-            openai.APIConnectionError: it cannot be reached, or does not answer in time.
-        """
+        """Send a body, and return the response, which is to be read and closed. Raises `openai.APIStatusError`
+        if the endpoint refuses the request, and `openai.APIConnectionError` if it cannot be reached, or does
+        not answer in time."""
         first = self._first.get(path)
         if first is None:  # in a thread: the headers name the operating system, which is read from disk
             first = self._first[path] = await asyncio.to_thread(self._made, path)
@@ -89,10 +86,8 @@ class Sender:
     async def _sent(
         self, connections: httpx2.AsyncClient, request: httpx2.Request, *, again: bool
     ) -> httpx2.Response:
-        """Send a request, once more where it met a connection that the endpoint had closed after the one before.
-
-        Servers of llama.cpp promise to keep a connection, and close it when a stream has ended.
-        """
+        """Send a request, once more where it met a connection that the endpoint had closed after the one
+        before. Servers of llama.cpp promise to keep a connection, and close it when a stream has ended."""
         again, self._answered = again and self._answered, False
         begun = monotonic()
         try:
@@ -133,11 +128,8 @@ class EventData:
         """Whether a line ended with the last byte, a carriage return: a line feed after it ends no other."""
 
     def feed(self, received: bytes) -> list[bytes]:
-        """Return the data of every event that is complete with these bytes.
-
-        Raises:
-            ValueError: an event is longer than any that the APIs send.
-        """
+        """Return the data of every event that is complete with these bytes. Raises `ValueError` if an event is
+        longer than any that the APIs send."""
         self._bytes += len(received)
         if self._bytes > _LONGEST_EVENT:
             raise ValueError("An event of the stream is too long.")

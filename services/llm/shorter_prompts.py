@@ -59,10 +59,8 @@ def earlier_images(messages: Sequence[BaseMessage]) -> set[int]:
 
 
 def without_images(messages: Sequence[BaseMessage], hashes: Collection[int]) -> list[BaseMessage]:
-    """Return the messages with a mark in place of these images, but for those of the user's last.
-
-    A tool's result has its images in words.
-    """
+    """Return the messages with a mark in place of these images, but for those of the user's last. A tool's
+    result has its images in words."""
     last = _last(messages)
 
     def without(message: BaseMessage) -> BaseMessage:

@@ -46,10 +46,8 @@ Rates = tuple[float, float]
 
 
 def _measure(text: str) -> tuple[float, float]:
-    """Count the wide characters and the others.
-
-    In UTF-8 a CJK character takes two more bytes than characters. Others count in proportion: an accented letter
-    is half a wide one, an emoji is one and a half."""
+    """Count the wide characters and the others. In UTF-8 a CJK character takes two more bytes than characters.
+    Others count in proportion: an accented letter is half a wide one, an emoji is one and a half."""
     if text.isascii():
         return 0.0, float(len(text))
     characters = len(text)

@@ -86,10 +86,8 @@ class Archive:
         said: Sequence[Utterance] = (),
         speaker: str = "",
     ) -> FoundEpisodes:
-        """The `top_k` best episodes for a query, by the recall that a turn uses.
-
-        Of a moment in the past (`scope.as_of`), by what was remembered then.
-        """
+        """The `top_k` best episodes for a query, by the recall that a turn uses. Of a moment in the past
+        (`scope.as_of`), by what was remembered then."""
         if timezone is None:
             timezone = await self._episodes.timezone(scope.tenant_id, scope.user_id)
         recalled = await self._recall.search(
@@ -135,11 +133,7 @@ class Archive:
 
     @again_if_contended
     async def insert(self, owner: Owner, new: NewEpisode, trigger: Trigger) -> UUID:
-        """Write a memory; return its id.
-
-        Raises:
-            InvalidInput: its content is empty or too long.
-        """
+        """Write a memory; return its id. Raises `InvalidInput` if its content is empty or too long."""
         new = replace(new, content=checked_content(new.content))
         logged = {
             "content": new.content,
@@ -155,13 +149,8 @@ class Archive:
         return episode_id
 
     async def remove(self, owner: Owner, episode_id: UUID, trigger: Trigger) -> None:
-        """Remove an episode, and what was merged from it or into it; other sources come back.
-
-        Of a turn, the messages stay in their conversation.
-
-        Raises:
-            NotFound: there is no such episode.
-        """
+        """Remove an episode, and what was merged from it or into it; other sources come back. Of a turn, the
+        messages stay in their conversation. Raises `NotFound` if there is no such episode."""
 
         async def removed(connection: Connection) -> None:
             gone = await Rows(connection, vars(owner)).remove_with_merged(episode_id)

@@ -69,9 +69,7 @@ _PAST: LiteralString = f"WITH {_EPISODES}, {_MESSAGES}, {_CORE_MEMORY}, {_DAYS}"
 
 
 def as_of(statement: LiteralString) -> LiteralString:
-    """Return a statement that reads the past; it takes `as_of`, `user_id` and `tenant_id` among its values.
-
-    It reads episodes, remembered messages, core memory or summaries of days, and is not recursive.
-    """
+    """Return a statement that reads the past; it takes `as_of`, `user_id` and `tenant_id` among its values. It
+    reads episodes, remembered messages, core memory or summaries of days, and is not recursive."""
     body = statement.lstrip()
     return f"{_PAST}, {body.removeprefix('WITH ')}" if body.startswith("WITH ") else f"{_PAST} {body}"

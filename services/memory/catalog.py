@@ -162,11 +162,8 @@ class EpisodeCatalog:
         return found[:limit]
 
     async def get(self, tenant_id: UUID, user: str, episode_id: UUID) -> tuple[CatalogEntry, list[Source]]:
-        """One episode, with the messages it comes from.
-
-        Raises:
-            NotFound: the tenant has no such user, or the user no such episode.
-        """
+        """One episode, with the messages it comes from. Raises `NotFound` if the tenant has no such user, or
+        the user no such episode."""
         values: dict[str, Any] = {"tenant_id": tenant_id, "id": episode_id}
         values["user_id"] = await user_id_of(self._database, tenant_id, user)
         found = await self._database.fetch(tenant_id, _ONE, values, class_row(CatalogEntry))

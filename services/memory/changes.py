@@ -77,12 +77,9 @@ class Changes:
     ) -> MemoryChange:
         """Keep a statement; with `replaces`, in place of what an id or words name.
 
-        A wish about all answers is kept as such, and everything else in the `field`. If `replaces` names
-        nothing, the text is kept all the same; if it may name several, nothing is changed. With `kind` None, a
-        text in the plain form of a standing wish is one, and any other a fact.
-
-        Raises:
-            InvalidInput: it cannot be stored.
+        A wish about all answers is kept as such, and everything else in the `field`. If `replaces` names nothing,
+        the text is kept all the same; if it may name several, nothing is changed. With `kind` None, a text in the
+        plain form of a standing wish is one, and any other a fact. Raises `InvalidInput` if it cannot be stored.
         """
         forms = plain_forms(_USER.sub(lambda user: _SPOKEN.get(user[0], "me"), text))
         kept: Kept = kind or ("standing" if any(each.kind == "standing" for each in forms) else "remember")
@@ -103,10 +100,7 @@ class Changes:
 
     async def correct(self, request: ChangeRequest, what: str, text: str, *, field: str = "") -> MemoryChange:
         """Replace what an id or words name by a text; without `operation_id` in the result nothing was changed.
-
-        Raises:
-            InvalidInput: the text cannot be stored.
-        """
+        Raises `InvalidInput` if the text cannot be stored."""
 
         async def plan() -> PlannedChange:
             # What is said in a space stays there: what all spaces share is not corrected by it.
@@ -137,8 +131,7 @@ class Changes:
             InvalidInput: `keep` says something else than what stands there.
         """
         return await self._change(
-            request,
-            lambda: self.planner.plan_named(request, what, ids=ids, takes_all=takes_all, keep=keep),
+            request, lambda: self.planner.plan_named(request, what, ids=ids, takes_all=takes_all, keep=keep)
         )
 
     async def leave_out(self, request: ChangeRequest, message_ids: Sequence[UUID]) -> MemoryChange:

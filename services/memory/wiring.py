@@ -37,12 +37,7 @@ class Memory:
     """The services of memory."""
 
     def __init__(
-        self,
-        settings: Settings,
-        database: Database,
-        milvus: Milvus,
-        embedder: Embedder,
-        jobs: JobQueue,
+        self, settings: Settings, database: Database, milvus: Milvus, embedder: Embedder, jobs: JobQueue
     ) -> None:
         """Make them, with the jobs of the index."""
         secrets = Secrets(settings.memory_keep_secrets)

@@ -1,4 +1,4 @@
-"""Authorship: records the job, prompt and model that make something derived, while it is being made."""
+"""Authorship: records which job, prompt and model make something derived, while it is being made."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,18 +12,18 @@ _DIGEST_CHARACTERS = 8
 
 @dataclass
 class Authorship:
-    """The maker of one derived thing."""
+    """The origin of one derived thing."""
 
     job: str | None = None
-    """Name of the background task; None = not in a task, such as in a turn or a command."""
+    """Name of the background task; None = it is made in a turn or by a command."""
     job_id: int | None = None
     prompt: str | None = None
-    """Purpose and version of the last call's prompt, as `merged_memory@1f2e3d4c`; None = no model was asked."""
+    """Purpose and version of the last call's prompt, as in `merged_memory@1f2e3d4c`; None = no model was asked."""
     model: str | None = None
 
     @property
     def stored(self) -> dict[str, Any]:
-        """The known fields, as stored."""
+        """Return the known fields in the form that is stored."""
         return {name: value for name, value in vars(self).items() if value is not None}
 
 
@@ -32,14 +32,14 @@ _CURRENT: ContextVar[Authorship | None] = ContextVar("authorship", default=None)
 
 @contextmanager
 def authoring_job(job: str, job_id: int) -> Iterator[None]:
-    """Record that what is made within the block, and in tasks begun in it, is made by a job."""
+    """Attribute what is made within the block, and in tasks begun in it, to a job."""
     with _set(Authorship(job, job_id)):
         yield
 
 
 @contextmanager
 def authoring() -> Iterator[Authorship]:
-    """Record what makes one derived thing: model calls within the block count for it, earlier ones do not."""
+    """Record the origin of one derived thing: only model calls within the block count for it."""
     with _set(replace(_CURRENT.get() or Authorship(), prompt=None, model=None)) as made:
         yield made
 
@@ -61,10 +61,8 @@ def note_call(model: str, purpose: str, instructions: str) -> None:
 
 
 def made_by(**more: Any) -> Mapping[str, Any]:
-    """Return the maker of what is stored now, with further fields such as `actor` and `turn_id`.
-
-    Ids are written as text; a field that is None is left out.
-    """
+    """Return the origin of what is stored now, with further fields such as `actor` and `turn_id`. Ids are
+    written as text; fields that are None are left out."""
     current = _CURRENT.get()
     known = {} if current is None else current.stored
     return known | {

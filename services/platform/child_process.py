@@ -1,4 +1,4 @@
-"""Processes of the embedded engines, which live no longer than the service that started them."""
+"""Processes of the embedded engines, which never outlive the service that started them."""
 
 import asyncio
 import ctypes
@@ -20,7 +20,7 @@ import structlog
 _PR_SET_PDEATHSIG = 1
 _LOOK_S = 0.25
 STOP_S = 1.5
-"""Seconds after which a process that is asked to end is hurried, and after which one that is hurried is killed."""
+"""Seconds after which a process that was asked to end gets the second signal, and then SIGKILL."""
 _FIRST_WAIT_S = 0.5
 _LONG_LIFE_S = 60.0
 """Seconds after which the end of a process is not blamed on its start."""
@@ -29,7 +29,7 @@ logger = structlog.get_logger(__name__)
 
 
 class Engine:
-    """A program that this process starts, starts again when it ends by itself, and stops."""
+    """A program that this process starts, restarts when it ends by itself, and stops."""
 
     def __init__(
         self,
@@ -40,24 +40,29 @@ class Engine:
         longest_wait_s: float,
         hurry: signal.Signals = signal.SIGKILL,
     ) -> None:
-        """Take its name for our log, where it writes itself, which signals end it, the second one after a moment,
-        and the most seconds to wait before a restart."""
+        """Describe the program.
+
+        Args:
+            name: Name of the program in the service's log.
+            log: File to which the program writes.
+            how_to_end: Signal that ends it.
+            longest_wait_s: Maximum seconds before a restart.
+            hurry: Signal that it gets if it does not end soon.
+        """
         self._name, self._log = name, log
         self._how_to_end, self._how_to_hurry = how_to_end, hurry
         self._longest_wait_s = longest_wait_s
         self._process: subprocess.Popen[bytes] | None = None
-        """None if it was stopped, or if another process started it."""
+        """The running process; None if it was stopped, or if another process started it."""
         self._account: pwd.struct_passwd | None = None
-        """The system account that it runs as; None = the current one."""
+        """System account that it runs as; None = the current one."""
         self._environment: Mapping[str, str] | None = None
         self._starting = threading.RLock()
         self._stopped = False
 
     async def supervise(self) -> None:
-        """Start it again whenever it ends by itself, until cancelled or until it is not ours to start.
-
-        It waits half a second, and twice as long after each further consecutive end.
-        """
+        """Restart it whenever it ends by itself, until cancelled or until another process owns it. The pause is
+        half a second, and doubles with each further consecutive end."""
         wait_s = _FIRST_WAIT_S
         while (running := self._process) is not None:
             begun = asyncio.get_running_loop().time()
@@ -87,7 +92,7 @@ class Engine:
             await self.stop()
 
     async def stop(self) -> None:
-        """Stop it, if we started it; it is not started again."""
+        """Stop it if this process started it; it is not restarted."""
         await asyncio.to_thread(self._stop)
 
     def _command(self) -> Sequence[str | Path]:
@@ -96,12 +101,10 @@ class Engine:
     def _spawn(self) -> None:
         """Start it; its output goes to its log.
 
-        It gets its own session, so that Ctrl-C in a terminal does not reach it directly, and, on Linux, its signal
-        from the kernel when this process dies, even of SIGKILL. The kernel watches the thread that forked: call
-        this from one that lives as long as the process, such as the event loop's executor's.
-
-        Raises:
-            OSError: the program cannot be started.
+        It gets its own session, so that Ctrl-C in a terminal does not reach it. On Linux the kernel signals it
+        when this process dies, even by SIGKILL. The kernel watches the thread that forked, so call this in a
+        thread that lives as long as the process, such as one of the event loop's executor. Raises `OSError` if the
+        program cannot be started.
         """
         with self._starting:
             if self._stopped:
@@ -123,7 +126,7 @@ class Engine:
         return self._stopped or (self._process is not None and self._process.poll() is not None)
 
     def _stop(self) -> None:
-        with self._starting:  # one that is just starting is stopped as well
+        with self._starting:  # a process that is just starting is stopped too
             self._stopped = True
             self._end()
 
@@ -148,7 +151,7 @@ def as_account(account: pwd.struct_passwd | None) -> dict[str, Any]:
 
 
 def is_running(pid: int, program: str) -> bool:
-    """Whether the process `pid` exists and `program` is part of its command line."""
+    """Return whether the process `pid` exists and has `program` in its command line."""
     try:
         process = psutil.Process(pid)
         return process.status() != psutil.STATUS_ZOMBIE and program in " ".join(process.cmdline())
@@ -167,11 +170,11 @@ def wait_until(condition: Callable[[], bool], *, seconds: float) -> bool:
 
 
 def die_with_parent(death_signal: signal.Signals, parent: int | None = None) -> Callable[[], None] | None:
-    """Return what a new process must call to get `death_signal` when its parent dies; Linux only.
+    """Return a function that a new process calls to get `death_signal` when its parent dies; Linux only.
 
     Args:
-        death_signal: for the new process.
-        parent: its parent's id; None = this process.
+        death_signal: Signal for the new process.
+        parent: Id of its parent; None = this process.
     """
     if not sys.platform.startswith("linux"):
         return None

@@ -1,7 +1,7 @@
 """The language model that an admin chose in the console, kept in the data folder.
 
-It counts where neither the environment nor `.env` names a model: as a whole, so that no address of one provider
-meets the key of another.
+It is used if neither the environment nor `.env` names a model. It is used as a whole, so that the key of one
+provider never goes to the address of another.
 """
 
 import json
@@ -16,15 +16,11 @@ from services.errors import ConfigurationError
 _FILE = "model.json"
 _ADDRESS = r"^https?://[^\s]+$"
 _NO_KEY = "none"
-"""Sent in place of a key, which would otherwise be that of the language model."""
+"""Value sent in place of a missing key; otherwise the language model's key would be sent."""
 
 
 def key_of_endpoint(given: str) -> str:
-    """Return a key without the blanks around it.
-
-    Raises:
-        ValueError: it cannot be sent in a header.
-    """
+    """Return a key without the blanks around it. Raises `ValueError` if the key cannot be sent in a header."""
     key = given.strip()
     for position, character in enumerate(key, 1):
         if not "!" <= character <= "~":
@@ -33,7 +29,7 @@ def key_of_endpoint(given: str) -> str:
 
 
 class ChosenModel(BaseModel):
-    """A model and where it is asked."""
+    """A model and its endpoint."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -60,12 +56,12 @@ class ChosenModel(BaseModel):
         return None if value is None else key_of_endpoint(value) or None
 
     def as_settings(self, *, small: bool = True, embedding: bool = True, grade: bool = True) -> dict[str, Any]:
-        """Return it by the names that settings are read by, before the variables of the OpenAI SDK.
+        """Return it by the names of the settings, which go before the variables of the OpenAI SDK.
 
         Args:
-            small: Whether its model for background work counts.
-            embedding: Whether its embedding model counts.
-            grade: Whether its grade counts: not where another model files.
+            small: Whether its model for background work is used.
+            embedding: Whether its embedding model is used.
+            grade: Whether its grade is used; not if another model files.
         """
         values: dict[str, Any] = {
             "llm_model": self.model,
@@ -84,17 +80,14 @@ class ChosenModel(BaseModel):
 
     @property
     def embedding_endpoint(self) -> dict[str, str | None]:
-        """Where the embedding model is asked: the key of one address never meets another."""
+        """Return the settings of the embedding model's endpoint; a key only goes to the address it was given
+        for."""
         key = (self.embedding_api_key or _NO_KEY) if self.embedding_base_url else None
         return {"embedding_base_url": self.embedding_base_url, "embedding_api_key": key}
 
 
 def chosen_model(data_dir: Path) -> ChosenModel | None:
-    """Return the model; None if none was chosen.
-
-    Raises:
-        ConfigurationError: the file cannot be read.
-    """
+    """Return the chosen model; None if none was chosen. Raises `ConfigurationError` if the file cannot be read."""
     file = data_dir / _FILE
     try:
         return ChosenModel.model_validate_json(file.read_bytes())
@@ -109,11 +102,7 @@ def chosen_model(data_dir: Path) -> ChosenModel | None:
 
 
 def choose_model(data_dir: Path, model: ChosenModel | None) -> None:
-    """Keep a model from now on; None = none.
-
-    Raises:
-        ConfigurationError: the file cannot be written.
-    """
+    """Keep a model; None removes it. Raises `ConfigurationError` if the file cannot be written."""
     file = data_dir / _FILE
     try:
         if model is None:

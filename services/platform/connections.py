@@ -1,4 +1,4 @@
-"""PostgreSQL: a pool whose round trips have a limit, lasting sessions, and the errors of the driver."""
+"""PostgreSQL connections: a pool with time limits for round trips, sessions that last, and the driver's errors."""
 
 import asyncio
 import select
@@ -27,10 +27,10 @@ Returned = TypeVar("Returned")
 _POOL_SIZE = 20
 WAIT_FOR_CONNECTION_S = 5.0
 STATEMENT_S = 15.0
-"""Seconds for one round trip of a turn, on the client's side: a hanging server ignores its own time-outs."""
+"""Maximum seconds for one round trip of a turn, measured here: a hanging server ignores its own time-outs."""
 _CHECK_S = 2.0
 _IN_DOUBT_S = 30.0
-"""After a round trip that took too long, a connection is asked before it is lent."""
+"""Seconds after an overlong round trip in which each connection is checked before it is lent."""
 
 LIMITS = {
     # A process that is paused during a transaction must not block the others for long.
@@ -49,16 +49,16 @@ _LOCK_SHARED = "SELECT pg_advisory_lock_shared(hashtextextended(%s, 0)) IS NOT N
 _UNLOCK_SHARED = "SELECT pg_advisory_unlock_shared(hashtextextended(%s, 0))"
 
 _STILL_THERE_S = 30.0
-"""Pause between two checks of a connection that only listens."""
+"""Seconds between two checks of a connection that only listens."""
 
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 _TRIES = 3
-"""Attempts at a transaction while others hold locks that it needs."""
+"""Maximum attempts at a transaction while others hold locks that it needs."""
 _PAUSE_S = 0.1
-"""At most as long is waited between them."""
+"""Maximum seconds between the attempts."""
 
 _TRANSIENT = (
     psycopg.OperationalError,
@@ -71,10 +71,8 @@ _TRANSIENT = (
 
 @asynccontextmanager
 async def driver_errors_made_ours() -> AsyncIterator[None]:
-    """Turn the driver's temporary faults into `DatabaseUnavailable` or `DatabaseContended`.
-
-    A row that refers to one that is gone is `BrokenReference`. Programming errors stay unchanged.
-    """
+    """Turn the driver's temporary faults into `DatabaseUnavailable` or `DatabaseContended`. A row that refers
+    to a missing row is `BrokenReference`. Programming errors stay as they are."""
     try:
         yield
     except psycopg.errors.DiskFull as error:
@@ -88,14 +86,14 @@ async def driver_errors_made_ours() -> AsyncIterator[None]:
 
 
 async def despite_contention(transaction: Callable[[], Awaitable[Result]]) -> Result:
-    """Run a transaction, and again if others were in the way, up to three times."""
+    """Run a transaction, and run it again if others were in the way, up to three times."""
     for tries_left in reversed(range(_TRIES)):
         try:
             return await transaction()
         except DatabaseContended:
             if not tries_left:
                 raise
-            # Of several that met, each comes back at another moment.
+            # Of several that collided, each comes back at another moment.
             await asyncio.sleep(random() * _PAUSE_S)  # noqa: S311 — no secret
     raise AssertionError
 
@@ -103,7 +101,8 @@ async def despite_contention(transaction: Callable[[], Awaitable[Result]]) -> Re
 def again_if_contended(
     method: Callable[Arguments, Awaitable[Result]],
 ) -> Callable[Arguments, Coroutine[Any, Any, Result]]:
-    """Make a method run again if others were in the way, up to three times; it changes data in one transaction."""
+    """Make a method run again, up to three times, if others were in the way; it changes data in one
+    transaction."""
 
     @wraps(method)
     async def repeated(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
@@ -113,10 +112,8 @@ def again_if_contended(
 
 
 class _LimitedConnection(AsyncConnection[TupleRow]):
-    """A connection whose round trips have a limit while it is lent.
-
-    The driver would wake ten times a second to look for signals, which the event loop tells by itself.
-    """
+    """A connection whose round trips have a limit while it is lent. The driver would wake ten times a second to
+    look for signals, which reach the event loop anyway."""
 
     round_trip_s: float | None = None
     prepared: PreparedStatements
@@ -128,12 +125,12 @@ class _LimitedConnection(AsyncConnection[TupleRow]):
         interval: float = _STILL_THERE_S,
         timeout: float | None = None,  # noqa: ASYNC109
     ) -> Returned:
-        # Not `asyncio.timeout`: a query that is cancelled asks the server to end it, and waits for that.
+        # Not `asyncio.timeout`: a cancelled query asks the server to end it, and waits for the answer.
         return await super().wait(gen, interval, self.round_trip_s if timeout is None else timeout)
 
     async def _try_cancel(self, *, timeout: float = 5.0) -> None:  # noqa: ASYNC109
-        # PgBouncer 1.18 to 1.20 may end when a query is cancelled. The connection is closed instead, and with it
-        # the query.
+        # PgBouncer 1.18 to 1.20 may crash when a query is cancelled. The connection is closed instead, which ends
+        # the query too.
         if self.through_pooler:
             self.pgconn.finish()
         else:
@@ -141,7 +138,7 @@ class _LimitedConnection(AsyncConnection[TupleRow]):
 
 
 async def _locked(connection: Connection, statement: LiteralString, name: str) -> bool:
-    """Take a lock by a statement; one that waits is repeated at each time limit of the server."""
+    """Take a lock by a statement; waiting is repeated at each time limit of the server."""
     while True:
         try:
             row: Any = await (await connection.execute(statement, [name])).fetchone()
@@ -161,13 +158,13 @@ class Connections:
         statement_s: float = STATEMENT_S,
         adapt: Callable[[Connection], None] | None = None,
     ) -> None:
-        """Take the addresses, as `Database` describes them, and what prepares each new connection of the pool."""
+        """Take the addresses, as `Database` describes them, and the function that prepares each new connection."""
         self._pooled = direct_url is not None
         self._direct_url = direct_url or url
         self._statement_s = statement_s
         self._adapt = adapt
         self.process = getrandbits(62)
-        """Number of this process, by which the others see that it lives: a lock that it holds while it listens."""
+        """Number of this process, which holds a lock on it while it listens: so others see that it lives."""
         self._in_doubt_until = 0.0
         self.pool: psycopg_pool.AsyncConnectionPool[_LimitedConnection] = psycopg_pool.AsyncConnectionPool(
             url,
@@ -175,8 +172,8 @@ class Connections:
             min_size=2,
             max_size=_POOL_SIZE,
             timeout=WAIT_FOR_CONNECTION_S,
-            # The pool doubles its pauses between tries, from a second on; after it gives up, the next request
-            # starts with short ones.
+            # The pool doubles its pauses between tries, beginning with a second; after it gives up, the next
+            # request begins with short ones again.
             reconnect_timeout=2,
             open=False,
             configure=self._configure,
@@ -188,12 +185,12 @@ class Connections:
     async def only_one(self, name: str, *, wait: bool = False, part_of: str | None = None) -> AsyncIterator[bool]:
         """Hold a lock by name across all processes; yield whether it was obtained.
 
-        The lock is lost if the database connection breaks: the work under it must tolerate a second holder.
+        The lock is lost if the database connection breaks, so the work must tolerate a second holder.
 
         Args:
-            name: of the work.
-            wait: wait for the current holder.
-            part_of: of the work whose holder waits for the holders of all its parts, and they for it.
+            name: Name of the work.
+            wait: Whether to wait for the current holder.
+            part_of: Name of the whole work; its holder and the holders of its parts wait for each other.
         """
         async with self._session() as connection:
             try:
@@ -202,7 +199,7 @@ class Connections:
                 )
                 whole = alone and part_of is not None
                 alone = alone and await _locked(connection, _LOCK if wait else _TRY_LOCK, name)
-            except BaseException:  # a lock may be ours already, and would stay so with the session
+            except BaseException:  # the lock may already be held, and would stay so with the session
                 await connection.close()
                 raise
             try:
@@ -216,8 +213,8 @@ class Connections:
     async def notifications(self, channel: str) -> AsyncGenerator[str, None]:
         """Yield notifications on a channel, over a separate connection; first an empty text once it listens.
 
-        As long as it listens, it holds the lock by the process's number. The lock is shared: an earlier connection
-        may be gone here, and not yet for the server.
+        While it listens, it holds the lock on the process's number. The lock is shared, because the server may not
+        yet know that an earlier connection is gone.
         """
         async with driver_errors_made_ours(), self._direct_connection() as connection:
             await connection.execute("SELECT pg_advisory_lock_shared(%s)", [self.process])
@@ -232,34 +229,28 @@ class Connections:
     async def ping(self) -> float:
         """Return the milliseconds that a trivial query takes."""
         begun = time.perf_counter()
-        async with (
-            driver_errors_made_ours(),
-            asyncio.timeout(3),
-            self.pool.connection(timeout=2) as connection,
-        ):
+        async with driver_errors_made_ours(), asyncio.timeout(3), self.pool.connection(timeout=2) as connection:
             await connection.execute("SELECT 1")
         return (time.perf_counter() - begun) * 1000
 
     def _at_once(self, connection: Connection) -> AbstractAsyncContextManager[Any]:
-        """Send statements in one round trip; through a pooler one by one.
-
-        PgBouncer before 1.21 now and then leaves a pipeline without its answer.
-        """
+        """Send statements in one round trip, or one by one through a pooler. PgBouncer before 1.21 sometimes
+        leaves a pipeline unanswered."""
         return nullcontext() if self._pooled else connection.pipeline()
 
     async def _check(self, connection: _LimitedConnection) -> None:
-        """Look whether the server has closed a connection since its last use; ask it only in doubt."""
+        """Check whether the server has closed a connection since its last use; ask the server only in doubt."""
         idle = select.poll()
         idle.register(connection.fileno(), select.POLLIN)
-        # An idle connection has nothing to read but its end, or a notice.
+        # The only data that an idle connection can receive are its end, or a notice.
         if time.monotonic() < self._in_doubt_until or idle.poll(0):
             connection.round_trip_s = _CHECK_S
             await connection.execute("SELECT 1")
         connection.round_trip_s = self._statement_s
 
     async def _configure(self, connection: _LimitedConnection) -> None:
-        # Transactions are begun by `tenant`, together with the tenant, in one round trip. Set here and not by an
-        # argument of the pool: the queue's listener makes its own connection from the same arguments.
+        # `tenant` begins transactions, together with the tenant, in one round trip. Set here and not as an
+        # argument of the pool, because the queue's listener makes its own connection from the same arguments.
         await connection.set_autocommit(True)
         connection.through_pooler = self._pooled
         set_json_dumps(json_bytes, connection)
@@ -272,7 +263,7 @@ class Connections:
 
     @asynccontextmanager
     async def _direct_connection(self) -> AsyncIterator[Connection]:
-        """Connect past the pooler, outside the pool."""
+        """Connect directly, past the pooler and outside the pool."""
         async with await _LimitedConnection.connect(
             self._direct_url, autocommit=True, connect_timeout=5
         ) as connection:
@@ -291,13 +282,14 @@ class Connections:
     async def _lent(self) -> _LimitedConnection:
         """Take a connection out of the pool.
 
-        Before Python 3.12, `asyncio.wait_for`, with which the pool waits, drops a cancellation that comes at the
-        moment of what is waited for: nobody would wait for what this task goes on to do.
+        Before Python 3.12 `asyncio.wait_for`, with which the pool waits, loses a cancellation that arrives
+        together with the connection: nobody would then wait for what this task continues with.
         """
         task = asyncio.current_task()
         before = task.cancelling() if task else 0
-        # The one used last, whose process has its plans and what it read in the processor's cache; by itself the
-        # pool lends the one unused for longest, so that single turns would go through all of them.
+        # The connection that was used last, because its server process has its plans and its data in the
+        # processor's cache. The pool itself lends the one unused for longest, so that single turns would go
+        # through all of them.
         self.pool._pool.rotate()
         connection = await self.pool.getconn()
         if task and task.cancelling() > before:
@@ -307,7 +299,7 @@ class Connections:
 
     @asynccontextmanager
     async def _connection(self, round_trip_s: float | None = None) -> AsyncIterator[_LimitedConnection]:
-        """Lend a connection. It comes back with no transaction open, or it is given up."""
+        """Lend a connection. It returns with no transaction open, or it is given up."""
         async with driver_errors_made_ours():
             connection = await self._lent()
             if round_trip_s is not None:
@@ -317,7 +309,7 @@ class Connections:
             except BaseException as error:
                 if isinstance(error, psycopg.errors._WaitTimeout):
                     self._in_doubt_until = time.monotonic() + _IN_DOUBT_S
-                # A task that is cancelled in mid-query leaves the connection busy, or in the midst of a pipeline.
+                # A task that is cancelled during a query leaves the connection busy, or within a pipeline.
                 status = connection.pgconn.transaction_status
                 if connection.pgconn.pipeline_status != PipelineStatus.OFF:
                     await connection.close()

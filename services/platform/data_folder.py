@@ -1,4 +1,4 @@
-"""The data folder of the embedded engines, held by one service at a time, and where that service is."""
+"""The data folder of the embedded engines: one service holds it at a time, and says where it listens."""
 
 import fcntl
 import os
@@ -12,19 +12,19 @@ from services.errors import ConfigurationError
 
 _LOCK = "service.lock"
 _TRIES, _LOOK_S = 5, 0.02
-"""A command that looks for the service holds the file for a moment, too."""
+"""Attempts and seconds between them; a command that looks for the service also holds the file for a moment."""
 
 
 @contextmanager
 def held(data_dir: Path, address: str) -> Iterator[None]:
-    """Hold the folder; the kernel lets go of it when the process ends, however it ends.
+    """Hold the folder; the kernel releases it when the process ends, however it ends.
 
     Args:
-        data_dir: the folder.
-        address: where the service that holds it listens, for commands that look for it.
+        data_dir: The folder.
+        address: Where the service listens, for commands that look for it.
 
     Raises:
-        ConfigurationError: another service holds it, or it cannot be written to.
+        ConfigurationError: Another service holds the folder, or it cannot be written to.
     """
     folder = data_dir.resolve()
     try:
@@ -68,7 +68,7 @@ def _taken(lock: TextIO) -> bool:
 
 
 def _locked(lock: TextIO, how: int) -> bool:
-    """Take a lock, if nobody has one that excludes it; return whether that was possible."""
+    """Take a lock unless somebody has one that excludes it; return whether that was possible."""
     try:
         fcntl.flock(lock, how | fcntl.LOCK_NB)
     except OSError:
@@ -77,7 +77,7 @@ def _locked(lock: TextIO, how: int) -> bool:
 
 
 def unusable(data_dir: Path, error: OSError) -> ConfigurationError:
-    """The error for a folder that the system does not let us use."""
+    """Return the error for a folder that the system refuses to let the service use."""
     return ConfigurationError(
         f"ANAMNESIS_DATA_DIR={data_dir.resolve()} cannot be used: {error.strerror}. Make it writable and see that "
         f"there is space, or set another folder."

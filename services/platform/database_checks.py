@@ -1,4 +1,4 @@
-"""Checks of a connection before the service uses its database: role, schema, and whether it is direct."""
+"""Checks before the service uses a database: its role, its schema, and whether a connection is direct."""
 
 from typing import Any
 
@@ -27,22 +27,16 @@ FROM pg_roles r WHERE r.rolname = current_user
 
 
 async def check_direct(connection: AsyncConnection[TupleRow], message: str) -> None:
-    """Refuse a pooler: instead of the number of the server's process it gives clients one that it made up.
-
-    Raises:
-        ConfigurationError: with the message.
-    """
+    """Refuse a pooler: it gives clients a made-up number in place of the number of the server's process. Raises
+    `ConfigurationError` if there is a pooler; the error has the message."""
     row: Any = await (await connection.execute(_BACKEND)).fetchone()
     if row[0] != connection.info.backend_pid:
         raise ConfigurationError(message)
 
 
 async def check_role(connection: AsyncConnection[TupleRow]) -> None:
-    """Refuse a role to which row-level security does not apply.
-
-    Raises:
-        ConfigurationError: it bypasses row-level security, or owns the tables.
-    """
+    """Refuse a role to which row-level security does not apply. Raises `ConfigurationError` if the role
+    bypasses row-level security, or owns the tables."""
     row: Any = await (await connection.execute(_ROLE_CHECK)).fetchone()
     role, bypasses, owns = row
     if bypasses or owns:
@@ -57,11 +51,9 @@ async def check_role(connection: AsyncConnection[TupleRow]) -> None:
 async def check_schema(connection: AsyncConnection[TupleRow]) -> None:
     """Refuse a schema on which this version does not work.
 
-    A newer schema is accepted if the migration that made it says that it serves this version: during a rolling
-    upgrade, processes of the older version may start as well.
-
-    Raises:
-        ConfigurationError: it is older, too new, missing, or not granted to the role.
+    A newer schema is accepted if the migration that made it says that it serves this version, because processes of
+    the older version may also start during a rolling upgrade. Raises `ConfigurationError` if the schema is older,
+    too new, missing, or not granted to the role.
     """
     try:
         row: Any = await (await connection.execute(_REVISION)).fetchone()

@@ -18,7 +18,7 @@ _SLOW = re.compile(r"timeout|timed out", re.IGNORECASE)
 
 
 def why_away(url: str, setting: str) -> str | None:
-    """Connect once more and return why that fails; None if it works. Blocks for at most five seconds."""
+    """Connect once more and return why that fails; None if it works. It blocks for at most five seconds."""
     try:
         psycopg.connect(url, connect_timeout=_PATIENCE_S).close()
     except psycopg.Error as error:
@@ -27,7 +27,7 @@ def why_away(url: str, setting: str) -> str | None:
 
 
 def sentence(said: str, url: str, setting: str) -> str:
-    """Put the driver's message as what the operator can do."""
+    """Return what the operator can do about the driver's message."""
     parts: dict[str, object] = {}
     with suppress(psycopg.Error):
         parts = dict(conninfo_to_dict(url))

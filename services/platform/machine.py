@@ -1,7 +1,7 @@
-"""The machine's locale, and its time zone by its IANA name, checked against the offset that the C library uses.
+"""The machine's locale, and its time zone as an IANA name that matches the offset of the C library.
 
-Names lie: containers bring a `/etc/timezone` of their own beside the host's `/etc/localtime`, and `TZ` may be a
-rule such as `CST-8`, which has no name.
+Names can be wrong: a container has its own `/etc/timezone` beside the host's `/etc/localtime`, and `TZ` may be a
+rule without a name, such as `CST-8`.
 """
 
 import os
@@ -20,14 +20,14 @@ _FOLDER = "/zoneinfo/"
 _YEAR_S = 366 * 86_400
 _SAMPLES = 12
 _USUAL = ("Asia/Shanghai", "Europe/Berlin", "Europe/London", "America/New_York", "America/Los_Angeles")
-"""Zones that are preferred among those that cannot be told apart."""
+"""Zones that are preferred among zones with equal offsets."""
 
 Offset = Callable[[float], float]
-"""The seconds east of Greenwich at a moment."""
+"""Function from a moment to the seconds east of Greenwich."""
 
 
 def machine_locale(environment: Mapping[str, str] = os.environ) -> str | None:
-    """Return the machine's locale for messages as a BCP 47 tag such as `zh-CN`; None if it has none, or `C`."""
+    """Return the machine's locale for messages as a BCP 47 tag such as `zh-CN`; None if it is missing or `C`."""
     for variable in ("LC_ALL", "LC_MESSAGES", "LANG"):
         if value := environment.get(variable):
             match = _LOCALE.fullmatch(value)
@@ -38,7 +38,7 @@ def machine_locale(environment: Mapping[str, str] = os.environ) -> str | None:
 
 
 def c_library_offset(moment: float) -> float:
-    """The offset that the C library uses."""
+    """Return the offset that the C library uses."""
     return time.localtime(moment).tm_gmtoff
 
 
@@ -48,11 +48,8 @@ def machine_timezone(
     timezone: Path = _TIMEZONE,
     offset: Offset = c_library_offset,
 ) -> str:
-    """Return the machine's time zone: an IANA name, or an offset where no name fits.
-
-    A name that `TZ` or a file gives is taken if its offsets are those of the C library, and one that `TZ` plainly
-    means in any case.
-    """
+    """Return the machine's time zone: an IANA name, or an offset if no name matches. A name in `TZ` or a file
+    is used if its offsets are those of the C library. A name that `TZ` states plainly is always used."""
     for name in _names(environment, localtime, timezone):
         if (zone := _zone(name)) is not None and _agrees(_offset_of(zone), offset):
             return name
@@ -65,7 +62,7 @@ def machine_timezone(
 def zone_doubt(
     environment: Mapping[str, str] = os.environ, offset: Offset = c_library_offset, chosen: str | None = None
 ) -> str | None:
-    """Return what is doubtful about the machine's time zone, for the operator; None = nothing."""
+    """Return a doubt about the machine's time zone, for the operator; None = there is none."""
     chosen = chosen or machine_timezone(environment, offset=offset)
     given = environment.get("TZ", "").lstrip(":")
     if given and offset(time.time()) == 0 and _is_unknown(given):
@@ -77,13 +74,13 @@ def zone_doubt(
 
 
 def _is_unknown(given: str) -> bool:
-    """Whether it looks like a name of the zone database, and is none as it stands."""
+    """Return whether a text looks like a zone's name but is unknown."""
     return "/" in given and not given.startswith("/") and _zone(given) is None
 
 
 def _names(environment: Mapping[str, str], localtime: Path, timezone: Path) -> Iterator[str]:
     if given := _name_in(environment.get("TZ", "")):
-        yield given  # then the C library reads no file
+        yield given  # the C library then reads no file
         return
     try:
         yield _name_in(str(localtime.resolve()))
@@ -93,7 +90,7 @@ def _names(environment: Mapping[str, str], localtime: Path, timezone: Path) -> I
 
 
 def _name_in(text: str) -> str:
-    """The name in what people write: behind a colon, in quotes, or as the path of its file."""
+    """Return the name in what people write: after a colon, in quotes, or in the path of its file."""
     bare = text.strip().lstrip(":").strip("'\"")
     return bare.rpartition(_FOLDER)[2].removeprefix("posix/")
 
@@ -121,14 +118,14 @@ def _this_year() -> list[float]:
 
 @lru_cache(maxsize=1)
 def _known() -> list[str]:
-    """Names of all zones that differ since 1970, the usual ones first."""
+    """Return the names of all zones that differ since 1970, the usual ones first."""
     table = (resources.files("tzdata") / "zoneinfo" / "zone1970.tab").read_text("utf-8")
     names = [line.split("\t")[2] for line in table.splitlines() if not line.startswith("#")]
     return [*_USUAL, *(name for name in names if name not in _USUAL)]
 
 
 def _name_for(offset: Offset, *, many_years: bool) -> str:
-    """The zone with these offsets: of many years for a file of the zone database, of this one for a rule."""
+    """Return the zone with these offsets, compared over many years for a zone file, over this year for a rule."""
     moments = _this_year()
     offsets = {offset(moment) for moment in moments}
     if many_years:

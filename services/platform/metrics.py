@@ -10,7 +10,7 @@ from prometheus_client.openmetrics import exposition as openmetrics
 from services.platform.tracing import TracedHistogram
 
 SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
-"""The client library's variable for the folder in which the processes of one service keep their figures."""
+"""Environment variable of the client library: folder in which the processes of one service keep their metrics."""
 
 _OPENMETRICS = "application/openmetrics-text"
 
@@ -106,7 +106,7 @@ JOB_SECONDS = Histogram(
     buckets=(*_SECONDS, 120, 300, 600),
 )
 
-# Set when they are asked for.
+# Set when metrics are asked for.
 DEPENDENCY_UP = Gauge(
     "anamnesis_dependency_up",
     "Whether what the service uses is well: 1 = it is, or was not needed yet; 0 = it is away, refuses or fails.",
@@ -130,7 +130,7 @@ BACKUP_AGE_SECONDS = Gauge(
     multiprocess_mode="livemostrecent",
 )
 
-# Of the whole queue, set when they are asked for.
+# Describe the whole queue; set when metrics are asked for.
 JOBS_WAITING = Gauge(
     "anamnesis_jobs_waiting",
     "Background jobs that wait, those for their next try included.",
@@ -160,7 +160,8 @@ def exposition(accepted: str) -> tuple[bytes, str]:
     """Return the metrics of this process, or of all processes that serve one port, and their media type.
 
     Args:
-        accepted: the request's `Accept`. OpenMetrics, which alone has exemplars, is for those who name it.
+        accepted: `Accept` header of the request. OpenMetrics, the only format with exemplars, is sent if it is
+            named.
     """
     shown = REGISTRY
     if SHARED_FOLDER in os.environ:

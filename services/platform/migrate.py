@@ -20,12 +20,12 @@ _FOLDER = Path(__file__).parent / "migrations"
 _LOCK = 0x616E616D  # "anam": one migration at a time, for any number of processes
 
 _LEAST_SERVER = 15
-"""The oldest major version of PostgreSQL on which the service was tried."""
+"""Oldest major version of PostgreSQL on which the service was tested."""
 _SERVES = "serves versions from "
 BASELINE = "0100"
-"""The migration that makes the whole schema. Databases of older ones are not upgraded, but moved."""
+"""Migration that makes the whole schema. Older databases are not upgraded, but moved."""
 _SERVES_FROM = re.compile(r'^serves_from = "(\d{4})"', re.MULTILINE)
-"""In a migration: the oldest version that works on the schema which it leaves. Missing, as the one before."""
+"""Line of a migration with the oldest version that works on its schema; without it, as in the migration before."""
 
 _GRANTS = (
     "GRANT USAGE ON SCHEMA public TO {role}",
@@ -36,11 +36,7 @@ _GRANTS = (
 
 
 def check_version(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> None:
-    """Refuse a server that is too old.
-
-    Raises:
-        ConfigurationError: it is.
-    """
+    """Refuse a server that is too old. Raises `ConfigurationError` if the server is too old."""
     found = connection.info.server_version // 10_000
     if found < _LEAST_SERVER:
         raise ConfigurationError(
@@ -52,11 +48,11 @@ def check_version(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[
 def migrate(owner_url: str, service_role: str) -> tuple[str | None, str]:
     """Apply all missing migrations; return the revisions before and after.
 
-    A newer schema that serves this version is left as it is: so a rolling upgrade can be taken back.
+    A newer schema that serves this version stays as it is, so that a rolling upgrade can be taken back.
 
     Raises:
-        DatabaseUnavailable: nothing answers at the address.
-        ConfigurationError: the service's role does not exist, the schema is newer than this version or older than
+        DatabaseUnavailable: Nothing answers at the address.
+        ConfigurationError: The service's role does not exist, the schema is newer than this version or older than
             the baseline, the server is too old, or the address leads through a connection pooler.
     """
     try:
@@ -90,7 +86,7 @@ def migrate(owner_url: str, service_role: str) -> tuple[str | None, str]:
 def _require_direct(connection: "psycopg.Connection[tuple[Any, ...]]") -> None:
     """Refuse a pooler: the lock belongs to a session, and a migration may take longer than a pooler waits."""
     row = connection.execute("SELECT pg_backend_pid()").fetchone()
-    if row is None or row[0] != connection.info.backend_pid:  # a pooler reports a number it made up
+    if row is None or row[0] != connection.info.backend_pid:  # a pooler reports a made-up number
         raise ConfigurationError(
             "ANAMNESIS_MIGRATION_DATABASE_URL leads through a connection pooler; it must be the address of the "
             "server itself"
@@ -98,7 +94,7 @@ def _require_direct(connection: "psycopg.Connection[tuple[Any, ...]]") -> None:
 
 
 def current_revision(connection: "psycopg.Connection[tuple[object, ...]]") -> str | None:
-    """Return the schema's revision; None for a database without our tables."""
+    """Return the schema's revision; None for a database without the service's tables."""
     try:
         row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
     except psycopg.errors.UndefinedTable:
@@ -108,19 +104,19 @@ def current_revision(connection: "psycopg.Connection[tuple[object, ...]]") -> st
 
 @lru_cache(maxsize=1)
 def newest_revision() -> str:
-    """Return the newest migration, from the files' names: most starts then need not load Alembic."""
+    """Return the newest migration, from the names of files, so that most starts need not load Alembic."""
     return max(path.stem.split("_")[0] for path in (_FOLDER / "versions").glob("[0-9]*.py"))
 
 
 @lru_cache(maxsize=1)
 def oldest_served() -> str:
-    """Return the revision of the oldest version that works on the newest schema, from the migrations' sources."""
+    """Return the oldest version that works on the newest schema, from the sources of the migrations."""
     texts = (path.read_text() for path in (_FOLDER / "versions").glob("[0-9]*.py"))
     return max([BASELINE, *(found[1] for text in texts for found in _SERVES_FROM.finditer(text))])
 
 
 def too_old(revision: str) -> str:
-    """Say how a database of a schema before the baseline is moved."""
+    """Return how to move a database with a schema before the baseline."""
     return (
         f"The database's schema is at {revision}, from before the one that this version upgrades ({BASELINE}). "
         "Move it: with the version that made it, run `anamnesis backup before.zip`; then, with this one, "
@@ -129,11 +125,11 @@ def too_old(revision: str) -> str:
 
 
 def serves(revision: str, comment: str | None) -> bool:
-    """Whether a schema serves this version.
+    """Return whether a schema serves this version.
 
     Args:
-        revision: of the schema.
-        comment: on its table `alembic_version`, which says from which version on it serves.
+        revision: Revision of the schema.
+        comment: Comment on the table `alembic_version`, with the oldest version that the schema serves.
     """
     if revision <= newest_revision():
         return revision == newest_revision()
@@ -151,18 +147,15 @@ def lock_migrations(connection: "psycopg.Connection[tuple[object, ...]]") -> Non
 
 
 def upgrade_within(transaction: "Connection", revision: str) -> None:
-    """Apply the migrations up to a revision, or `head`, within a transaction of the caller's."""
+    """Apply the migrations up to a revision, or `head`, within the caller's transaction."""
     from services.platform import migration_run  # noqa: PLC0415 — half a second, and only for a restore
 
     migration_run.run(revision, connection=transaction)
 
 
 def _upgrade(owner_url: str) -> None:
-    """Apply the migrations in a process of their own, which takes SQLAlchemy and Alembic with it when it ends.
-
-    Raises:
-        RuntimeError: a migration failed; with what it wrote.
-    """
+    """Apply the migrations in a separate process, which frees SQLAlchemy and Alembic when it ends. Raises
+    `RuntimeError` if a migration failed; the message has its output."""
     arguments = [sys.executable, "-m", "services.platform.migration_run"]
     done = subprocess.run(arguments, input=owner_url, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -170,11 +163,7 @@ def _upgrade(owner_url: str) -> None:
 
 
 def require_role(connection: "psycopg.Connection[tuple[object, ...]]", service_role: str) -> None:
-    """Check that the service's role exists.
-
-    Raises:
-        ConfigurationError: it does not.
-    """
+    """Check that the service's role exists. Raises `ConfigurationError` if the role does not exist."""
     if not connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [service_role]).fetchone():
         raise ConfigurationError(
             f"The service's role {service_role} does not exist. Create it: "
@@ -191,11 +180,7 @@ def grant_to_service(connection: "psycopg.Connection[tuple[object, ...]]", servi
 
 
 def role_of(url: str) -> str:
-    """Return the role that an address connects as.
-
-    Raises:
-        ConfigurationError: the address names none.
-    """
+    """Return the role that an address connects as. Raises `ConfigurationError` if the address names none."""
     user = psycopg.conninfo.conninfo_to_dict(url).get("user")
     if not user or not re.fullmatch(r"[\w.@-]+", str(user)):
         raise ConfigurationError("ANAMNESIS_DATABASE_URL names no role: postgresql://role:password@host/database")

@@ -1,6 +1,6 @@
-"""Runs Alembic's migrations: `python -m services.platform.migration_run`, the owner's address on its input.
+"""Runs Alembic's migrations: `python -m services.platform.migration_run`, with the owner's address on its input.
 
-A service runs it as a process of its own, so as not to keep SQLAlchemy and Alembic in memory.
+The service runs it as a separate process, so that SQLAlchemy and Alembic do not stay in its memory.
 """
 
 import sys
@@ -19,7 +19,7 @@ _PAUSES_S = (1.0, 2.0, 4.0, 8.0)
 
 
 def upgrade(owner_url: str) -> None:
-    """Apply the migrations. One that cannot lock a table soon lets turns pass and is tried again."""
+    """Apply the migrations. One that cannot lock a table soon lets turns pass and tries again."""
 
     def connect() -> "psycopg.Connection[tuple[Any, ...]]":
         connection = psycopg.connect(owner_url)
@@ -38,7 +38,7 @@ def upgrade(owner_url: str) -> None:
 
 
 def run(revision: str, **attributes: object) -> None:
-    """Apply the migrations up to a revision, or `head`; `attributes` are for `migrations/env.py`."""
+    """Apply the migrations up to a revision, or `head`; `attributes` are passed to `migrations/env.py`."""
     config = Config()
     config.set_main_option("script_location", str(_FOLDER))
     config.attributes.update(attributes)

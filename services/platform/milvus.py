@@ -26,19 +26,19 @@ _START_S, _LOOK_S = 15.0, 0.05
 _SLOW_TIMEOUT_S = 60.0
 """Seconds to wait for background requests, such as a flush."""
 _CALM = {"grpc.keepalive_time_ms": 330_000, "grpc.keepalive_permit_without_calls": 0}
-"""The client pings every ten seconds by default, and gRPC servers disconnect clients that ping so often."""
+"""Options of gRPC: its servers disconnect clients that ping every ten seconds, which is this client's default."""
 LITE = "milvus_lite"
-"""Beginning of the version that Milvus Lite names."""
+"""Beginning of the version that Milvus Lite reports."""
 NO_SUCH_COLLECTION = 100
-"""Milvus' code for a missing collection or alias."""
+"""Milvus' error code for a missing collection or alias."""
 
 
 @lru_cache(maxsize=1)
 def pymilvus() -> Any:
-    """Return the client's library, which takes half a second to import: with the first use of the index."""
+    """Return the client's library, imported at the first use of the index, because that takes half a second."""
     import pymilvus.client.entity_helper  # noqa: PLC0415
 
-    # It would look at every character of each text that is written; the server knows what is too long.
+    # It would check every character of each text; the server knows what is too long.
     pymilvus.client.entity_helper.CHECK_STR_ARRAY = False
     return pymilvus
 
@@ -51,7 +51,7 @@ class Milvus:
     """The connection to one Milvus server, embedded or not."""
 
     def __init__(self, uri: str, token: SecretStr | None = None, standby: Standby | None = None) -> None:
-        """Take the address; an embedded server behind it is started with the first use."""
+        """Take the address; an embedded server is started with the first use."""
         self._uri = uri
         self._options = {**_CALM, "grpc.enable_http_proxy": 0} if is_loopback(uri) else _CALM
         self._token = token.get_secret_value() if token else ""
@@ -63,16 +63,21 @@ class Milvus:
 
     @property
     def failing(self) -> bool:
-        """Whether its last use failed."""
+        """Return whether its last use failed."""
         return self._breaker.failing
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether this process has talked to it and it is not asleep: then it may answer at once."""
+        return self._client is not None and (self.standby is None or self.standby.is_running)
 
     @asynccontextmanager
     async def use(self) -> AsyncIterator["AsyncMilvusClient"]:
         """Yield the client; after consecutive failures it is not used for a while.
 
         Raises:
-            CollectionMissing: a named collection is missing.
-            Unavailable: nothing answers, or Milvus refuses.
+            CollectionMissing: A named collection is missing.
+            Unavailable: Nothing answers, or Milvus refuses.
         """
         async with self._breaker.use():
             await self.awake()
@@ -90,7 +95,7 @@ class Milvus:
         """Wait until an embedded server has been started.
 
         Raises:
-            Unavailable: it does not start.
+            Unavailable: It does not start.
         """
         if self.standby is None:
             return
@@ -103,10 +108,10 @@ class Milvus:
             await asyncio.sleep(_LOOK_S)
 
     async def is_lite(self) -> bool:
-        """Whether it is Milvus Lite, embedded or behind an address.
+        """Return whether it is Milvus Lite, embedded or at an address.
 
         Raises:
-            Unavailable: nothing answers.
+            Unavailable: Nothing answers.
         """
         if self._is_lite is None:
             async with self.use() as client, asyncio.timeout(_TIMEOUT_S):
@@ -114,10 +119,10 @@ class Milvus:
         return self._is_lite
 
     async def in_thread(self, work: "Callable[[MilvusClient], Result]") -> Result:
-        """Run, in a thread, what the asynchronous client cannot do with every server, such as making indexes.
+        """Run in a thread what the asynchronous client cannot do with every server, such as making indexes.
 
         Raises:
-            Unavailable: nothing answers, or Milvus refuses.
+            Unavailable: Nothing answers, or Milvus refuses.
         """
 
         def run() -> Result:
@@ -136,7 +141,7 @@ class Milvus:
         """Return the milliseconds that a short question takes.
 
         Raises:
-            Unavailable: nothing answers.
+            Unavailable: Nothing answers.
         """
         begun = time.perf_counter()
         async with self.use() as client, asyncio.timeout(_TIMEOUT_S):
@@ -156,7 +161,7 @@ class Milvus:
                 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
                 # Its handlers run in every child between fork and exec, where they may kill it.
                 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
-                # The import would block the start; in a thread turns go on.
+                # The import would block the start; in a thread turns continue.
                 library = await asyncio.to_thread(pymilvus)
                 # It logs every failure with its traceback; the service logs each once.
                 logging.getLogger("pymilvus").setLevel(logging.CRITICAL)

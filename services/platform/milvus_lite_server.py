@@ -1,7 +1,7 @@
-"""Milvus Lite with the terms of a collection in arrays: run as `python -m`, with the arguments of `milvus_lite`.
+"""Milvus Lite with an index of terms in arrays: run as `python -m`, with the arguments of `milvus_lite`.
 
-Its own index by words is made of a tuple for each term of each row, at the first search after every start: with
-10,000 Chinese messages that takes a second, and a hundred megabytes. This one finds the same.
+Milvus Lite's own index of words makes a tuple for each term of each row, at the first search after every start:
+with 10,000 Chinese messages that takes a second and a hundred megabytes. This index finds the same rows.
 """
 
 import struct
@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 
 _PAIR = struct.Struct("<If")
 Terms = Mapping[int, float]
-"""How often each term, by its hash, occurs."""
+"""Frequency of each term, by the term's hash."""
 
 
 class ArrayIndex(SparseInvertedIndex):  # type: ignore[misc]  # without types
     """Scores rows by BM25."""
 
     def build(self, sparse_vectors: Sequence[Terms], valid_mask: Any = None) -> None:
-        """Index the terms of rows, without those that a mask leaves out."""
+        """Index the terms of rows, without the rows that a mask excludes."""
         size = len(sparse_vectors)
         mask = validate_mask(valid_mask, size)
         rows = [row if mask is None or mask[at] else {} for at, row in enumerate(sparse_vectors)]
@@ -44,7 +44,7 @@ class ArrayIndex(SparseInvertedIndex):  # type: ignore[misc]  # without types
         self.avgdl = float(self._doc_lengths.sum()) / max(self.doc_count, 1)
 
     def search(self, query_sparse_vectors: Sequence[Terms], top_k: int, valid_mask: Any = None) -> tuple[Any, Any]:
-        """Return the best rows for each query, and the negatives of their scores."""
+        """Return the best rows for each query, and their negated scores."""
         mask = validate_mask(valid_mask, len(self._doc_lengths))
         ids, distances = empty_results(len(query_sparse_vectors), top_k)
         lengths = self.k1 * (1 - self.b + self.b * self._doc_lengths / (self.avgdl or 1.0))
@@ -74,7 +74,7 @@ def unpacked(packed: bytes) -> Terms:
 
 
 def replace_index() -> None:
-    """Have Milvus Lite, in this process, make indexes by words of this kind."""
+    """Make Milvus Lite use this index of words in this process."""
     sparse_factory.SparseInvertedIndex = ArrayIndex
     sparse.bytes_to_sparse = unpacked
 

@@ -1,4 +1,4 @@
-"""Requests to servers that the operator has configured: bounded in time and size, without redirects."""
+"""Requests to servers that the operator has configured: limited in time and size, without redirects."""
 
 import asyncio
 from collections.abc import Mapping
@@ -8,13 +8,13 @@ import httpx
 
 _CONNECT_TIMEOUT_S = 2.0
 _PLAIN = {"Accept": "application/json", "Accept-Encoding": "identity"}
-"""Uncompressed, so that the bytes counted on arrival are the whole size."""
+"""Headers for an uncompressed answer, so that the bytes counted on arrival are its whole size."""
 
 Failure = Literal["unreachable", "slow", "status", "too_large"]
 
 
 class OutgoingFailed(Exception):
-    """A server did not answer as it should."""
+    """A server that did not answer as it should."""
 
     def __init__(self, failure: Failure, status: int | None = None) -> None:
         super().__init__(failure, status)
@@ -23,7 +23,7 @@ class OutgoingFailed(Exception):
 
 
 class OutgoingHttp:
-    """One client for the process, opened on first use."""
+    """One client for the process, opened when first used."""
 
     def __init__(self) -> None:
         self._client: httpx.AsyncClient | None = None
@@ -38,11 +38,8 @@ class OutgoingHttp:
         most_bytes: int,
         headers: Mapping[str, str] | None = None,
     ) -> bytes:
-        """Ask once and return the body.
-
-        Raises:
-            OutgoingFailed: no answer within `within_s`, a status other than 200, or a body that is too long.
-        """
+        """Send one request and return the body. Raises `OutgoingFailed` if there is no answer within
+        `within_s`, the status is not 200, or the body is too long."""
         try:
             async with asyncio.timeout(within_s):
                 client = await self._opened()
@@ -69,7 +66,7 @@ class OutgoingHttp:
 
     async def _opened(self) -> httpx.AsyncClient:
         async with self._opening:
-            if self._client is None:  # in a thread: it reads the system's certificates from disk
+            if self._client is None:  # in a thread, because it reads the system's certificates from disk
                 self._client = await asyncio.to_thread(_open)
             return self._client
 

@@ -1,4 +1,4 @@
-"""Patience with others that are slow or away, and with long steps of our own."""
+"""Patience with others that are slow or away, and with long steps of this process."""
 
 import asyncio
 import random
@@ -19,10 +19,8 @@ REST_S = 5.0
 
 
 async def beside_the_loop(work: Callable[[], Result], *, characters: int, most: int) -> Result:
-    """Do some work on text: in a thread if it is longer than `most`, as it would hold up everybody else.
-
-    A thread costs a fraction of a millisecond, which short texts need not pay.
-    """
+    """Do some work on text, in a thread if the text is longer than `most`, because it would block other turns.
+    A thread costs a fraction of a millisecond, which short texts need not pay."""
     return await asyncio.to_thread(work) if characters > most else work()
 
 
@@ -30,10 +28,8 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 1.0
 
 
 async def despite(error: type[Exception], work: Callable[[], Awaitable[Result]], *, within_s: float) -> Result:
-    """Do some work, and again while it raises `error`, if that begins within so many seconds.
-
-    Pauses are short, as somebody waits for the end of the outage.
-    """
+    """Do some work; while it raises `error`, try again as long as a try begins within so many seconds. Pauses
+    are short, because somebody waits for the end of the outage."""
     begun, pause_s = time.monotonic(), _FIRST_PAUSE_S
     while True:
         try:
@@ -49,10 +45,10 @@ _BUSY_S = 0.005
 
 
 class Patience:
-    """Like `asyncio.timeout`, but not counting time in which this process is busy with other turns.
+    """Like `asyncio.timeout`, but time in which this process is busy with other turns does not count.
 
     Raises on leaving:
-        TimeoutError: what is within takes longer.
+        TimeoutError: The block takes longer.
     """
 
     def __init__(self, seconds: float | None) -> None:
@@ -73,7 +69,7 @@ class Patience:
     ) -> None:
         if self._timer is not None:
             self._timer.cancel()
-            self._timer = None  # it refers to this object: together they would wait for a garbage collection
+            self._timer = None  # it refers to this object; together they would wait for a garbage collection
         await self._limit.__aexit__(kind, error, traceback)
 
     def _wait(self, more: float) -> None:
@@ -98,10 +94,10 @@ class CircuitBreaker:
         rest_s: float = REST_S,
         counts: Callable[[Exception], bool] = lambda _: True,
     ) -> None:
-        """Take the number of consecutive failures to tolerate, and the exceptions that count as failures."""
+        """Take the number of consecutive failures to tolerate, and which exceptions count as failures."""
         self.name = name
         self.failing = False
-        """Whether the dependency failed when it was used last."""
+        """Whether the dependency failed when it was last used."""
         self._counts = counts
         self._breakers = AsyncCircuitBreakerFactory(
             default_threshold=failures,
@@ -111,11 +107,8 @@ class CircuitBreaker:
 
     @asynccontextmanager
     async def use(self) -> AsyncIterator[None]:
-        """Use the dependency; an exception in the block counts as its failure.
-
-        Raises:
-            Unavailable: it is currently not asked.
-        """
+        """Use the dependency; an exception in the block counts as its failure. Raises `Unavailable` if the
+        dependency is not used for the moment."""
         breaker = await self._breakers.get_breaker(self.name)
         try:
             async with breaker:
@@ -129,10 +122,10 @@ class CircuitBreaker:
 
 
 class Probes:
-    """Questions that may hang: who asks waits for some time only, and none is asked twice at the same time.
+    """Questions that may hang: each caller waits for a limited time, and no question is asked twice at once.
 
-    A question that takes longer goes on, and who asks meanwhile waits for its answer: to cancel a query waits for
-    the same server, and each new one would take another connection.
+    A question that takes longer continues, and later callers wait for its answer: cancelling a query waits for the
+    same server, and each new query would take another connection.
     """
 
     def __init__(self) -> None:
@@ -141,11 +134,8 @@ class Probes:
     async def ask(
         self, name: str, question: Callable[[], Coroutine[Any, Any, Result]], *, within_s: float
     ) -> Result:
-        """Return the answer, or raise what the question raises.
-
-        Raises:
-            TimeoutError: there is no answer within these seconds.
-        """
+        """Return the answer, or raise what the question raises. Raises `TimeoutError` if there is no answer
+        within `within_s` seconds."""
         task = self._asked.get(name)
         if task is None:
             task = self._asked[name] = asyncio.create_task(question(), name=f"probe {name}")
@@ -156,7 +146,7 @@ class Probes:
         return result
 
     async def close(self) -> None:
-        """End the questions that have no answer yet, within two seconds."""
+        """End the unanswered questions, within two seconds."""
         for task in (asked := set(self._asked.values())):
             task.cancel()
         if asked:
@@ -165,4 +155,4 @@ class Probes:
     def _forget(self, name: str, task: "asyncio.Task[Any]") -> None:
         del self._asked[name]
         if not task.cancelled():
-            task.exception()  # who asked may be gone
+            task.exception()  # its caller may be gone

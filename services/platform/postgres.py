@@ -42,13 +42,13 @@ Other = TypeVar("Other")
 Result = TypeVar("Result")
 
 UNHURRIED_S = 600.0
-"""Seconds for one round trip that may move a lot of data."""
+"""Maximum seconds for one round trip that may move much data."""
 _SET_LIMITS_LOCALLY = "".join(f", set_config('{name}', '{limit}', true)" for name, limit in LIMITS.items())
 
 # Row-level security reads the setting; `true` makes it end with the transaction.
 _SET_TENANT = "SELECT set_config('anamnesis.tenant_id', %(tenant_id)s, true)"
 _TENANTS = "SELECT id FROM tenants ORDER BY id"
-# A plan for any values, made once for a connection: planning takes longer than running the statements of a turn.
+# One plan for all values, made once for a connection: planning takes longer than running the statements of a turn.
 _GENERIC = ", set_config('plan_cache_mode', 'force_generic_plan', true)"
 _AND_LOCK = ", pg_advisory_xact_lock(hashtextextended(%(lock)s, 0))"
 
@@ -57,10 +57,8 @@ _BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ"
 
 
 class Database(Connections):
-    """The service's connections, as a role that owns nothing and bypasses nothing.
-
-    Every method raises `DatabaseUnavailable` if the database does not answer, or breaks the connection.
-    """
+    """The service's connections, with a role that owns nothing and bypasses nothing. Every method raises
+    `DatabaseUnavailable` if the database does not answer, or breaks the connection."""
 
     def __init__(
         self,
@@ -73,12 +71,12 @@ class Database(Connections):
         """Take the addresses.
 
         Args:
-            url: of the pool. With `direct_url` it may lead through a pooler that gives each transaction another
-                session (PgBouncer's transaction mode): nothing is then left in a session.
-            direct_url: address of the same database past the pooler, for what needs a session: notifications
-                and locks that outlast a transaction. None = `url` is direct.
-            statement_s: seconds for one round trip.
-            vault: seals and opens users' words; None = they are stored as they are.
+            url: Address for the pool. With `direct_url` it may lead through a pooler that gives each transaction
+                another session (PgBouncer's transaction mode): nothing is then left in a session.
+            direct_url: Address of the same database past the pooler, for what needs a session: notifications, and
+                locks that outlast a transaction. None = `url` is direct.
+            statement_s: Maximum seconds for one round trip.
+            vault: Seals and opens users' words; None = they are stored as they are.
         """
         super().__init__(url, direct_url=direct_url, statement_s=statement_s, adapt=vault.adapt if vault else None)
         self._url = url
@@ -88,13 +86,9 @@ class Database(Connections):
         self._shared_reads = SharedReads(self._run_generic)
 
     async def open(self) -> None:
-        """Connect.
-
-        Raises:
-            ConfigurationError: the role bypasses row-level security, the schema is not this version's, or a
-                connection that has to be direct leads through a pooler.
-            DatabaseUnavailable: nothing answers.
-        """
+        """Connect. Raises `ConfigurationError` if the role bypasses row-level security, the schema is not this
+        version's, or a connection that has to be direct leads through a pooler, and `DatabaseUnavailable` if
+        nothing answers."""
         try:
             async with driver_errors_made_ours():
                 await self.pool.open(wait=True, timeout=WAIT_FOR_CONNECTION_S)
@@ -125,29 +119,19 @@ class Database(Connections):
 
     @asynccontextmanager
     async def tenant(self, tenant_id: UUID, *, statement_s: float | None = None) -> AsyncIterator[Connection]:
-        """Open a transaction in which only the tenant's rows exist; commit at the end.
-
-        A round trip may take `statement_s` seconds; None = as long as a turn's.
-        """
+        """Open a transaction in which only the tenant's rows exist; commit at the end. A round trip may take
+        `statement_s` seconds; None = as long as that of a turn."""
         async with self._connection(statement_s) as connection:
             await connection.execute(_begin_for(self._set_tenant, tenant_id), prepare=False)
             yield connection
             await connection.execute("COMMIT")
 
     async def transact(
-        self,
-        tenant_id: UUID,
-        work: Callable[[Connection], Awaitable[Result]],
-        *,
-        statement_s: float | None = None,
+        self, tenant_id: UUID, work: Callable[[Connection], Awaitable[Result]], *, statement_s: float | None = None
     ) -> Result:
-        """Do work in such a transaction and commit it; start over when it met a deadlock or a long lock.
-
-        The work runs up to three times, so it changes nothing but the database.
-
-        Raises:
-            DatabaseContended: other transactions were in the way each time; nothing was changed.
-        """
+        """Run work in such a transaction and commit it; start over after a deadlock or a long wait for a lock.
+        The work runs up to three times, so it must change nothing but the database. Raises `DatabaseContended`
+        if other transactions were in the way each time; nothing was changed."""
 
         async def transaction() -> Result:
             async with self.tenant(tenant_id, statement_s=statement_s) as connection:
@@ -156,16 +140,10 @@ class Database(Connections):
         return await despite_contention(transaction)
 
     async def transact_after(
-        self,
-        tenant_id: UUID,
-        first: Query[Row],
-        work: Callable[[Connection, list[Row]], Awaitable[Result]],
+        self, tenant_id: UUID, first: Query[Row], work: Callable[[Connection, list[Row]], Awaitable[Result]]
     ) -> Result:
-        """Run `work` as `transact` does, with the rows of a first statement, sent together with the beginning.
-
-        Raises:
-            DatabaseContended: other transactions were in the way each time; nothing was changed.
-        """
+        """Run `work` as `transact` does, with the rows of a first statement, which begins the transaction.
+        Raises `DatabaseContended` if other transactions were in the way each time; nothing was changed."""
         values = await self._sealed(tenant_id, first.values)
 
         async def transaction() -> Result:
@@ -194,8 +172,8 @@ class Database(Connections):
         """Run one statement in such a transaction and return its rows, in one round trip.
 
         With `lock`, only one transaction at a time runs under that name; the statement sees what earlier ones have
-        committed. A `generic` statement has one plan for any values: it must find its rows by indexes whatever
-        they are.
+        committed. A `generic` statement has one plan for all values, so it must find its rows by indexes whatever
+        the values are.
         """
 
         query = Query(statement, values, row_factory)
@@ -206,34 +184,32 @@ class Database(Connections):
         return (await despite_contention(lambda: self._to_its_end(fetched())))[0]
 
     async def read(self, tenant_id: UUID, query: Query[Row]) -> list[Row]:
-        """Run a statement that only reads, with what else is read at this moment: all share one round trip.
+        """Run a statement that only reads, in one round trip with other reads of this moment.
 
-        It is for statements of about the same, short duration, since each waits for all of them. They are
-        `generic`, as in `fetch`.
+        It is for statements of similar, short duration, because each waits for all of them. They are `generic`, as
+        in `fetch`.
         """
         return (await self._read_together(tenant_id, (query,), of_one_moment=False))[0]
 
     async def read_each(
         self, tenant_id: UUID, one: Query[One], other: Query[Other], *, of_one_moment: bool = True
     ) -> tuple[list[One], list[Other]]:
-        """Run two statements as `read` does, and return the rows of each.
-
-        They see the same state, unless that need not be `of_one_moment`; then the second may see a newer one.
-        """
+        """Run two statements as `read` does, and return the rows of each. They see the same state; without
+        `of_one_moment` the second may see a newer one."""
         found = await self._read_together(tenant_id, (one, other), of_one_moment=of_one_moment)
         return found[0], found[1]
 
     async def fetch_each(
         self, tenant_id: UUID, one: Query[One], other: Query[Other], *, of_one_moment: bool = True
     ) -> tuple[list[One], list[Other]]:
-        """Run two statements that take longer in a round trip of their own; each is planned anew."""
+        """Run two longer statements in a round trip of their own; each is planned anew."""
         found = await self._to_its_end(self._run_each(tenant_id, (one, other), of_one_moment))
         return found[0], found[1]
 
     async def _read_together(
         self, tenant_id: UUID, queries: Sequence[Query[Any]], *, of_one_moment: bool
     ) -> list[list[Any]]:
-        if self._pooled:  # nothing shares a round trip, so that separate connections are faster
+        if self._pooled:  # nothing shares a round trip, so separate connections are faster
             return await self._to_its_end(self._run_generic(tenant_id, queries, of_one_moment))
         return await self._shared_reads.rows(tenant_id, queries, of_one_moment=of_one_moment)
 
@@ -275,7 +251,7 @@ class Database(Connections):
         return found[first : first + len(queries)]
 
     async def _run_once(self, connection: Connection, commands: Sequence[Command]) -> list[list[Any]]:
-        """Run commands that are not worth preparing at their first run."""
+        """Run commands that are not worth preparing, because they run once."""
         cursors = [AsyncRawCursor(connection, row_factory=command.row_factory) for command in commands]
         async with self._at_once(connection):
             for cursor, command in zip(cursors, commands, strict=True):
@@ -283,11 +259,8 @@ class Database(Connections):
         return [await _all_rows(cursor) for cursor in cursors]
 
     async def user_key(self, tenant_id: UUID, **named: UUID | str) -> DataKey | None:
-        """Return the key of the user whom `user_id`, `conversation_id` or `turn_id` names; None = no encryption.
-
-        Raises:
-            Unavailable: the keys cannot be read or written.
-        """
+        """Return the key of the user whom `user_id`, `conversation_id` or `turn_id` names; None = no
+        encryption. Raises `Unavailable` if the keys cannot be read or written."""
         if self.vault is None:
             return None
         return await self.vault.key({"tenant_id": tenant_id, **named}, self._look_up(tenant_id))
@@ -307,10 +280,8 @@ class Database(Connections):
         return look_up
 
     async def _to_its_end(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """Run it in a task that is never cancelled; a cancelled caller returns at once.
-
-        An interrupted query would cost its connection, and a new one is expensive.
-        """
+        """Run work in a task that is never cancelled; a cancelled caller returns at once. An interrupted query
+        would cost its connection, and a new one is expensive."""
         task = asyncio.create_task(work)
         self._under_way.add(task)
         task.add_done_callback(self._forget)
@@ -324,9 +295,8 @@ class Database(Connections):
     async def fetch_without_tenant(
         self, statement: LiteralString, values: Mapping[str, Any], row_factory: AsyncRowFactory[Row]
     ) -> list[Row]:
-        """Run one statement without a tenant: it sees tables without tenants, and results of the owner's
-        functions.
-        """
+        """Run a statement without a tenant: it sees tables without tenants, and results of the owner's
+        functions."""
         async with self._connection() as connection, connection.cursor(row_factory=row_factory) as cursor:
             await cursor.execute(statement, values)
             return await _all_rows(cursor)
@@ -338,7 +308,7 @@ class Database(Connections):
 
 
 async def _all_rows(cursor: AsyncCursor[Row]) -> list[Row]:
-    """Return the rows of a statement; other tasks run between parts of it, as each row is made into an object."""
+    """Return the rows of a statement; other tasks run between parts, because each row becomes an object."""
     if cursor.pgresult is None or cursor.pgresult.status != ExecStatus.TUPLES_OK:
         return []
     rows = await cursor.fetchmany(ROWS_AT_ONCE)

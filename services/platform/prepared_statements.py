@@ -1,7 +1,7 @@
 """Prepared statements that share one round trip.
 
-It does what the driver's pipeline of cursors does, in a third of the steps: all rows are read at the end, what is
-known of a statement (its name, how its values are sent) is kept as long as the connection, and everything is sent
+It does what the driver's pipeline of cursors does, in a third of the steps: all rows are read at the end; what is
+known of a statement (its name, how its values are sent) is kept as long as the connection; and everything is sent
 before the first result is awaited.
 """
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from psycopg.pq.abc import PGconn, PGresult
 
 ROWS_AT_ONCE = 500
-"""Other tasks run between parts of a large result, as each row is made into an object."""
+"""Rows after which other tasks get a turn, because each row of a large result becomes an object."""
 
 
 class Command(NamedTuple):
-    """A statement with numbered placeholders, its values, and what its rows become."""
+    """A statement with numbered placeholders, its values, and the type of its rows."""
 
     text: str
     values: Sequence[Any] = ()
@@ -38,7 +38,7 @@ class _Statement:
     formats: list[PyFormat]
     transformer: abc.Transformer
     names: dict[tuple[int, ...], bytes] = field(default_factory=dict)
-    """By the types of its values: one that is NULL has another."""
+    """Names by the types of the values: NULL has another type."""
 
 
 @dataclass(eq=False)
@@ -48,12 +48,12 @@ class _Call:
     types: tuple[int, ...]
     formats: list[Format]
     prepares: bool = False
-    """Its statement is prepared first."""
+    """Whether its statement is prepared first."""
 
 
 @dataclass(eq=False)
 class _Answered:
-    """Parts of a cursor that a row factory reads."""
+    """The attributes of a cursor that a row factory reads."""
 
     pgresult: "PGresult"
     _encoding: str = "utf-8"
@@ -68,14 +68,9 @@ class PreparedStatements:
         self._count = 0
 
     async def run(self, commands: Sequence[Command]) -> list[list[Any]]:
-        """Run commands in one transaction and one round trip; return the rows of each.
-
-        A caller that is cancelled leaves the connection within a pipeline.
-
-        Raises:
-            psycopg.Error: of the first command that failed; if the commands began no transaction of their own,
-                nothing was changed.
-        """
+        """Run commands in one transaction and one round trip; return the rows of each. A cancelled caller
+        leaves the connection within a pipeline. Raises `psycopg.Error` if the error of the first command that
+        failed; unless the commands began their own."""
         try:
             return await self._run(commands)
         except errors.InvalidSqlStatementName:  # after a rollback the driver deallocates everything
@@ -131,7 +126,7 @@ def _answers(pgconn: "PGconn") -> abc.PQGen[list["PGresult"]]:
 
 
 def _results(calls: Sequence[_Call], answers: Sequence["PGresult"]) -> list["PGresult"]:
-    """Return the result of each call, and forget the names of statements that were not prepared in the end."""
+    """Return the result of each call, and forget the names of statements that were not prepared after all."""
     following = iter(answers)
     results: list[PGresult] = []
     for call in calls:

@@ -1,6 +1,7 @@
-"""Proxies that the environment names: never one for this machine, and none that cannot be used.
+"""Proxies in the environment: none is used for this machine, and an unusable one is refused.
 
-Every HTTP client of the service, and gRPC, reads the usual variables by itself; here they get what each takes.
+Every HTTP client of the service, and gRPC, reads the usual variables by itself; this module gives them values that
+each accepts.
 """
 
 import ipaddress
@@ -15,23 +16,20 @@ from services.errors import ConfigurationError
 _THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 _VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 OPENAI = "https://api.openai.com/v1"
-"""Address that the OpenAI SDK asks where none is set."""
+"""Address that the OpenAI SDK uses if none is set."""
 _SCHEMES = frozenset({"http", "https", "socks5", "socks5h"})
 
 
 def prepare_proxies(environment: MutableMapping[str, str] = os.environ) -> None:
-    """Make the variables such as all clients take them; for the beginning of a process.
-
-    Raises:
-        ConfigurationError: one names a proxy of a kind that no client can use.
-    """
+    """Change the variables to values that all clients accept, at the beginning of a process. Raises
+    `ConfigurationError` if a variable names a kind of proxy that no client can use."""
     found = False
     for name in (spelling for variable in _VARIABLES for spelling in (variable, variable.lower())):
         if not (value := environment.get(name, "").strip()):
             continue
         found = True
         scheme, separator, rest = value.partition("://")
-        if separator and scheme.lower() == "socks":  # as desktops write it
+        if separator and scheme.lower() == "socks":  # the form that desktops write
             scheme = "socks5"
         if separator and scheme.lower() not in _SCHEMES:
             raise ConfigurationError(
@@ -51,7 +49,7 @@ def _spare_this_machine(environment: MutableMapping[str, str]) -> None:
 
 
 def is_loopback(address: str) -> bool:
-    """Whether an address, or a host's name, is this machine's own."""
+    """Return whether an address, or a host's name, is this machine's own."""
     try:
         host = (urlsplit(address).hostname or "") if "://" in address else address
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
@@ -60,7 +58,7 @@ def is_loopback(address: str) -> bool:
 
 
 def proxy_for(url: str) -> str | None:
-    """Return the proxy through which the address is asked."""
+    """Return the proxy that requests to the address use."""
     parts, proxies = urlsplit(url), getproxies_environment()
     if is_loopback(url) or is_spared(parts.netloc.rpartition("@")[2], proxies):
         return None
@@ -68,12 +66,12 @@ def proxy_for(url: str) -> str | None:
 
 
 def through(url: str) -> str:
-    """Words about the proxy through which the address is asked; empty without one."""
+    """Return words about the proxy for the address; empty if there is none."""
     proxy = proxy_for(url)
     return f" (asked through the proxy {shown(proxy)} of the environment)" if proxy else ""
 
 
 def shown(proxy: str) -> str:
-    """A proxy's address without its password."""
+    """Return a proxy's address without its password."""
     scheme, separator, rest = proxy.rpartition("://")
     return f"{scheme}{separator}{rest.rpartition('@')[2]}"

@@ -8,7 +8,7 @@ _OF_THE_REQUEST = frozenset({"llm_parameter_refused"})
 
 
 class RecentTurns:
-    """Counts turns of the last minute, and those among them that the model failed."""
+    """Counts turns of the last minute, and those that failed because of the model."""
 
     def __init__(self) -> None:
         self._ended: deque[tuple[float, bool]] = deque()
@@ -22,7 +22,7 @@ class RecentTurns:
         self._drop_older()
 
     def failed_by_model(self) -> tuple[int, int]:
-        """Return how many turns the model failed, and how many ended at all."""
+        """Return the number of turns that failed because of the model, and the number of all turns."""
         self._drop_older()
         return self._failed, len(self._ended)
 

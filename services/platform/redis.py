@@ -17,7 +17,7 @@ from services.errors import Unavailable
 from services.platform.redis_address import RedisAddress
 
 RedisClient = Redis | RedisCluster
-"""Every operation of the service concerns one key, so that a cluster serves it like a single server."""
+"""Client of a server or a cluster: every operation of the service has one key, so both serve it alike."""
 
 _TIMEOUT_S = 1.0
 _REDIRECTIONS = 3
@@ -41,7 +41,7 @@ def connect(url: SecretStr | None) -> RedisClient:
         options["ssl"] = True
     if address.kind == "cluster":
         options.pop("db", None)
-        # After a redirection it asks again, with short pauses: whoever asks does not wait for long.
+        # After a redirection it tries again after short pauses, so that callers do not wait for long.
         retry = Retry(ExponentialWithJitterBackoff(cap=_LONGEST_PAUSE_S, base=0.01), _REDIRECTIONS)
         return RedisCluster(startup_nodes=[ClusterNode(*node) for node in address.nodes], retry=retry, **options)
     of_sentinels = {name: value for name, value in options.items() if name.startswith(("socket_", "ssl"))}
@@ -52,7 +52,7 @@ def connect(url: SecretStr | None) -> RedisClient:
 
 
 def is_own(client: RedisClient) -> bool:
-    """Return whether a client is that of an in-process Redis, which no other process reads."""
+    """Return whether a client belongs to an in-process Redis, which no other process reads."""
     return type(client).__module__.startswith("fakeredis")
 
 
@@ -65,13 +65,9 @@ async def close(client: RedisClient) -> None:
 
 
 async def probe(client: RedisClient) -> float:
-    """Return the milliseconds that it takes to write an event, as a Redis that only reads is no mailbox.
-
-    Each time the key is another one, so that of a cluster every node is tried now and then.
-
-    Raises:
-        Unavailable: nothing answers, or Redis refuses to write.
-    """
+    """Return the milliseconds that writing an event takes; a Redis that only reads is of no use. The key
+    differs each time, so that every node of a cluster is tried now and then. Raises `Unavailable` if nothing
+    answers, or Redis refuses to write."""
     key = f"turn:probe-{uuid4().hex}:events"
     begun = time.perf_counter()
     try:

@@ -1,4 +1,4 @@
-"""Addresses of Redis: one server, a service that Sentinels look after, or a cluster."""
+"""Addresses of Redis: one server, a service behind Sentinels, or a cluster."""
 
 from dataclasses import dataclass
 from typing import Literal, Self
@@ -15,14 +15,14 @@ _SENTINELS_OWN = "sentinel_"
 
 @dataclass(frozen=True)
 class RedisAddress:
-    """An address, taken apart where the driver cannot read it itself."""
+    """An address, taken apart if the driver cannot read it itself."""
 
     url: str
     kind: Kind
     nodes: tuple[tuple[str, int], ...] = ()
     """Sentinels, or nodes of the cluster."""
     service: str = ""
-    """Name under which the Sentinels know the service."""
+    """Name of the service at the Sentinels."""
     options: str = ""
     """Address of a single server without host, for the driver: credentials, database and options."""
     sentinel_username: str | None = None

@@ -1,4 +1,4 @@
-"""Kinds of values of settings: how their text is read, what is accepted, and how the file .env is encoded."""
+"""Types of the values of settings: how text is read, which values are accepted, and the encoding of `.env`."""
 
 import codecs
 import re
@@ -102,11 +102,8 @@ _MARKS = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16", codecs.B
 
 
 def encoding_of(file: Path) -> str:
-    """Return how the file is encoded: by its mark, else UTF-8, else GB18030.
-
-    Raises:
-        ConfigurationError: it is none of these.
-    """
+    """Return how the file is encoded: by its mark, else UTF-8, else GB18030. Raises `ConfigurationError` if it
+    is none of these."""
     try:
         content = file.read_bytes()
     except OSError:

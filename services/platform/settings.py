@@ -36,9 +36,9 @@ from state.budget import WRITTEN, RequestBudget
 
 PREFIX = "ANAMNESIS_"
 _TURNS_PER_MINUTE, _REQUESTS_PER_MINUTE = 60, 3000
-"""Limits of a user and of a tenant, where callers are known and no others are set."""
+"""Limits for a user and a tenant if callers are known and no other limits are set."""
 URL_VARIABLE, KEY_VARIABLE = f"{PREFIX}URL", f"{PREFIX}KEY"
-"""Address and credential of commands; no settings of the service, which must not know the second."""
+"""Variables with address and credential for commands; no settings, because the service needs neither."""
 OF_COMMANDS = frozenset({URL_VARIABLE, KEY_VARIABLE})
 
 
@@ -61,11 +61,11 @@ class Settings(BaseSettings):
     )
 
     # Where the service lives
-    data_dir: Path = Field(Path(".anamnesis"), description="folder of the embedded engines")
+    data_dir: Path = Field(Path(".anamnesis"), description="path of a folder")
     """Hold the data of the embedded engines."""
     receipt_key_file: Path | None = Field(None, description="path of an Ed25519 private key in PEM")
-    """Sign receipts of forgetting with this key. Unset, it is receipt_key.pem in the data folder, which is made
-    when it is first needed; several machines need the same key.
+    """Sign receipts of forgetting with this key. Unset, receipt_key.pem in the data folder, made when first
+    needed; several machines need the same key.
     """
     encryption: bool = Field(False, description="on or off")
     """Encrypt what users say, and what is made of it, with a key for each user; erasing a user destroys the key.
@@ -76,8 +76,7 @@ class Settings(BaseSettings):
     )
     """Keep users' keys in this folder. A backup that is to forget with them must not hold it."""
     encryption_key_file: Path | None = Field(None, description="path of a file with 32 bytes in base64")
-    """Wrap users' keys with this master key. Unset, it is master.key in the folder of keys, which is made when it
-    is first needed.
+    """Wrap users' keys with this master key. Unset, master.key in the folder of keys, made when first needed.
     """
     host: str = Field("127.0.0.1", description="address to listen on; only loopback while AUTH=none")
     """Listen on this address. While AUTH=none requests are answered under localhost, 127.0.0.1 and [::1] alone.
@@ -93,11 +92,9 @@ class Settings(BaseSettings):
     hang_exit_s: float | None = Field(
         None, ge=10, le=3600, description="seconds, 10 to 3600; unset = a process that hangs stays"
     )
-    """End a process, with what it was doing in its log, whose event loop has stood still for this long, where
-    something starts it again. The image sets 60."""
-    worker_jobs: int = Field(
-        2, ge=1, le=100, description="background jobs that run in one process at once, 1 to 100"
-    )
+    """End a process whose event loop has stood still for this long, with what it was doing in its log. Something
+    must start it again. The image sets 60."""
+    worker_jobs: int = Field(2, ge=1, le=100, description="jobs, 1 to 100")
     """Run this many background jobs at the same time in each process. Jobs that ask a model mostly wait for it."""
     log_format: Literal["console", "json"] = Field("console", description="console or json")
     """Write logs for people or as JSON lines."""
@@ -106,8 +103,8 @@ class Settings(BaseSettings):
     )
     """Log from this level on."""
     otel_content: bool = Field(False, description="on or off")
-    """Put what was said into traces: prompts, answers and what is searched for. Traces are sent where
-    OTEL_EXPORTER_OTLP_ENDPOINT says, and otherwise hold names, counts and times alone."""
+    """Put prompts, answers and searches into traces; otherwise they hold names, counts and times alone. Traces go
+    where OTEL_EXPORTER_OTLP_ENDPOINT says."""
 
     # Users of whom nothing else is known
     default_timezone: TimeZone = Field(
@@ -143,24 +140,24 @@ class Settings(BaseSettings):
         None,
         ge=0,
         le=1_000_000,
-        description="turns of one user a minute; 0 = no limit, unset = 60 unless AUTH=none",
+        description="turns a minute; 0 = no limit, unset = 60 unless AUTH=none",
     )
     """Limit the turns of one user."""
     rate_limit_tenant_per_minute: int | None = Field(
         None,
         ge=0,
         le=1_000_000,
-        description="requests of a tenant a minute; 0 = none, unset = 3000 unless AUTH=none",
+        description="requests a minute; 0 = no limit, unset = 3000 unless AUTH=none",
     )
     """Limit the requests of one tenant."""
     budget_user_tokens_per_day: int | None = Field(
-        None, ge=1, le=10**15, description="tokens of one user a day, 1 or more; unset = no budget"
+        None, ge=1, le=10**15, description="tokens a day, 1 or more; unset = no budget"
     )
     """Limit what models read and write for one user on a day of UTC, background work included. From 80 % on turns
     have half the context and cause no filing, and `degraded` says budget; beyond it they get
     429 with the code budget_exhausted."""
     budget_tenant_tokens_per_day: int | None = Field(
-        None, ge=1, le=10**15, description="tokens of one tenant a day, 1 or more; unset = no budget"
+        None, ge=1, le=10**15, description="tokens a day, 1 or more; unset = no budget"
     )
     """Limit what models read and write for all users of one tenant in the same way."""
     request_budget: Budget = Field(RequestBudget(), description=f"{WRITTEN}; unset = no limits")
@@ -179,33 +176,21 @@ class Settings(BaseSettings):
     """Ask for a key of an admin of the default tenant for /metrics, /docs and the details of /readyz."""
 
     # What connections may cost
-    http_header_timeout_s: float = Field(
-        10.0, gt=0, le=600, description="seconds for the headers of a request, more than 0, at most 600"
-    )
+    http_header_timeout_s: float = Field(10.0, gt=0, le=600, description="seconds, more than 0, at most 600")
     """Wait this long for the headers of a request; then the connection gets 408 and is closed."""
-    http_body_timeout_s: float = Field(
-        30.0, gt=0, le=3600, description="seconds without a byte of a request's body, more than 0, at most 3600"
-    )
+    http_body_timeout_s: float = Field(30.0, gt=0, le=3600, description="seconds, more than 0, at most 3600")
     """Wait this long without a byte of a request's body; then 408 with the code body_timeout. Apart from imports,
     all of it must have arrived in this time and a second more for each 16 KB."""
-    http_reader_timeout_s: float = Field(
-        30.0, gt=0, le=3600, description="seconds for which a client may take nothing of an answer; at most 3600"
-    )
+    http_reader_timeout_s: float = Field(30.0, gt=0, le=3600, description="seconds, at most 3600")
     """Wait this long for a client that takes nothing of an answer; then its connection is cut. Its turn runs on,
     and the client may come back for the rest."""
-    http_bodies_mb: int = Field(
-        512, ge=70, le=1_048_576, description="megabytes of all request bodies in flight, 70 or more"
-    )
+    http_bodies_mb: int = Field(512, ge=70, le=1_048_576, description="megabytes, 70 or more")
     """Limit the request bodies in flight in a process, imports not counted; beyond that 503 with the code busy and
     Retry-After. Bodies over 1 MB wait on disk (TMPDIR) until they are complete."""
-    http_bodies_caller_mb: int = Field(
-        160, ge=70, le=1_048_576, description="megabytes of one caller's request bodies in flight, 70 or more"
-    )
+    http_bodies_caller_mb: int = Field(160, ge=70, le=1_048_576, description="megabytes, 70 or more")
     """Limit the bodies of one caller too: a tenant, or the user of a key that is bound to one, or without
     authentication an address; beyond that 429 with the code too_many_bytes."""
-    http_socket_message_mb: int = Field(
-        16, ge=1, le=70, description="megabytes of a message over a WebSocket, 1 to 70"
-    )
+    http_socket_message_mb: int = Field(16, ge=1, le=70, description="megabytes, 1 to 70")
     """Limit one message over a WebSocket; larger ones close it with 1009 and can be sent by POST."""
 
     # OpenAI's clients
@@ -223,7 +208,7 @@ class Settings(BaseSettings):
     )
     """Decide what becomes of the system messages that clients send."""
     openai_parameters: Literal["pass", "ignore"] = Field(
-        "pass", description="pass (clients' temperature, max_tokens and the like reach the model) or ignore"
+        "pass", description="pass (temperature, max_tokens and the like reach the model) or ignore"
     )
     """Decide what becomes of the parameters of sampling that clients send."""
     openai_system_tokens: int | None = Field(
@@ -244,9 +229,7 @@ class Settings(BaseSettings):
     """Show of longer documents the passages nearest to the question, and say so."""
     message_characters: int = Field(32_000, ge=1000, le=1_000_000, description="characters, 1000 to 1000000")
     """Refuse longer messages of users; what clients attach to them does not count."""
-    client_tools_wait_s: int = Field(
-        3600, ge=10, le=604_800, description="seconds that a turn waits for a client's tools, 10 to 604800"
-    )
+    client_tools_wait_s: int = Field(3600, ge=10, le=604_800, description="seconds, 10 to 604800")
     """End an answer as partial whose client brings no result of its tools for this long."""
     client_tools_keep: Literal["size", "content"] = Field(
         "size", description="size (names and sizes of their results stay with the turn) or content"
@@ -303,14 +286,14 @@ class Settings(BaseSettings):
     """Arrange messages as every chat template takes them, or with system messages wherever one applies."""
     small_llm_model: str | None = Field(None, description="model for background work; unset = LLM_MODEL")
     """Do background work with this model at the same endpoint."""
-    llm_fallback_models: Names = Field((), description="names of models at the same endpoint, separated by commas")
+    llm_fallback_models: Names = Field((), description="names of models, separated by commas")
     """Ask these models, in this order, when the model fails before its first text."""
     llm_answer_tokens: int | None = Field(
-        None, ge=1, le=1_000_000, description="tokens of an answer, 1 to 1000000; unset = the model's own limit"
+        None, ge=1, le=1_000_000, description="tokens, 1 to 1000000; unset = the model's own limit"
     )
     """Limit what one call of the model may answer in a turn. A client may ask for less, not for more."""
     llm_answer_characters: int = Field(
-        200_000, ge=1_000, le=10_000_000, description="characters of an answer, 1000 to 10000000"
+        200_000, ge=1_000, le=10_000_000, description="characters, 1000 to 10000000"
     )
     """Stop reading an answer of the model at this length; its `finish` is then `length`."""
     llm_timeout_s: float = Field(60.0, gt=0, le=3600, description="seconds, more than 0, at most 3600")
@@ -341,26 +324,18 @@ class Settings(BaseSettings):
     """Dimensions of the embedding model."""
 
     # Turns
-    turns_max: int = Field(
-        600, ge=1, le=100_000, description="turns that run or wait in one process at the same time, 1 to 100000"
-    )
+    turns_max: int = Field(600, ge=1, le=100_000, description="turns, 1 to 100000")
     """Limit what runs at once. Further requests for turns get 503 with the code busy and Retry-After, before
     their body is read or anything is stored. From half of it on, background jobs that can wait make room."""
-    turn_events_keep_s: int = Field(
-        600, ge=1, le=30 * 86_400, description="seconds for which a turn's events can be replayed, 1 to 2592000"
-    )
+    turn_events_keep_s: int = Field(600, ge=1, le=30 * 86_400, description="seconds, 1 to 2592000")
     """Replay a turn's events for this long after its end; afterwards there is its stored answer."""
 
     # Prompt
-    context_budget_tokens: int = Field(
-        4000, ge=500, le=1_000_000, description="tokens of the prompt without the user's message, 500 or more"
-    )
+    context_budget_tokens: int = Field(4000, ge=500, le=1_000_000, description="tokens, 500 or more")
     """Limit the prompt, the user's message not counted. Experts on topics have context_threshold ×
     context_window."""
 
-    context_idle_minutes: float = Field(
-        30.0, gt=0, le=1440, description="minutes after which a prompt's beginning may change; more than 0"
-    )
+    context_idle_minutes: float = Field(30.0, gt=0, le=1440, description="minutes, more than 0")
     """Let a prompt's beginning change after this long without a message: the provider has forgotten it by then.
     """
     context_time: bool = Field(True, description="on or off")
@@ -377,9 +352,7 @@ class Settings(BaseSettings):
     """Never cover or archive this many of the newest messages."""
     memory_summary_full_after: int = Field(10, ge=1, le=10_000, description="increments, 1 to 10000")
     """Write a summary again from the whole transcript after this many increments."""
-    memory_summary_chunk_tokens: int = Field(
-        8000, ge=500, le=1_000_000, description="tokens of the transcript in one call, 500 or more"
-    )
+    memory_summary_chunk_tokens: int = Field(8000, ge=500, le=1_000_000, description="tokens, 500 or more")
     """Give one call of the model at most this much of the transcript."""
     memory_summary_max_tokens: int = Field(500, ge=50, le=10_000, description="tokens, 50 to 10000")
     """Refuse longer summaries."""
@@ -387,11 +360,9 @@ class Settings(BaseSettings):
     """Archive topics, for experts with that strategy."""
     memory_visits: bool = Field(True, description="on or off")
     """Summarise visits and days in the background. Off, questions about days are answered from what was said."""
-    memory_visit_idle_minutes: float = Field(
-        30.0, gt=0, le=1440, description="minutes of silence after which a visit has ended; more than 0"
-    )
+    memory_visit_idle_minutes: float = Field(30.0, gt=0, le=1440, description="minutes, more than 0")
     """End a visit after this much silence."""
-    memory_days_tokens: int = Field(500, ge=50, le=10_000, description="tokens of a prompt, 50 to 10000")
+    memory_days_tokens: int = Field(500, ge=50, le=10_000, description="tokens, 50 to 10000")
     """Limit what a prompt shows of the days that a message asks about."""
     memory_keep_secrets: bool = Field(False, description="on or off")
     """Let memory keep keys, tokens, card numbers and identity numbers that users mention, and show them to the
@@ -412,8 +383,8 @@ class Settings(BaseSettings):
     memory_mood: bool = Field(True, description="on or off")
     """Note how users feel where their own words say it, and tell the model in the next days; filing hears it."""
     memory_filing_quiet_s: float = Field(30.0, ge=0, le=3600, description="seconds, 0 to 3600")
-    """File at the earliest this long after a user's last message, four times as long after one that stands alone:
-    the turns of a talk share a call."""
+    """File at the earliest this long after a user's last message, four times as long while all that waits is of
+    one conversation: the turns of a talk share a call."""
     memory_filing_pause_s: float = Field(60.0, ge=0, le=3600, description="seconds, 0 to 3600")
     """Wait at least this long between two calls about the same user."""
     memory_episodes: bool = Field(True, description="on or off")
@@ -428,9 +399,9 @@ class Settings(BaseSettings):
     )
     """Keep the working sets of active users in this much memory, about 1 KB for each message. With 0 every turn
     searches in Milvus."""
-    memory_recall_items: int = Field(8, ge=1, le=50, description="episodes in a prompt, 1 to 50")
+    memory_recall_items: int = Field(8, ge=1, le=50, description="episodes, 1 to 50")
     """Show at most this many episodes."""
-    memory_recall_tokens: int = Field(600, ge=50, le=10_000, description="tokens of a prompt, 50 to 10000")
+    memory_recall_tokens: int = Field(600, ge=50, le=10_000, description="tokens, 50 to 10000")
     """Show at most this much of them."""
     memory_upkeep: bool = Field(True, description="on or off")
     """Merge memories that say the same, and let fade what a tenant's policy names, at 03:00 of each user's own
@@ -440,19 +411,15 @@ class Settings(BaseSettings):
     nobody but the expert."""
 
     # Knowledge bases
-    knowledge_max_document_mb: int = Field(50, ge=1, le=65, description="megabytes of a document, 1 to 65")
+    knowledge_max_document_mb: int = Field(50, ge=1, le=65, description="megabytes, 1 to 65")
     """Refuse larger documents."""
     knowledge_parsers: int | None = Field(
         None, ge=1, le=64, description="documents that are parsed at once, 1 to 64; unset = 1 for each two cores"
     )
     """Documents to parse at once, each in its own process; the others wait in a queue."""
-    knowledge_parser_memory_mb: int = Field(
-        512, ge=128, le=8192, description="megabytes of memory of a document's process, 128 to 8192"
-    )
+    knowledge_parser_memory_mb: int = Field(512, ge=128, le=8192, description="megabytes, 128 to 8192")
     """Refuse documents that need more memory to be parsed."""
-    knowledge_parser_timeout_s: float = Field(
-        20.0, ge=1, le=600, description="seconds that a document may take to be parsed, 1 to 600"
-    )
+    knowledge_parser_timeout_s: float = Field(20.0, ge=1, le=600, description="seconds, 1 to 600")
     """Refuse documents that take longer to be parsed."""
     knowledge_ocr_command: str = Field(
         "",
@@ -467,9 +434,7 @@ class Settings(BaseSettings):
     """Run tools at once for which a message asks plainly, without the model deciding."""
     tools_filler: bool = Field(True, description="on or off")
     """Tell the client with the event filler that tools were started; a request may say otherwise."""
-    tools_offered: Names = Field(
-        (), description="names of tools that models are offered beside the usual ones, separated by commas"
-    )
+    tools_offered: Names = Field((), description="names of tools, separated by commas")
     """Offer models these tools besides remember, forget, search_memory and the weather: core_memory_update,
     get_current_time."""
     tools_compose: Literal["single", "progressive"] = Field("single", description="single or progressive")
@@ -531,12 +496,12 @@ class Settings(BaseSettings):
 
     @property
     def turns_per_minute(self) -> int | None:
-        """Most turns of one user; None = no limit."""
+        """Return the maximum turns of one user; None = no limit."""
         return self._limit(self.rate_limit_user_per_minute, _TURNS_PER_MINUTE)
 
     @property
     def requests_per_minute(self) -> int | None:
-        """Most requests of one tenant; None = no limit."""
+        """Return the maximum requests of one tenant; None = no limit."""
         return self._limit(self.rate_limit_tenant_per_minute, _REQUESTS_PER_MINUTE)
 
     def _limit(self, given: int | None, usual: int) -> int | None:
@@ -546,12 +511,12 @@ class Settings(BaseSettings):
 
     @property
     def keys_folder(self) -> Path:
-        """The folder of users' keys."""
+        """Return the folder of users' keys."""
         return self.encryption_keys_dir or self.data_dir.with_name(f"{self.data_dir.name}-keys")
 
     @property
     def operations_protected(self) -> bool:
-        """Whether what is for the operator asks for a key; without authentication there is none."""
+        """Return whether pages for the operator need a key; without authentication they do not."""
         return self.auth != "none" and self.protect_operations is not False
 
     _of_console = PrivateAttr(default_factory=frozenset[str])
@@ -561,17 +526,17 @@ class Settings(BaseSettings):
         self._of_console = frozenset(names)
 
     def from_console(self, name: str) -> bool:
-        """Whether a setting was chosen in the console."""
+        """Return whether a setting was chosen in the console."""
         return name in self._of_console
 
     @property
     def offline(self) -> bool:
-        """Whether the built-in offline model answers."""
+        """Return whether the built-in offline model answers."""
         return self.llm_model is None
 
     @property
     def address(self) -> str:
-        """Where the service listens."""
+        """Return where the service listens."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{host}:{self.port}"
 
@@ -582,11 +547,11 @@ SECRET_FIELDS = frozenset(
 
 
 def load_settings(**overrides: Any) -> Settings:
-    """Read the settings, with the model that was chosen in the console where nothing else names one.
+    """Read the settings, with the model chosen in the console if nothing else names one.
 
     Raises:
-        ConfigurationError: a value is wrong. Its message is one line that names the variable, the
-            value (unless it is secret) and what is accepted.
+        ConfigurationError: A value is wrong. The message is one line with the variable, the value (unless it is
+            secret) and what is accepted.
     """
     encoding = encoding_of(Path(".env"))
     try:
@@ -608,7 +573,7 @@ def load_settings(**overrides: Any) -> Settings:
 
 
 def _refuse_own_address(settings: Settings) -> None:
-    """Refuse a model at the address where the service itself listens, which would ask itself without end."""
+    """Refuse a model at the address where the service itself listens: it would ask itself without end."""
     address = urlsplit(settings.llm_base_url or "")
     if settings.llm_model and address.port == settings.port and is_loopback(address.hostname or ""):
         raise ConfigurationError(

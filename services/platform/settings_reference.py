@@ -1,7 +1,7 @@
 """Settings for people to read: those in effect, misspelt ones, and every setting with its meaning.
 
-The class `Settings` is the one place where settings are described: comments are headings, a field's description is
-what it accepts, the text below a field is its meaning.
+The class `Settings` is the only description of settings: comments are headings, a field's description says what it
+accepts, and the text below a field is its meaning.
 """
 
 import ast
@@ -28,17 +28,17 @@ _COMMENT_COLUMNS = 118
 
 @dataclass(frozen=True)
 class EffectiveSetting:
-    """A setting as the service would use it."""
+    """A setting with the value that the service would use."""
 
     variable: str
     value: str | None
-    """None = unset; a secret is masked."""
+    """Value as text; None = unset. A secret is masked."""
     source: Literal["default", "console", ".env", "environment"]
     description: str
 
 
 def effective_settings(settings: Settings) -> list[EffectiveSetting]:
-    """Each setting with its value and where the value comes from, in the order of the class."""
+    """Return each setting with its value and the value's source, in the order of the class."""
     chosen = chosen_model(settings.data_dir)
     sources = (
         ("environment", EnvSettingsSource(Settings)()),
@@ -55,7 +55,7 @@ def effective_settings(settings: Settings) -> list[EffectiveSetting]:
 
 
 def unknown_variables() -> list[str]:
-    """One line for each `ANAMNESIS_` variable, set or in `.env`, that is no setting, with the nearest known."""
+    """Return a line for each unknown `ANAMNESIS_` variable, set or in `.env`, with the most similar known one."""
     known = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields} | OF_COMMANDS
     lines = []
     for name in sorted(
@@ -75,14 +75,14 @@ class DocumentedSetting:
     heading: str
     variable: str
     meaning: str
-    """Empty where the class has no text below the field."""
+    """Meaning; empty if the class has no text below the field."""
     accepts: str
     default: str
-    """Empty = unset."""
+    """Default; empty = unset."""
 
 
 def documented_settings() -> list[DocumentedSetting]:
-    """Every setting, in the order of the class."""
+    """Return every setting, in the order of the class."""
     return [
         DocumentedSetting(
             heading,
@@ -97,7 +97,7 @@ def documented_settings() -> list[DocumentedSetting]:
 
 
 def env_file() -> str:
-    """Every setting with its meaning and default, commented out: a `.env` to start from."""
+    """Return every setting with its meaning and default, commented out: a `.env` to start from."""
     lines = ["# Anamnesis: every setting, with its default. Uncomment what you change."]
     for heading, settings in groupby(documented_settings(), lambda each: each.heading):
         lines += ["", f"# --- {heading} ---"]
@@ -109,7 +109,7 @@ def env_file() -> str:
 
 
 def settings_page() -> str:
-    """Every setting as a page of the documentation, in Markdown."""
+    """Return every setting as a page of the documentation, in Markdown."""
     lines = [
         "# Every setting",
         "",
@@ -133,7 +133,7 @@ def settings_page() -> str:
 
 
 def _fields_of_the_source() -> Iterator[tuple[str, str, str]]:
-    """Heading, name and meaning of each field."""
+    """Yield heading, name and meaning of each field."""
     source = inspect.getsource(Settings)
     headings = {
         number: line.removeprefix("    # ")

@@ -1,4 +1,4 @@
-"""Reads that are asked for at the same moment, sent together in one round trip."""
+"""Reads that are asked for at the same moment and sent together in one round trip."""
 
 import asyncio
 import re
@@ -15,7 +15,7 @@ from psycopg.rows import AsyncRowFactory
 Row = TypeVar("Row")
 
 _MOST_TOGETHER = 4
-"""Callers whose statements share a round trip; within it they run one after the other."""
+"""Maximum callers whose statements share a round trip; within it the statements run one after the other."""
 _PLACEHOLDER = re.compile(r"%(?:\((\w+)\)s|%)")
 _MOST_KNOWN = 1_000
 
@@ -30,7 +30,7 @@ class Query(Generic[Row]):
 
 
 def page_after(after: tuple[datetime, UUID] | None, limit: int) -> dict[str, Any]:
-    """Return the values by which a statement reads a page of rows, behind the time and id of the last one seen."""
+    """Return the values with which a statement reads a page: time and id of the last row seen, and the limit."""
     after_at, after_id = after or (None, None)
     return {"after_at": after_at, "after_id": after_id, "limit": limit}
 
@@ -43,11 +43,11 @@ class _Asked:
 
 
 Run = Callable[[UUID, Sequence[Query[Any]], bool], Coroutine[Any, Any, list[list[Any]]]]
-"""Runs a tenant's statements in one round trip, of one moment or not, and returns the rows of each."""
+"""Function that runs a tenant's statements in one round trip, of one moment or not, and returns their rows."""
 
 
 class SharedReads:
-    """Collects what is asked for in one step of the event loop."""
+    """Collects the reads of one step of the event loop."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -57,10 +57,8 @@ class SharedReads:
     async def rows(
         self, tenant_id: UUID, queries: Sequence[Query[Any]], *, of_one_moment: bool
     ) -> list[list[Any]]:
-        """Return the rows of each statement; raises as the run does.
-
-        A cancelled caller returns at once, while the round trip runs to its end.
-        """
+        """Return the rows of each statement; errors are those of the run. A cancelled caller returns at once,
+        while the round trip runs to its end."""
         loop = asyncio.get_running_loop()
         asked = _Asked(queries, of_one_moment, loop.create_future())
         waiting = self._waiting.setdefault(tenant_id, [])
@@ -70,7 +68,7 @@ class SharedReads:
         return await asked.rows
 
     async def settled(self, within_s: float) -> None:
-        """Wait for what is under way."""
+        """Wait for reads that are under way."""
         if self._under_way:
             await asyncio.wait(self._under_way, timeout=within_s)
 
@@ -82,7 +80,7 @@ class SharedReads:
             task.add_done_callback(self._under_way.discard)
 
     async def _read(self, tenant_id: UUID, together: Sequence[_Asked]) -> None:
-        """Run the statements of all; alone, if one of them is at fault."""
+        """Run all statements; separately if one of them fails."""
         queries = [query for asked in together for query in asked.queries]
         try:
             found = iter(await self._run(tenant_id, queries, any(asked.of_one_moment for asked in together)))
@@ -118,9 +116,7 @@ def _positional(statement: LiteralString) -> tuple[LiteralString, tuple[str, ...
 
 
 def positional(statement: LiteralString, values: Mapping[str, Any]) -> tuple[LiteralString, list[Any]]:
-    """Return a statement with numbered placeholders, and its values in that order, for a raw cursor.
-
-    The driver would look for placeholders in every execution of a statement longer than 4,096 characters.
-    """
+    """Return a statement with numbered placeholders, and its values in that order, for a raw cursor. The driver
+    would search a statement longer than 4,096 characters for placeholders at every execution."""
     text, names = _positional(statement)
     return text, [values[name] for name in names]

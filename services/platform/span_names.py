@@ -1,6 +1,6 @@
-"""Names in traces: spans' names and attributes' names, after OpenTelemetry's conventions for generative AI.
+"""Names of spans and attributes in traces, after OpenTelemetry's conventions for generative AI.
 
-The conventions are still in development and will change: nothing else spells one of these names.
+The conventions are still in development and will change, so these names are written nowhere else.
 """
 
 OPERATION = "gen_ai.operation.name"
@@ -40,5 +40,5 @@ MEMORY_OPERATION = "anamnesis.memory.operation"
 JOB = "anamnesis.job.id"
 
 OPENAI = "openai"
-"""Provider of every endpoint with OpenAI's API."""
+"""Provider name for every endpoint with OpenAI's API."""
 OFFLINE = "anamnesis.offline"

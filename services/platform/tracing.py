@@ -1,6 +1,6 @@
-"""Traces: nine kinds of spans, placed by hand. Without an exporter there are none, and they cost nothing.
+"""Traces: nine kinds of spans, placed by hand. Without an exporter there are no spans, and they cost nothing.
 
-An exporter that fails or is away never touches a turn: spans are sent by a thread, and dropped when they pile up.
+A failing exporter never affects a turn: a thread sends the spans, and drops them when they pile up.
 """
 
 import os
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
 
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
-"""OpenTelemetry's own variables; one of them switches tracing on."""
+"""OpenTelemetry's own variables; setting one of them switches tracing on."""
 _FLUSH_MS = 3_000
 _PARENT = "traceparent"
 _PARENTS = "traceparents"
 _MOST_LINKS = 32
 
 _inherited: ContextVar[tuple[str, ...]] = ContextVar("inherited", default=())
-"""Causes of the job under way; a job that it queues in its place has these and the job itself as causes."""
+"""Causes of the current job; a job that it queues in its place has these causes and the job itself."""
 
 confidential: ContextVar[bool] = ContextVar("confidential", default=False)
-"""Whether logs and spans hold nothing that may quote a conversation, be it in an endpoint's words: so it is in
-temporary turns."""
+"""Whether logs and spans leave out all that may quote a conversation, even words of an endpoint: in temporary
+turns."""
 
 Attributes = Mapping[str, AttributeValue | None]
 
@@ -44,21 +44,18 @@ class Tracing:
     def __init__(self) -> None:
         self._provider: TracerProvider | None = None
         self.tracer: Tracer | None = None
-        """None = off."""
+        """The tracer; None = tracing is off."""
         self.content = False
-        """Whether spans hold what was said, and not just how much."""
+        """Whether spans hold what was said, and not only how much."""
 
     @property
     def shows_content(self) -> bool:
-        """Whether spans hold what is said in the turn under way."""
+        """Return whether spans hold what is said in the current turn."""
         return self.content and not confidential.get()
 
     def start(self, *, content: bool = False) -> None:
-        """Send spans, if one of OpenTelemetry's variables says where to.
-
-        Raises:
-            ConfigurationError: the exporter is not installed.
-        """
+        """Send spans if one of OpenTelemetry's variables says where to. Raises `ConfigurationError` if the
+        exporter is not installed."""
         if not any(os.environ.get(name) for name in _ENDPOINTS) or self.tracer is not None:
             return
         try:
@@ -72,7 +69,7 @@ class Tracing:
         self._provider, self.tracer, self.content = provider, provider.get_tracer("anamnesis"), content
 
     def stop(self) -> None:
-        """Send what has not been sent yet, for three seconds at most, and stop."""
+        """Send the remaining spans, for three seconds at most, and stop."""
         provider, self._provider, self.tracer = self._provider, None, None
         if provider is not None:
             provider.force_flush(_FLUSH_MS)
@@ -80,7 +77,7 @@ class Tracing:
 
 
 TRACING = Tracing()
-"""Traces of this process, like its metrics."""
+"""Traces of this process, global like its metrics."""
 
 
 @contextmanager
@@ -92,14 +89,14 @@ def span(
     links: Sequence[Link] = (),
     parent: Mapping[str, str] | None = None,
 ) -> Iterator[Span]:
-    """Do something within a span; while tracing is off, within one that notes nothing.
+    """Run the block within a span; while tracing is off, the span records nothing.
 
     An exception marks the span with the kind of the error, never with its message, which may quote a user.
 
     Args:
-        attributes: those that are None are left out.
-        links: to spans of other traces that caused this one.
-        parent: headers of a request, from which the caller's span is read.
+        attributes: Attributes; those that are None are left out.
+        links: Links to spans of other traces that caused this one.
+        parent: Headers of a request that name the caller's span.
     """
     tracer = TRACING.tracer
     if tracer is None:
@@ -118,19 +115,19 @@ def span(
 
 
 def mark_failed(current: Span, error_type: str) -> None:
-    """Say that what a span stands for failed, and how."""
+    """Mark a span as failed with a kind of error."""
     current.set_attribute(names.ERROR, error_type)
     current.set_status(StatusCode.ERROR)
 
 
 def trace_id() -> str | None:
-    """The id of the trace under way, 32 hexadecimal digits; None while tracing is off or outside of a span."""
+    """Return the id of the current trace, 32 hexadecimal digits; None while tracing is off or without a span."""
     context = trace.get_current_span().get_span_context() if TRACING.tracer is not None else None
     return trace.format_trace_id(context.trace_id) if context is not None and context.is_valid else None
 
 
 def causes() -> dict[str, list[str]]:
-    """Return the causes of the span under way, to be kept with what it causes; empty while there is none."""
+    """Return the causes for what the current span causes, to be stored with it; empty without a span."""
     carrier: dict[str, str] = {}
     if TRACING.tracer is not None:
         propagate.inject(carrier)
@@ -139,7 +136,7 @@ def causes() -> dict[str, list[str]]:
 
 @contextmanager
 def taken_causes(kept: MutableMapping[str, Any]) -> Iterator[list[Link]]:
-    """Remove from `kept` what `causes` put there; give it as links, and to what is caused meanwhile."""
+    """Remove from `kept` what `causes` stored there; yield it as links, also for what the block causes."""
     parents = tuple(map(str, kept.pop(_PARENTS, ())))
     token = _inherited.set(parents)
     try:
@@ -167,12 +164,12 @@ class TracedHistogram(Histogram):
     """A histogram with the trace of the newest observation in each bucket."""
 
     def observe(self, amount: float, exemplar: dict[str, str] | None = None) -> None:
-        """Count an observation, with the trace under way."""
+        """Count an observation, with the current trace."""
         super().observe(amount, exemplar or _current())
 
 
 def _current() -> dict[str, str] | None:
-    """Return the trace and span under way; None if there is none that is kept."""
+    """Return the current trace and span; None if there is none that is kept."""
     if (traced := trace_id()) is None:
         return None
     context = trace.get_current_span().get_span_context()

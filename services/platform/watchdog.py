@@ -1,4 +1,4 @@
-"""Ends a process that hangs: no supervisor of containers starts one again by itself that only does not answer."""
+"""Ends a process that hangs, because supervisors of containers restart only what has ended."""
 
 import asyncio
 import faulthandler
@@ -6,15 +6,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 _LOOKS = 10
-"""Looks in the time after which a process that hangs is ended."""
+"""Number of checks in the time after which a hanging process is ended."""
 
 
 @asynccontextmanager
 async def ended_when_it_hangs(after_s: float | None) -> AsyncIterator[None]:
     """End this process if its event loop stands still for so many seconds; None = never.
 
-    The C library's thread that watches needs no lock of the interpreter; it writes the stacks of all threads to
-    standard error, and the exit code is 1.
+    The C library's watching thread needs no lock of the interpreter. It writes the stacks of all threads to
+    standard error; the exit code is 1.
     """
     if after_s is None:
         yield

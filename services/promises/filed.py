@@ -35,10 +35,8 @@ class FiledPromises:
     async def make(
         self, connection: Connection, owner: Owner, found: Sequence[tuple[AskedPromise, Said]]
     ) -> list[UUID]:
-        """Make them in a transaction of the caller's; return the operations that undo them.
-
-        When each is due is read as of its message. What cannot be read, or is there already, is left out.
-        """
+        """Make them in a transaction of the caller's; return the operations that undo them. When each is due is
+        read as of its message. What cannot be read, or is there already, is left out."""
         if not found:
             return []
         said = [each for _, each in found]

@@ -86,10 +86,8 @@ class Keeping:
         return [(role, content) for role, content, _ in found]
 
     async def _settle(self, seen: Mapping[str, Any], said: str | None, now: datetime) -> bool:
-        """Store what is said, and that it was; return whether it is done. None = it is kept in silence.
-
-        A promise that was settled, moved or forgotten meanwhile is left alone. One without words is missed.
-        """
+        """Store what is said, and that it was; return whether it is done. None = it is kept in silence. A
+        promise that was settled, moved or forgotten meanwhile is left alone. One without words is missed."""
 
         async def settle(connection: Connection) -> bool:
             values = {name: seen[name] for name in ("id", "tenant_id", "user_id", "expert_id", "space_id")}

@@ -50,11 +50,7 @@ class Promise:
 
 
 def occasion_of(said: str, now: datetime, timezone: str) -> Occasion:
-    """Read when something is promised for.
-
-    Raises:
-        InvalidInput: `when` cannot be read, or lies in the past.
-    """
+    """Read when something is promised for. Raises `InvalidInput` if `when` cannot be read, or lies in the past."""
     try:
         return read_occasion(said, now, timezone)
     except BadOccasion as error:

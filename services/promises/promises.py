@@ -60,12 +60,9 @@ class Promises:
     async def make(
         self, owner: Owner, new: NewPromise, trigger: Trigger, now: datetime | None = None
     ) -> tuple[Promise, UUID]:
-        """Make a promise; return it, and the operation that undoes it. One with a known id is made once.
-
-        Raises:
-            InvalidInput: `when` cannot be read or lies in the past, or the text or the time zone is none.
-            Conflict: too many wait already.
-        """
+        """Make a promise; return it, and the operation that undoes it. One with a known id is made once. Raises
+        `InvalidInput` if `when` cannot be read or lies in the past, or the text or the time zone is none, and
+        `Conflict` if too many wait already."""
         now = now or datetime.now(UTC)
         known = replace(new, id=new.id or uuid7(), timezone=await self._zone(owner, new.timezone))
         assert known.id is not None  # noqa: S101 — it was just given one
@@ -87,9 +84,7 @@ class Promises:
         but: Sequence[datetime] = (),
     ) -> UUID | None:
         """Make a promise of a known id and time zone in a transaction of the caller's; return its operation.
-
-        None = it is there already, or it is due at one of the moments of `but`. Raises as `make`.
-        """
+        None = it is there already, or it is due at one of the moments of `but`. Raises as `make`."""
         assert new.id is not None  # noqa: S101 — as the caller promises
         assert new.timezone is not None  # noqa: S101
         occasion = occasion_of(new.when, now, new.timezone)
@@ -121,10 +116,8 @@ class Promises:
         return operation_id
 
     async def make_plain(self, turn: OpenTurn, asked: PlainPromise) -> MemoryChange:
-        """Make what a message asks for in plain form, once; return what the turn tells of it.
-
-        Where it cannot be made, that is told, and it has no operation.
-        """
+        """Make what a message asks for in plain form, once; return what the turn tells of it. Where it cannot
+        be made, that is told, and it has no operation."""
         new = NewPromise(
             text=asked.text,
             when=asked.when,
@@ -142,11 +135,7 @@ class Promises:
         return MemoryChange(**{**change, "operation_id": str(operation_id)})
 
     async def get(self, owner: Owner, promise_id: UUID, now: datetime | None = None) -> Promise:
-        """One promise of a user's.
-
-        Raises:
-            NotFound: there is none, or what asked for it was forgotten.
-        """
+        """One promise of a user's. Raises `NotFound` if there is none, or what asked for it was forgotten."""
         found = await self._page(owner, {"id": promise_id}, None, 1, now)
         if not found:
             raise NotFound(f"There is no promise {promise_id}.")
@@ -217,11 +206,8 @@ class Promises:
         return await self.get(owner, promise_id, now)
 
     async def conversation(self, owner: Owner, *, conversation_id: UUID | None, session: str | None) -> UUID:
-        """Return the id of a conversation of the user's.
-
-        Raises:
-            NotFound: the user has none of this id or name.
-        """
+        """Return the id of a conversation of the user's. Raises `NotFound` if the user has none of this id or
+        name."""
         values = {**vars(owner), "conversation_id": conversation_id, "session": session}
         found = await self._database.fetch(owner.tenant_id, sql.CONVERSATION_NAMED, values, tuple_row)
         if not found:
@@ -231,11 +217,8 @@ class Promises:
     async def take_back(
         self, connection: Connection, owner: Owner, old: Mapping[str, Any] | None, new: Mapping[str, Any]
     ) -> None:
-        """Undo a change, in a transaction of the caller's.
-
-        Raises:
-            Conflict: the promise was kept or changed since.
-        """
+        """Undo a change, in a transaction of the caller's. Raises `Conflict` if the promise was kept or changed
+        since."""
         values = {**vars(owner), "id": UUID(new["id"])}
         row = await _one(connection, sql.LOCK, values)
         if row is None or any(_logged(row)[name] != new[name] for name in (*_FIELDS, "due_at")):

@@ -154,11 +154,8 @@ class Reflection:
 
 
 def checked(text: str) -> PrivateNote:
-    """Return a model's private note after checking it.
-
-    Raises:
-        BadModelOutput: The note has the wrong form, or is too long.
-    """
+    """Return a model's private note after checking it. Raises `BadModelOutput` if the note has the wrong form,
+    or is too long."""
     note = json_answer(PrivateNote, text.replace("\\u0000", ""))
     if len("".join(note.model_dump().values())) > _MOST:
         raise BadModelOutput("it is too long")
@@ -168,7 +165,4 @@ def checked(text: str) -> PrivateNote:
 def _about(said: str, answer: str, role: str) -> list[BaseMessage]:
     language = language_of([said])
     shown = {name: text[:_LONGEST_SHOWN] for name, text in zip(_KEYS[language], (role, said, answer), strict=True)}
-    return [
-        SystemMessage(_RULES[language] + _FORM),
-        HumanMessage(json.dumps(shown, ensure_ascii=False)),
-    ]
+    return [SystemMessage(_RULES[language] + _FORM), HumanMessage(json.dumps(shown, ensure_ascii=False))]

@@ -1,4 +1,4 @@
-"""How a collection of an index is made: its fields, BM25 over our own terms, and an index of the embeddings."""
+"""Makes a collection of an index: its fields, BM25 over the service's own terms, and an index of embeddings."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,25 +12,25 @@ if TYPE_CHECKING:
     from pymilvus.milvus_client.index import IndexParams
 
 MODEL, DIMENSION = "anamnesis.model", "anamnesis.dimension"
-"""Properties of a collection: whose embeddings it holds, and how many dimensions they have."""
+"""Properties of a collection: model of its embeddings, and their dimensions."""
 VERSION = "anamnesis.version"
-"""Property of a collection: which version of what is indexed of a text made its rows."""
+"""Property of a collection: version of what is indexed of a text."""
 
 PARTITIONS = 256
-"""Parts of a collection in a Milvus server, by a hash of the partition key; a search looks through one of them."""
+"""Partitions of a collection in a Milvus server, by a hash of the partition key; a search reads one of them."""
 
 _COPIED_AT_ONCE = 200
 _MOST_TERMS_BYTES = 8000
 MOST_TERMS = _MOST_TERMS_BYTES // 2
-"""Terms of a unit of which those that a row holds are chosen: more never fit, each with a space after it."""
+"""Maximum number of terms from which those for a row are chosen: more never fit, each with a space after it."""
 _UNKNOWN = "0"
 
-# Of BM25; from 0.4 to 0.75 recall hardly depends on the second. Milvus Lite uses its own (1.5, 0.75): it only
-# chooses the units that are ranked.
+# Parameters of BM25; from 0.4 to 0.75 recall hardly depends on the second. Milvus Lite uses its own (1.5, 0.75);
+# it only chooses the units that are then ranked.
 BM25_K1 = 1.2
 BM25_B = 0.5
 SEARCH_DEPTH = 100
-"""Units that a search of the index returns for each leg."""
+"""Number of units that a search of the index returns for each leg."""
 
 TERMS_VERSION = "3"
 """Version of `indexed_terms`."""
@@ -45,10 +45,8 @@ def make_collection(
     version: str = TERMS_VERSION,
     add_own_fields: "Callable[[CollectionSchema], None] | None" = None,
 ) -> None:
-    """Make an empty collection with its indexes; searches see it at once.
-
-    Beside its terms and its embedding a row has the fields that are added; None = those of a unit.
-    """
+    """Make an empty collection with its indexes; searches see it at once. Beside its terms and its embedding a
+    row has the fields that are added; None = those of a unit."""
     indexes = client.prepare_index_params()
     add_vector_index(client, indexes, "embedding")
     indexes.add_index(
@@ -59,7 +57,7 @@ def make_collection(
     )
     schema = _schema(dimension, add_own_fields or _add_fields_of_unit)
     partitioned: dict[str, Any] = {}
-    if not is_lite(client):  # Milvus Lite has no parts
+    if not is_lite(client):  # Milvus Lite has no partitions
         key = next(field.name for field in schema.fields if field.is_partition_key)
         indexes.add_index(key, index_type="INVERTED")
         partitioned["num_partitions"] = PARTITIONS
@@ -70,10 +68,10 @@ def make_collection(
 
 
 def add_vector_index(client: "MilvusClient", indexes: "IndexParams", field: str) -> None:
-    """Index a field of embeddings by cosine similarity: a graph in a cluster, exactly in Milvus Lite.
+    """Index a field of embeddings by cosine similarity: with a graph in a cluster, without one in Milvus Lite.
 
-    Milvus searches exactly by itself where a filter leaves little. Milvus Lite walks through the graph in any
-    case, and does not find what is reached only past units that the filter leaves out; it is no slower without.
+    If a filter leaves few rows, Milvus searches exactly by itself. Milvus Lite would always walk through the
+    graph, and miss what is reached only through rows that the filter excludes; without a graph it is no slower.
     """
     if is_lite(client):
         indexes.add_index(field, index_type="FLAT", metric_type="COSINE")
@@ -83,18 +81,18 @@ def add_vector_index(client: "MilvusClient", indexes: "IndexParams", field: str)
 
 
 def is_lite(client: "MilvusClient") -> bool:
-    """Whether a client's server is Milvus Lite."""
+    """Return whether a client's server is Milvus Lite."""
     return str(client.get_server_version()).startswith(LITE)
 
 
 def copy_collection(client: "MilvusClient", name: str, into: str) -> int:
-    """Copy what lives in a loaded collection into a new one; return the rows."""
+    """Copy the rows of a loaded collection into a new one; return their number."""
     properties = client.describe_collection(name)["properties"]
     dimension = int(properties[DIMENSION])
     make_collection(
         client, into, model=properties[MODEL], dimension=dimension, version=properties.get(VERSION, _UNKNOWN)
     )
-    # The terms' sparse vectors are made again by the collection itself.
+    # The collection itself makes the sparse vectors of terms again.
     fields = [field.name for field in _schema(dimension, _add_fields_of_unit).fields if field.name != "sparse"]
     rows = client.query_iterator(name, batch_size=_COPIED_AT_ONCE, output_fields=fields)
     count = 0
@@ -122,7 +120,7 @@ def _schema(dimension: int, add_own_fields: "Callable[[CollectionSchema], None]"
     schema = library.MilvusClient.create_schema(auto_id=False, enable_dynamic_field=False)
     schema.add_field("id", kinds.VARCHAR, is_primary=True, max_length=36)
     add_own_fields(schema)
-    # Our own tokens: `standard` only has to cut at the spaces between them.
+    # The service's own tokens: `standard` only has to cut at the spaces between them.
     analyzer = {"tokenizer": "standard"}
     schema.add_field("terms", kinds.VARCHAR, max_length=8192, enable_analyzer=True, analyzer_params=analyzer)
     schema.add_field("sparse", kinds.SPARSE_FLOAT_VECTOR)
@@ -150,7 +148,7 @@ def _add_fields_of_unit(schema: "CollectionSchema") -> None:
 
 
 def terms_that_fit(terms: Sequence[str]) -> str:
-    """As many terms as a field holds; the beginning of a long text says what it is about."""
+    """Return as many terms as a field holds; the beginning of a long text says what it is about."""
     text = " ".join(terms).encode()
     if len(text) <= _MOST_TERMS_BYTES:
         return text.decode()
@@ -160,6 +158,6 @@ def terms_that_fit(terms: Sequence[str]) -> str:
 
 @text_cache(256)
 def indexed_terms(text: str, speaker: str | None) -> Sequence[str]:
-    """The terms of a message or a memory, and of the name of its speaker; none where it has no word."""
-    # A working set and, some seconds later, the index need those of what was just said.
+    """Return the terms of a message or memory, and of its speaker's name; none if it has no word."""
+    # A working set and, some seconds later, the index need the terms of what was just said.
     return tuple(terms(indexed_text(speaker or "", text)))

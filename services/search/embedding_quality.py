@@ -1,4 +1,4 @@
-"""How far an embedding can be trusted with a language: measured once, with sentences of our own."""
+"""Measures how far an embedding can be trusted with a language: once, with sentences of the service."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -13,17 +13,17 @@ from services.text.language import Language
 PROBES: Mapping[Language, Sequence[Sequence[str]]] = json.loads(
     (files(__package__) / "probes.json").read_text(encoding="utf-8")
 )
-"""Sentences of each language with a paraphrase, and with one that shares words with it but not its meaning."""
+"""For each language: sentences, each with a paraphrase and with a sentence that shares words but not meaning."""
 
 Vectors = Sequence[Sequence[float]] | NDArray[np.float32] | NDArray[np.float64]
 
-# So much reciprocal rank comes from a name or a word in common; only what goes beyond it is understanding.
+# This much reciprocal rank comes from a common name or word; only what exceeds it is understanding.
 _BY_WORDS_ALONE = 0.2
 _UNDERSTOOD = 0.75
 _SENSELESS = 0.05
 # A cosine counts as relevance if at most one in this many unrelated pairs reaches it.
 _CHANCE = 0.01
-# Even an embedding that understands nothing finds words that are written a little differently.
+# Even an embedding that understands nothing finds words that are spelt a little differently.
 _LEAST = 0.1
 
 
@@ -48,11 +48,9 @@ def probe_texts() -> list[str]:
 def measured(vectors: Vectors) -> dict[Language, EmbeddingQuality]:
     """Say what an embedding is good for by language, from the vectors of `probe_texts`.
 
-    For each sentence its paraphrase is sought among all paraphrases and misleading sentences of the
-    language. A constant or otherwise senseless embedding has quality 0.
-
-    Raises:
-        ValueError: The vectors are not one for each text, or are not finite.
+    For each sentence its paraphrase is sought among all paraphrases and misleading sentences of the language. A
+    constant or otherwise senseless embedding has quality 0. Raises `ValueError` if the vectors are not one for
+    each text, or are not finite.
     """
     table = np.asarray(vectors, dtype=np.float64)
     if table.ndim != 2 or len(table) != len(probe_texts()) or not np.isfinite(table).all():  # noqa: PLR2004
@@ -67,7 +65,7 @@ def _of_language(table: NDArray[np.float64]) -> EmbeddingQuality:
     said, same, other = table[0::3], table[1::3], table[2::3]
     similar = said @ np.concatenate([same, other]).T
     own = np.diagonal(similar)
-    # Of equal ones the paraphrase counts as the last: a model that cannot tell gets no credit.
+    # If several are equal, the paraphrase counts as the last: a model that cannot tell gets no credit.
     ranks = (similar >= own[:, np.newaxis]).sum(axis=1)
     reciprocal = float((1 / ranks).mean())
     unrelated = (said @ said.T)[~np.eye(len(said), dtype=bool)]

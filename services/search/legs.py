@@ -10,14 +10,15 @@ from services.search.units import Mask, Places, Searched, Values, Vectors
 from services.text.tokenizer import terms
 
 _FULL_MATCH = 1.3
-"""Part of the highest possible score by words that counts as a full match, inverted."""
+"""Highest possible score by words divided by the score that counts as a full match."""
 _TOLD = 0.5
-"""How much a sentence that tells something counts beside one that asks."""
+"""Weight of a sentence that states something, relative to one that asks."""
 OTHERS, _USUAL, _USUAL_SPREAD = 20, 0.12, 0.1
-"""Unrelated units supposed beside a user's, and their cosines, so that small memories are judged alike."""
+"""Number of unrelated units assumed beside a user's own, and mean and spread of their cosines, so that small
+memories are judged like large ones."""
 _SPREAD = 5.0
 _ECHO = 0.1
-"""Share that is left of a match with a repeated question: it matches best of all, and answers nothing."""
+"""Share that remains of the match with a repeated question: it matches best of all, and answers nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,20 +40,20 @@ class ByWords:
         return np.minimum(self.scores[places] / self.full * _FULL_MATCH, 1.0)
 
     def without_echo(self, states_nothing: Mask) -> "ByWords":
-        """Return the same where units that state nothing hardly count."""
+        """Return the scores with little left for units that state nothing."""
         return replace(self, scores=np.where(states_nothing, _ECHO * self.scores, self.scores))
 
 
 def by_words(query: Query, asked: Sequence[str], units: Searched, mask: Mask) -> ByWords:
-    """Compare units with the message, and as much with its best part.
+    """Compare units with the message, and equally with its best part.
 
-    What it says besides must not hide that part; what it says in other sentences is often its subject.
+    The rest of the message must not hide that part, but other sentences often name its subject.
 
     Args:
-        query: the message.
-        asked: its terms.
-        units: all units.
-        mask: those that are looked at.
+        query: The message.
+        asked: Its terms.
+        units: All units.
+        mask: The units to look at.
     """
     found, possible = units.by_words([asked, *map(terms, query.parts)], mask)
     words, full = found[0], float(possible[0])
@@ -71,7 +72,7 @@ def by_words(query: Query, asked: Sequence[str], units: Searched, mask: Mask) ->
 
 
 def _top(words: Values, full: float, more: Values, fuller: float) -> float:
-    """The better of two best matches, as a share of the full one."""
+    """Return the better of two best matches, as a share of a full match."""
     if not len(words):
         return 0.0
     return max(float(words.max()) / full, float(more.max()) / fuller)
@@ -103,7 +104,7 @@ class ByMeaning:
 
     @property
     def prefers(self) -> Values:
-        """The probability that each states what its author likes, wants or avoids; 0 where nothing tells."""
+        """Return the probability that each unit states what its author likes, wants or avoids; 0 if unknown."""
         if self.to_likings is None or self.likings is None:
             return np.zeros(len(self.cosines))
         return np.fmax(self.likings.probabilities(self.to_likings), 0.0)
@@ -115,15 +116,15 @@ class ByMeaning:
 
     @property
     def supposed(self) -> Values:
-        """The cosines, and the average where there is none or a unit is not looked at."""
+        """Return the cosines, with the average for units that have none or are not looked at."""
         return np.where(self.known, self.cosines, self.average)
 
     def standing(self, cosines: Values) -> Values:
-        """Return how far cosines are above the average."""
+        """Return how far cosines are above the average, in units of their spread."""
         return (cosines - self.average) / self.spread / _SPREAD
 
     def without_echo(self, states_nothing: Mask) -> "ByMeaning":
-        """Return the same where units that state nothing hardly count."""
+        """Return the cosines with little left for units that state nothing."""
         near = self.average + _ECHO * (self.cosines - self.average)
         return replace(self, cosines=np.where(states_nothing, near, self.cosines))
 
@@ -138,7 +139,7 @@ def by_meaning(query: Query, vectors: Vectors, units: Searched, mask: Mask, head
     found = units.by_meaning(np.concatenate([*rows, every[:1]]))
     to_likings, found = (found[0], found[1:]) if heads else (None, found)
     known = mask & ~np.isnan(found[0])
-    # A user with few units is supposed to have more that are about other things.
+    # A user with few units is assumed to have more units about other things.
     both = found[[0, -1]] if known.all() else found[[0, -1]].compress(known, axis=1)
     size = both.shape[1] + OTHERS
     averages = (both.sum(axis=1) + OTHERS * _USUAL) / size
@@ -154,10 +155,8 @@ def by_meaning(query: Query, vectors: Vectors, units: Searched, mask: Mask, head
 
 
 def sought(query: Query, vectors: Sequence[Sequence[float]] | Vectors) -> Vectors:
-    """Return what units are compared with: the message with the talk before it, and its parts, of length 1.
-
-    A message of several sentences lies amid them; what it asks counts at least half.
-    """
+    """Return what units are compared with: the message with the talk before it, and its parts, of length 1. A
+    message of several sentences lies amid them; what it asks counts at least half."""
     every = of_length_1(vectors)
     said = 1 + len(query.recent)
     if not all(query.asking):

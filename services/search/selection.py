@@ -63,10 +63,8 @@ class Recalled:
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """The probability that the best must have for anything to be shown.
-
-    Where nothing has it, what was said at the time referred to is shown.
-    """
+    """The probability that the best must have for anything to be shown. Where nothing has it, what was said at
+    the time referred to is shown."""
 
     likelihood: float = _UNKNOWN
     then: tuple[datetime, datetime] | None = None

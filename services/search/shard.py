@@ -33,19 +33,12 @@ class NewCollection:
         self._physical = physical
 
     async def add(self, entities: Sequence[dict[str, Any]]) -> None:
-        """Add rows.
-
-        Raises:
-            Unavailable: Milvus does not answer.
-        """
+        """Add rows. Raises `Unavailable` if Milvus does not answer."""
         await upsert(self._milvus, self._physical, entities)
 
     async def put_in_place(self) -> None:
         """Let it be searched instead of the one before, and remove that and whatever was left of a broken try.
-
-        Raises:
-            Unavailable: Milvus does not answer.
-        """
+        Raises `Unavailable` if Milvus does not answer."""
         async with self._milvus.use() as client:
             await client.flush(self._physical)
             await client.load_collection(self._physical)
@@ -57,12 +50,8 @@ class NewCollection:
 
 
 async def upsert(milvus: Milvus, name: str, entities: Sequence[dict[str, Any]]) -> None:
-    """Add or replace rows of a collection, in parts; the event loop goes on between them.
-
-    Raises:
-        CollectionMissing: there is no such collection.
-        Unavailable: Milvus does not answer.
-    """
+    """Add or replace rows of a collection, in parts; the event loop goes on between them. Raises
+    `CollectionMissing` if there is no such collection, and `Unavailable` if Milvus does not answer."""
     for begin in range(0, len(entities), _ROWS_AT_ONCE):
         async with milvus.use() as client:
             await client.upsert(name, list(entities[begin : begin + _ROWS_AT_ONCE]))
@@ -75,10 +64,7 @@ def new_name(name: str) -> str:
 
 async def rewrite(milvus: Milvus, name: str) -> int:
     """Copy a shard's living rows into a new collection, and drop the old one with its files; return the rows.
-
-    Raises:
-        Unavailable: Milvus does not answer; then the old one is still in use.
-    """
+    Raises `Unavailable` if Milvus does not answer; then the old one is still in use."""
     try:
         async with milvus.use() as client:
             await client.load_collection(name)
@@ -93,21 +79,15 @@ async def rewrite(milvus: Milvus, name: str) -> int:
 
 async def remove_leftovers(milvus: Milvus, name: str) -> None:
     """Remove the collections behind a name that are not in use: what was left of a try that was broken off.
-
-    Raises:
-        Unavailable: Milvus does not answer.
-    """
+    Raises `Unavailable` if Milvus does not answer."""
     async with milvus.use() as client:
         in_use = (await client.describe_collection(name))["collection_name"] if await _exists(client, name) else ""
         await _drop_all_but(client, name, in_use)
 
 
 async def remove(milvus: Milvus, name: str) -> None:
-    """Remove what a name stands for and whatever was left of a try that was broken off.
-
-    Raises:
-        Unavailable: Milvus does not answer.
-    """
+    """Remove what a name stands for and whatever was left of a try that was broken off. Raises `Unavailable` if
+    Milvus does not answer."""
     async with milvus.use() as client:
         if await _exists(client, name):
             await client.drop_alias(name)

@@ -81,11 +81,8 @@ class VectorIndex:
         return f"{self._model} {self._dimension} {self._version}"
 
     async def check(self) -> None:
-        """See whether all collections were made with this embedding model and by this version.
-
-        Raises:
-            Unavailable: Milvus does not answer.
-        """
+        """See whether all collections were made with this embedding model and by this version. Raises
+        `Unavailable` if Milvus does not answer."""
         async with self.milvus.use() as client, asyncio.timeout(_CHECK_S):
             names = [name for name in await client.list_collections() if self._physical.fullmatch(name)]
             found = [(await client.describe_collection(name)).get("properties") or {} for name in names]
@@ -97,11 +94,7 @@ class VectorIndex:
 
     async def is_of_model(self, name: str) -> bool:
         """Whether a collection holds embeddings of this model; of another one only its words are searched.
-
-        Raises:
-            CollectionMissing: there is no such collection.
-            Unavailable: Milvus does not answer.
-        """
+        Raises `CollectionMissing` if there is no such collection, and `Unavailable` if Milvus does not answer."""
         if name not in self._current:
             async with self.milvus.use() as client, asyncio.timeout(_CHECK_S):
                 found = await client.describe_collection(name)
@@ -178,11 +171,8 @@ class VectorIndex:
             return list(await loaded(client, name, ask))
 
     async def in_time(self, search: Callable[[], Awaitable[Result]], within_s: float) -> Result:
-        """Wait at most `within_s` seconds; after several late answers in a row Milvus is left alone for a while.
-
-        Raises:
-            Unavailable: Milvus does not answer, or not in time.
-        """
+        """Wait at most `within_s` seconds; after several late answers in a row Milvus is left alone for a
+        while. Raises `Unavailable` if Milvus does not answer, or not in time."""
         await self.milvus.awake()
         async with self._hurried.use():
             try:
@@ -227,21 +217,14 @@ class VectorIndex:
             await self.flush(name)
 
     async def flush(self, name: str) -> None:
-        """Make a collection's newest rows part of its indexes.
-
-        Raises:
-            Unavailable: Milvus does not answer.
-        """
+        """Make a collection's newest rows part of its indexes. Raises `Unavailable` if Milvus does not answer."""
         async with self.milvus.use() as client:
             await client.flush(name)
         self._unflushed[name] = 0
 
     async def delete(self, name: str, filters: Iterable[str]) -> int:
-        """Remove the rows that a filter chooses; return how many there were.
-
-        Raises:
-            Unavailable: Milvus does not answer.
-        """
+        """Remove the rows that a filter chooses; return how many there were. Raises `Unavailable` if Milvus
+        does not answer."""
         count = 0
         try:
             async with self.milvus.use() as client:
@@ -253,11 +236,8 @@ class VectorIndex:
         return count
 
     async def begin_again(self, name: str) -> NewCollection:
-        """Make an empty collection beside the present one, to be filled and then put in its place.
-
-        Raises:
-            Unavailable: Milvus does not answer.
-        """
+        """Make an empty collection beside the present one, to be filled and then put in its place. Raises
+        `Unavailable` if Milvus does not answer."""
         return NewCollection(self.milvus, name, await self._make(name))
 
     async def _write(self, name: str, entities: Sequence[dict[str, Any]]) -> None:

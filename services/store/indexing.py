@@ -56,10 +56,8 @@ class VectorIndexing:
         self._step = asyncio.Lock()
 
     def begin(self, owner: StoreOwner) -> "asyncio.Task[bool]":
-        """Begin with what an owner's items lack now, or let the task that runs look once more.
-
-        Its result is whether the encoder answered.
-        """
+        """Begin with what an owner's items lack now, or let the task that runs look once more. Its result is
+        whether the encoder answered."""
         if (running := self._tasks.get(owner)) is not None:
             self._again.add(owner)
             return running

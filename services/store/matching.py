@@ -33,12 +33,14 @@ def check_filter(wanted: Any) -> None:
     """See that a filter names no operator that there is not.
 
     Raises:
-        InvalidInput: it does.
+        InvalidInput: it does, or names an operator beside a key.
     """
     if isinstance(wanted, Mapping):
         for name, each in wanted.items():
             if name.startswith("$") and name not in {"$eq", "$ne", *_ORDERS}:
                 raise InvalidInput("filter", f"{name!r} is none of $eq, $ne, {', '.join(_ORDERS)}")
+            if name.startswith("$") != next(iter(wanted)).startswith("$"):
+                raise InvalidInput("filter", f"{name!r} stands beside what is no operator, or the other way")
             check_filter(each)
     elif isinstance(wanted, list):
         for each in wanted:
@@ -51,13 +53,12 @@ _SAFE_NUMBER = 10**15
 
 @dataclass(frozen=True)
 class InSql:
-    """The part of a filter that PostgreSQL compares: equal values and bounds, of plain values."""
+    """The part of a filter that PostgreSQL compares, as the values of its statements.
 
-    equal: Mapping[str, Any]
-    fragment: str | None
-    """A text that is in every value which has one of the equal ones."""
-    path: str | None
-    bounds: Mapping[str, Any]
+    It takes every value that fits, and with lists also some that do not.
+    """
+
+    values: Mapping[str, Any]
     is_all: bool
     """Whether nothing of the filter is left."""
 
@@ -65,43 +66,54 @@ class InSql:
     def of(cls, wanted: Mapping[str, Any]) -> "InSql":
         """Take what a filter, which was checked, wants."""
         equal: dict[str, Any] = {}
+        unequal: list[Jsonb] = []
         bounds: dict[str, Any] = {}
-        conditions, left = [], False
+        conditions, is_all = [], True
         for key, each in wanted.items():
-            compared = each if isinstance(each, Mapping) else {"$eq": each}
+            compared = each if _has_operators(each) else {"$eq": each}
             for name, value in compared.items():
-                if "\x00" in key or not _is_plain(value) or name not in _IN_PATH:
-                    left = True
+                if "\x00" in key or not _is_comparable(value):
+                    is_all = False
                 elif name == "$eq":
-                    left = left or equal.get(key, value) != value
+                    is_all = is_all and equal.get(key, value) == value
                     equal[key] = value
+                elif isinstance(value, Mapping | list):
+                    is_all = False
+                elif name == "$ne":
+                    unequal.append(Jsonb({key: value}))
                 elif isinstance(value, bool):
-                    left = True
+                    is_all = False
                 else:
                     conditions.append(f"@.{json.dumps(key)} {_IN_PATH[name]} $b{len(bounds)}")
                     bounds[f"b{len(bounds)}"] = value
-        written = [f"{_written(key)}:{_written(value)}" for key, value in equal.items()]
-        path = f"strict $ ? ({' && '.join(conditions)})" if conditions else None
-        return cls(equal, max(written, key=len, default=None), path, bounds, not left)
-
-    @property
-    def values(self) -> dict[str, Any]:
-        """The values of a statement."""
-        return {
-            "equal": Jsonb(self.equal) if self.equal else None,
-            "fragment": self.fragment,
-            "path": self.path,
-            "bounds": Jsonb(self.bounds),
+        # A text that is in every value which has one of the equal ones.
+        written = [f"{_written(k)}:{_written(v)}" for k, v in equal.items() if isinstance(v, str | int)]
+        values = {
+            "equal": Jsonb(equal) if equal else None,
+            "fragment": max(written, key=len, default=None),
+            "unequal": unequal,
+            "path": f"strict $ ? ({' && '.join(conditions)})" if conditions else None,
+            "bounds": Jsonb(bounds),
         }
+        return cls(values, is_all)
 
 
-_IN_PATH = {"$eq": "==", "$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
+_IN_PATH = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 
 
-def _is_plain(value: Any) -> bool:
+def _has_operators(wanted: Any) -> bool:
+    return isinstance(wanted, Mapping) and any(key.startswith("$") for key in wanted)
+
+
+def _is_comparable(value: Any) -> bool:
+    """Return whether PostgreSQL compares a value as this service does; what is null may also be missing."""
+    if isinstance(value, Mapping):
+        return not _has_operators(value) and all(map(_is_comparable, (*value, *value.values())))
+    if isinstance(value, list):
+        return all(map(_is_comparable, value))
     if isinstance(value, str):
         return "\x00" not in value
-    return isinstance(value, int) and abs(value) < _SAFE_NUMBER
+    return isinstance(value, int | float) and abs(value) < _SAFE_NUMBER
 
 
 def _written(value: Any) -> str:
@@ -115,7 +127,7 @@ def fits(value: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
 
 def _fits(value: Any, wanted: Any) -> bool:
     if isinstance(wanted, Mapping):
-        if any(key.startswith("$") for key in wanted):
+        if _has_operators(wanted):
             return all(_compares(value, name, other) for name, other in wanted.items())
         return isinstance(value, Mapping) and all(_fits(value.get(key), each) for key, each in wanted.items())
     if isinstance(wanted, list):

@@ -124,11 +124,8 @@ Result = Item | list[Item] | list[list[str]] | None
 
 
 def joined(namespace: Namespace, *, may_be_empty: bool = False) -> str:
-    """Return a namespace as it is stored.
-
-    Raises:
-        InvalidInput: it is empty, or a label of it is empty, too long, or holds a period or NUL.
-    """
+    """Return a namespace as it is stored. Raises `InvalidInput` if it is empty, or a label of it is empty, too
+    long, or holds a period or NUL."""
     if not namespace and not may_be_empty:
         raise InvalidInput("namespace", "names at least one label")
     if len(namespace) > _MOST_LABELS:
@@ -146,11 +143,7 @@ def parted(stored: str) -> list[str]:
 
 
 def checked_key(key: str) -> str:
-    """Return a key.
-
-    Raises:
-        InvalidInput: it is empty, too long, or holds NUL.
-    """
+    """Return a key. Raises `InvalidInput` if it is empty, too long, or holds NUL."""
     if not key or len(key) > _LONGEST_KEY or "\x00" in key:
         raise InvalidInput("key", f"is empty, longer than {_LONGEST_KEY} characters, or has a NUL")
     return key
@@ -168,11 +161,7 @@ def _begins(namespace: Namespace, pattern: Namespace) -> bool:
 
 
 def content_of(value: Mapping[str, Any]) -> Words:
-    """Return the text of a value, as it is stored.
-
-    Raises:
-        InvalidInput: it is too large.
-    """
+    """Return the text of a value, as it is stored. Raises `InvalidInput` if it is too large."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     if len(text) > LONGEST_VALUE:
         raise InvalidInput("value", f"has {len(text)} characters of JSON; at most {LONGEST_VALUE} are kept")

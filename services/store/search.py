@@ -145,10 +145,8 @@ class ItemSearch:
         return await beside_the_loop(filtered, characters=size, most=_LONG_TEXT)
 
     async def _indexed(self, owner: StoreOwner) -> bool:
-        """Wait until the owner's items have their vectors; False = no encoder answers.
-
-        Who gives up does not stop what others wait for as well.
-        """
+        """Wait until the owner's items have their vectors; False = no encoder answers. Who gives up does not
+        stop what others wait for as well."""
         if self._embedder.by_words_alone:
             return False
         return await asyncio.shield(self._indexing.begin(owner))

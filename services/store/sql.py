@@ -38,24 +38,29 @@ SELECT asked.place::integer, i.id, i.namespace, i.key, i.value, i.created_at, i.
 # Whether a value fits what PostgreSQL compares of a filter (`matching.InSql`). It is never stricter than
 # `matching.fits`: what its JSON does not hold is taken.
 _FITS: LiteralString = r"""
-    CASE WHEN %(equal)s::jsonb IS NULL AND %(path)s::text IS NULL THEN true
+    CASE WHEN %(equal)s::jsonb IS NULL AND %(path)s::text IS NULL AND %(unequal)s::jsonb[] = '{}' THEN true
          WHEN i.document IS NOT NULL THEN (%(equal)s::jsonb IS NULL OR i.document @> %(equal)s::jsonb)
-              AND (%(path)s::text IS NULL
-                   OR jsonb_path_exists(i.document, %(path)s::text::jsonpath, %(bounds)s::jsonb, true))
+              AND (%(unequal)s::jsonb[] = '{}' OR NOT i.document @> ANY(%(unequal)s::jsonb[]))
+              AND (%(path)s::text IS NULL OR jsonb_path_exists(i.document, %(path)s::text::jsonpath,
+                   %(bounds)s::jsonb, true))
          WHEN strpos(i.value, coalesce(%(fragment)s, '')) = 0 THEN false
          WHEN strpos(i.value, '\u0000') > 0 OR strpos(i.value, 'NaN') > 0 OR strpos(i.value, 'Infinity') > 0
               THEN true
-         ELSE (%(equal)s::jsonb IS NULL OR i.value::jsonb @> %(equal)s::jsonb) AND (%(path)s::text IS NULL
-              OR jsonb_path_exists(i.value::jsonb, %(path)s::text::jsonpath, %(bounds)s::jsonb, true)) END
+         ELSE (%(equal)s::jsonb IS NULL OR i.value::jsonb @> %(equal)s::jsonb)
+              AND NOT i.value::jsonb @> ANY(%(unequal)s::jsonb[])
+              AND (%(path)s::text IS NULL OR jsonb_path_exists(i.value::jsonb, %(path)s::text::jsonpath,
+                   %(bounds)s::jsonb, true)) END
 """
 
-# Newest first, as LangGraph's own stores answer.
+# Newest first, as LangGraph's own stores answer: along the index `store_items_newest`, up to the last item of the
+# page, which a join of the whole would first sort.
 PAGE: LiteralString = f"""
 WITH owner AS ({_OWNER})
-SELECT i.id, i.namespace, i.key, i.value, i.created_at, i.updated_at, i.ttl_minutes
-FROM owner JOIN store_items i ON {_LIVES}
-WHERE {_BELOW} AND {_FITS}
-ORDER BY i.updated_at DESC, i.id DESC LIMIT %(limit)s OFFSET %(offset)s
+SELECT i.* FROM owner CROSS JOIN LATERAL (
+    SELECT i.id, i.namespace, i.key, i.value, i.created_at, i.updated_at, i.ttl_minutes
+    FROM store_items i WHERE {_LIVES} AND {_BELOW} AND {_FITS}
+    ORDER BY i.updated_at DESC, i.id DESC LIMIT %(limit)s OFFSET %(offset)s
+) i
 """  # noqa: S608
 
 # As few columns as ranking needs, and values only where they are looked at, up to a number of bytes; what is shown

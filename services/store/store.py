@@ -24,12 +24,7 @@ from services.platform.postgres import Database
 from services.platform.shared_reads import Query
 from services.store import sql
 from services.store.indexing import VectorIndexing
-from services.store.matching import (
-    InSql,
-    check_filter,
-    checked_paths,
-    fits,
-)
+from services.store.matching import InSql, check_filter, checked_paths, fits
 from services.store.model import (
     LONGEST_TTL,
     Get,
@@ -101,13 +96,9 @@ class Store:
         jobs.periodic(_SWEEP, _EVERY)(self.sweep)
 
     async def batch(self, owner: StoreOwner, operations: Sequence[Operation]) -> list[Result]:
-        """Carry out operations on the items of a user, or of one of their spaces; return the result of each.
-
-        A user or a space that is written to and not there is made.
-
-        Raises:
-            InvalidInput: a namespace, a key, a value or a filter is not accepted; nothing was done.
-        """
+        """Carry out operations on the items of a user, or of one of their spaces; return the result of each. A
+        user or a space that is written to and not there is made. Raises `InvalidInput` if a namespace, a key, a
+        value or a filter is not accepted; nothing was done."""
         writes = {
             (joined(each.namespace), checked_key(each.key)): each for each in operations if isinstance(each, Put)
         }

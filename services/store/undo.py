@@ -19,11 +19,7 @@ _WRITTEN_SINCE = "It cannot be undone any more: the item was written again since
 
 
 async def take_back(
-    connection: Connection,
-    owner: Mapping[str, Any],
-    operation_id: UUID,
-    kind: str,
-    old: Mapping[str, Any] | None,
+    connection: Connection, owner: Mapping[str, Any], operation_id: UUID, kind: str, old: Mapping[str, Any] | None
 ) -> None:
     """Undo a write to the store, in a transaction of the caller's.
 

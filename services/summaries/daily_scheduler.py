@@ -88,19 +88,15 @@ class DailyScheduler:
         jobs.task(SUMMARISE_DAYS, can_wait=True)(self._summarise)
 
     async def find(self, now: datetime) -> int:
-        """Defer jobs for every day whose summary is due, of all tenants; return the number of days.
-
-        Nothing is done while another process does it.
-        """
+        """Defer jobs for every day whose summary is due, of all tenants; return the number of days. Nothing is
+        done while another process does it."""
         async with self._database.only_one(DAILY_ROUND) as alone:
             tenants = await self._database.tenants() if alone else []
             return sum([await self._find_of(tenant_id, now) for tenant_id in tenants])
 
     async def up_to_date(self, owner: Owner, start: date, end: date, timezone: str, *, newest: int) -> list[Day]:
-        """Return the newest days with messages, oldest first, with summaries that are as fresh as possible.
-
-        A few missing or stale summaries are made now, unless that takes long; a job makes the others.
-        """
+        """Return the newest days with messages, oldest first, with summaries that are as fresh as possible. A
+        few missing or stale summaries are made now, unless that takes long; a job makes the others."""
         days = (await self._daily.days(owner, start, end, timezone))[-newest:]
         missing = [day for day in days if day.fresh is None]
         if not missing or not self.is_on:

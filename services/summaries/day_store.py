@@ -221,10 +221,8 @@ class DayStore:
     async def days(
         self, owner: Owner, start: date, end: date, lower: datetime, upper: datetime
     ) -> tuple[list[StoredDay], list[DayVisit]]:
-        """Return summaries of the days from `start` to `end`, and the visits that began between; one round trip.
-
-        Summaries are of this space or of no space: a day with talks in both has two.
-        """
+        """Return summaries of the days from `start` to `end`, and the visits that began between; one round
+        trip. Summaries are of this space or of no space: a day with talks in both has two."""
         values = {**vars(owner), "start": start, "end": end, "lower": lower, "upper": upper}
         return await self._database.fetch_each(
             owner.tenant_id,

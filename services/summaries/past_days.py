@@ -182,13 +182,7 @@ class PastDays:
 
     async def _newest(self, asked: DaysQuery, lower: datetime, upper: datetime) -> list[SaidMessage]:
         """Return the newest messages from `lower` to before `upper`, in order, without the one being answered."""
-        values = {
-            **vars(asked.owner),
-            "lower": lower,
-            "upper": upper,
-            "but": asked.message_id,
-            "limit": _MOST_RAW,
-        }
+        values = {**vars(asked.owner), "lower": lower, "upper": upper, "but": asked.message_id, "limit": _MOST_RAW}
         found = await self._database.fetch(asked.owner.tenant_id, _NEWEST, values, class_row(SaidMessage))
         return found[::-1]
 

@@ -20,13 +20,7 @@ from services.platform.metrics import SUMMARIES
 from services.platform.settings import Settings
 from services.summaries.prompts import Place, Said, SaidMessage
 from services.summaries.schedule import is_due
-from services.summaries.store import (
-    NewSummary,
-    Part,
-    StoredSummary,
-    SummaryState,
-    SummaryStore,
-)
+from services.summaries.store import NewSummary, Part, StoredSummary, SummaryState, SummaryStore
 from services.summaries.writer import SummaryWriter
 from services.time_reference.local_days import local_day
 
@@ -43,13 +37,7 @@ _Conversation = tuple[UUID, UUID]
 class RollingSummaries:
     """Keeps summaries up to date. Every process with a worker has one: it registers the job."""
 
-    def __init__(
-        self,
-        store: SummaryStore,
-        writer: SummaryWriter,
-        settings: Settings,
-        jobs: JobQueue,
-    ) -> None:
+    def __init__(self, store: SummaryStore, writer: SummaryWriter, settings: Settings, jobs: JobQueue) -> None:
         self.store = store
         self._writer = writer
         self._settings = settings
@@ -112,10 +100,8 @@ class RollingSummaries:
     async def _from_the_beginning(
         self, conversation: _Conversation, through: Place, state: SummaryState
     ) -> tuple[str, int]:
-        """Summarise the whole transcript; return the summary, and the number of messages that it covers.
-
-        Each stretch that fills a call is summarised once and kept, because what it says never changes.
-        """
+        """Summarise the whole transcript; return the summary, and the number of messages that it covers. Each
+        stretch that fills a call is summarised once and kept, because what it says never changes."""
         await self.store.forget_parts(*conversation, all_of_them=False)
         parts = [part for part in await self.store.parts(*conversation) if part.through <= through]
         rest: list[SaidMessage] = []
@@ -135,11 +121,7 @@ class RollingSummaries:
         return await self._writer.conversation("whole", said, summaries, days=days), count
 
     async def _part(
-        self,
-        conversation: _Conversation,
-        number: int,
-        messages: Sequence[SaidMessage],
-        state: SummaryState,
+        self, conversation: _Conversation, number: int, messages: Sequence[SaidMessage], state: SummaryState
     ) -> Part:
         said, days = _said(messages, self._chunk_tokens), _days(messages, state.timezone)
         summary = await self._writer.conversation("part", said, days=days)

@@ -153,11 +153,8 @@ class TopicStore:
     ) -> int:
         """Store the topics and link their messages, all or nothing; return how many topics were stored.
 
-        Nothing is stored if a message is already in a topic, because another process was faster.
-
-        Raises:
-            Conflict: Something was retracted after `retracted_at`, the last retraction known when messages were
-                read.
+        Nothing is stored if a message is already in a topic, because another process was faster. Raises `Conflict`
+        if something was retracted after `retracted_at`, the last retraction known when messages were read.
         """
         values: dict[str, Any] = {
             "tenant_id": tenant_id,
@@ -178,12 +175,7 @@ class TopicStore:
         return len(topics)
 
     async def topics(
-        self,
-        tenant_id: UUID,
-        conversation_id: UUID,
-        *,
-        after: tuple[datetime, UUID] | None = None,
-        limit: int,
+        self, tenant_id: UUID, conversation_id: UUID, *, after: tuple[datetime, UUID] | None = None, limit: int
     ) -> list[StoredTopic]:
         """Return topics, oldest first; `after` = `last_message_at` and id of the last topic seen."""
         values = {"tenant_id": tenant_id, "conversation_id": conversation_id, **page_after(after, limit)}

@@ -129,11 +129,8 @@ class TopicArchive:
 
 
 def _checked(text: str, messages: int) -> _Answer:
-    """Return a model's answer after checking that its topics can be archived.
-
-    Raises:
-        BadModelOutput: It is no JSON, or a range is out of bounds, too short, or overlaps the one before.
-    """
+    """Return a model's answer after checking that its topics can be archived. Raises `BadModelOutput` if it is
+    no JSON, or a range is out of bounds, too short, or overlaps the one before."""
     answer = json_answer(_Answer, text)
     topics = answer.topics
     if not topics:

@@ -18,7 +18,7 @@ def text_cache(size: int) -> Callable[[Callable[Parameters, Result]], Callable[P
     def keep(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
         cached = lru_cache(maxsize=size)(function)
         _CLEAR.append(cached.cache_clear)
-        return cached  # typeshed's type of `lru_cache` loses the parameters
+        return cached  # type: ignore[return-value]  # typeshed's type of `lru_cache` loses the parameters
 
     return keep
 

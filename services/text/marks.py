@@ -67,9 +67,7 @@ def _broken(text: str, pattern: re.Pattern[str]) -> str:
 
 def _folded(text: str) -> tuple[str, list[int]]:
     """Return the plain form of a text, without invisible characters, and the place of each character in it.
-
-    Only the characters soon after a possible beginning of a mark are converted.
-    """
+    Only the characters soon after a possible beginning of a mark are converted."""
     folded: list[str] = []
     places: list[int] = []
     at = 0

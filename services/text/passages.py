@@ -59,20 +59,16 @@ def is_long(text: str) -> bool:
 
 
 def passages_of(text: str) -> tuple[Span, ...]:
-    """Return the passages of a text, in order; a short text is one passage.
-
-    They leave out only the white space between them.
-    """
+    """Return the passages of a text, in order; a short text is one passage. They leave out only the white space
+    between them."""
     if len(text) * _OF_CHINESE <= _LONGEST or _size(text) <= _LONGEST:
         return (Span(0, len(text)),)
     return _remembered_passages(text)
 
 
 def passage(text: str, number: int) -> str:
-    """Return the passage with a number from 0; marks show whether the text goes on before or after it.
-
-    If the text was changed and has no such number any more, its last passage is returned.
-    """
+    """Return the passage with a number from 0; marks show whether the text goes on before or after it. If the
+    text was changed and has no such number any more, its last passage is returned."""
     every = passages_of(text)
     if len(every) == 1:
         return text

@@ -132,11 +132,8 @@ _remembered_terms = text_cache(512)(_terms)
 
 
 def informative_terms(text: str) -> frozenset[str]:
-    """Return the terms that a related text is expected to share.
-
-    General words are left out, and so are Chinese pairs that are no words: pairs serve searching, and most of them
-    straddle two words.
-    """
+    """Return the terms that a related text is expected to share. General words are left out, and so are Chinese
+    pairs that are no words: pairs serve searching, and most of them straddle two words."""
     return (_remembered_informative if len(text) <= _SHORT else _all_informative)(text)
 
 

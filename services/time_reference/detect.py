@@ -83,11 +83,8 @@ class _Clause:
 
 
 def detect(message: str, timezone: str, now: datetime) -> TimeReference | None:
-    """Return the past conversation that a message asks about, or None; `now` has the user's time zone.
-
-    Raises:
-        BadTimeZone: There is no such time zone.
-    """
+    """Return the past conversation that a message asks about, or None; `now` has the user's time zone. Raises
+    `BadTimeZone` if there is no such time zone."""
     local = now.astimezone(time_zone(timezone))
     shown = bounded(message)
     text = folded(shown)

@@ -59,9 +59,7 @@ YEAR = (
 )
 TO = r"(?:\s{0,9}(?:(?:to|until|till|through|thru)\b|[-–—~])\s{0,9})"
 CLOCK_WORD = r"(?:morning|afternoon|evening|night|noon|midday|midnight|lunchtime)\b"
-DAY_WORDS = {
-    **{"today": 0, "tonight": 0, "yesterday": -1, "yday": -1, "tomorrow": 1, "tmrw": 1, "tmr": 1},
-}
+DAY_WORDS = {**{"today": 0, "tonight": 0, "yesterday": -1, "yday": -1, "tomorrow": 1, "tmrw": 1, "tmr": 1}}
 _CLOCK = re.compile(rf"(?:\s{{1,9}}{CLOCK_WORD})?", re.ASCII)
 _ASKING = re.compile(
     r"\b(?:in|on|during|since|from|between|by|until|till|of|through|before|after)\s{1,9}(?:the\s{1,9})?$|^$",

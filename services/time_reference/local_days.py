@@ -51,10 +51,7 @@ def bounds(start: date, end: date, timezone: str) -> tuple[datetime, datetime]:
     """Return when the day `start` begins and when the day after `end` begins, as instants in UTC; half-open.
 
     A day that the zone's calendar leaves out, as Samoa's did in 2011, begins and ends at the same instant. Days at
-    the ends of the calendar are cut to what a datetime can hold.
-
-    Raises:
-        ValueError: `end` is before `start`.
+    the ends of the calendar are cut to what a datetime can hold. Raises `ValueError` if `end` is before `start`.
     """
     if end < start:
         raise ValueError(f"{start} is after {end}")

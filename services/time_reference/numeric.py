@@ -42,10 +42,8 @@ _NOT_A_DATE = re.compile(rf"\s{{0,8}}(?:of\b|inch|cup|mile|分|%|点|{_NAME})", 
 
 
 def dated(text: str, at: int, today: date, *, follows: bool = False) -> tuple[Phrase | None, int] | None:
-    """Return the date written at a place, and where it stops; no phrase if there is no such day.
-
-    With `follows`, another date and a dash stand before it.
-    """
+    """Return the date written at a place, and where it stops; no phrase if there is no such day. With
+    `follows`, another date and a dash stand before it."""
     match = _DATE.match(text, at)
     if not match or (not follows and _BEGIN.search(text[max(0, at - _LOOK_BACK) : at])):
         return None

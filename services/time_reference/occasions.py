@@ -53,12 +53,9 @@ class Occasion:
 
 
 def read_occasion(said: str, now: datetime, timezone: str) -> Occasion:
-    """Read when something is to happen, as said at `now`, by the clock of a time zone.
-
-    Raises:
-        BadOccasion: The text cannot be read, names no moment, or names a past one.
-        BadTimeZone: There is no such time zone.
-    """
+    """Read when something is to happen, as said at `now`, by the clock of a time zone. Raises `BadOccasion` if
+    the text cannot be read, names no moment, or names a past one, and `BadTimeZone` if there is no such time
+    zone."""
     zone = time_zone(timezone)
     text = _written_out(said)
     if not text or len(text) > LONGEST:
@@ -67,27 +64,37 @@ def read_occasion(said: str, now: datetime, timezone: str) -> Occasion:
         return Occasion(_to_the_minute(now + timedelta(minutes=minutes)))
     exact = _written_exactly(said.strip(), zone)
     if exact is None and _COUNTED.search(text):
-        raise BadOccasion(f"{said!r} recurs by a count; give a day, weekdays, or a date of the month or year")
+        raise BadOccasion(f"“{said}” recurs by a count; give a day, weekdays, or a date of the month or year")
     try:
         found = [exact] if exact else _moments(text, now, zone)
     except (ValueError, OverflowError) as error:
         raise error if isinstance(error, BadOccasion) else BadOccasion("lies beyond the calendar") from error
     moment = next((each for each in found if each > now), None)
     if moment is None:
-        raise BadOccasion(f"{said!r} lies in the past")
+        raise BadOccasion(f"“{said}” lies in the past")
     return Occasion(moment, text if exact is None and _RECURS.search(text) else "")
 
 
 def next_moment(rule: str, after: datetime, timezone: str) -> datetime | None:
-    """Return the first moment of a rule after another moment, in UTC; None if the calendar has no more.
-
-    The time of day stays the same on the zone's clock when daylight saving begins or ends.
-    """
+    """Return the first moment of a rule after another moment, in UTC; None if the calendar has no more. The
+    time of day stays the same on the zone's clock when daylight saving begins or ends."""
     text = _written_out(rule)
     try:
         return next((each for each in _moments(text, after, time_zone(timezone)) if each > after), None)
     except (ValueError, OverflowError):
         return None
+
+
+def recurs(text: str) -> bool:
+    """Whether a text, in lower case and simplified characters, names times that come again and again."""
+    return _RECURS.search(text) is not None
+
+
+def names_time(said: str, today: date) -> bool:
+    """Whether a text names a time of day, or a day that is not past."""
+    text = _written_out(said)
+    days = parse(text, datetime.combine(today, time()), ahead=True)
+    return clock_time(text) is not None or any(each.end >= today for each in days)
 
 
 def _written_out(said: str) -> str:
@@ -96,11 +103,8 @@ def _written_out(said: str) -> str:
 
 
 def _moments(text: str, now: datetime, zone: tzinfo) -> list[datetime]:
-    """Return the moments that a text may mean, in order.
-
-    Raises:
-        BadOccasion: The text names none, or says something else besides.
-    """
+    """Return the moments that a text may mean, in order. Raises `BadOccasion` if the text names none, or says
+    something else besides."""
     today = now.astimezone(zone).date()
     recurs = _RECURS.search(text)
     rest = _blotted(text, [each.span() for each in _RECURS.finditer(text)])
@@ -110,8 +114,8 @@ def _moments(text: str, now: datetime, zone: tzinfo) -> list[datetime]:
     unread = _blotted(rest, [(each.begin, each.stop) for each in named])
     while left := part_of_day(unread):
         unread = _blotted(unread, [left[1:]])
-    if words := _FILLER.sub("", unread).strip():
-        raise BadOccasion(f"cannot be read: {words!r}")
+    if words := _without_filler(unread):
+        raise BadOccasion(f"cannot be read: “{' '.join(text[slice(*words)].split())}”")
     is_whole = recurs and (recurs["daily"] or recurs["workdays"])
     if not (named or clock or part or is_whole) or (recurs and not (named or is_whole or part)):
         raise BadOccasion("names no day" if recurs else "names no moment")
@@ -168,6 +172,12 @@ def _instant(day: date, hour: int, minute: int, zone: tzinfo) -> datetime:
     """Return the instant at which a zone's clock shows a time; a time that the clock skips is an hour later."""
     days, hour = divmod(hour, 24)
     return datetime.combine(day + timedelta(days=days), time(hour, minute), zone).astimezone(UTC)
+
+
+def _without_filler(text: str) -> tuple[int, int] | None:
+    """Return where the words of a text that are no filler begin and end; None where there are none."""
+    left = _FILLER.sub(lambda found: " " * len(found[0]), text)
+    return (len(left) - len(left.lstrip()), len(left.rstrip())) if left.strip() else None
 
 
 def _to_the_minute(moment: datetime) -> datetime:

@@ -90,10 +90,7 @@ def day(of: date) -> Span:
 
 def month_after(of: date, months: int) -> date:
     """Return the first day of the month that is `months` after the month of a date, or before it if negative.
-
-    Raises:
-        ValueError: The result is outside the calendar.
-    """
+    Raises `ValueError` if the result is outside the calendar."""
     years, month = divmod(of.year * 12 + of.month - 1 + months, 12)
     return date(years, month + 1, 1)
 

@@ -54,11 +54,8 @@ def request_of(runtime: "ToolRuntime[OpenTurn, Any]") -> ChangeRequest:
 async def note_search(
     archive: Archive, runtime: "ToolRuntime[OpenTurn, Any]", query: str, found: Sequence[FoundEpisode]
 ) -> None:
-    """Log that the turn searched, unless it is temporary.
-
-    Raises:
-        NotFound: the user, or the conversation, was erased.
-    """
+    """Log that the turn searched, unless it is temporary. Raises `NotFound` if the user, or the conversation,
+    was erased."""
     turn = runtime.context
     if turn.stored:
         ids = [each.id for each in found]
@@ -142,13 +139,9 @@ def texts_read(
 
 
 async def note_repeated(origins: ForeignOrigins, turn: OpenTurn, state: ConversationState) -> None:
-    """Note which sentences of the turn's stored answer repeat foreign words that its prompt showed.
-
-    Until then, and beside an image, whose words nobody knows, all of it counts as foreign.
-
-    Raises:
-        DatabaseUnavailable: nothing was noted.
-    """
+    """Note which sentences of the turn's stored answer repeat foreign words that its prompt showed. Until then,
+    and beside an image, whose words nobody knows, all of it counts as foreign. Raises `DatabaseUnavailable` if
+    nothing was noted."""
     if state.get("answer_origin") in {None, "operator"}:
         return
     found = await foreign_items(origins, turn, state)

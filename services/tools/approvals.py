@@ -50,11 +50,8 @@ class Approvals:
             del self._asked[turn_id, approval_id]
 
     async def answer(self, tenant_id: UUID, turn_id: UUID, approval_id: UUID, *, approved: bool) -> None:
-        """Take the user's answer, also for a turn of another process; the first one counts.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer, and the turn is not of this process.
-        """
+        """Take the user's answer, also for a turn of another process; the first one counts. Raises
+        `DatabaseUnavailable` if the database does not answer, and the turn is not of this process."""
         if not self.settle(turn_id, approval_id, approved=approved):
             values = {"turn_id": turn_id, "approval_id": approval_id, "answer": "yes" if approved else "no"}
             await self._database.fetch(tenant_id, _TELL, values, tuple_row)

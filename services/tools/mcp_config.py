@@ -86,11 +86,8 @@ class McpServerConfig(BaseModel):
 
 
 def servers_of(setting: str | None) -> dict[str, McpServerConfig]:
-    """Read the setting: JSON, or the path of a file with it, in the form of Claude Desktop and Cursor.
-
-    Raises:
-        ConfigurationError: it is neither, or says something of a server that there is not; names it.
-    """
+    """Read the setting: JSON, or the path of a file with it, in the form of Claude Desktop and Cursor. Raises
+    `ConfigurationError` if it is neither, or says something of a server that there is not; names it."""
     if not setting or not setting.strip():
         return {}
     text = setting if setting.lstrip().startswith("{") else _content_of(setting.strip())

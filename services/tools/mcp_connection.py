@@ -77,11 +77,8 @@ class McpServer:
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> str:
-        """Call a tool and return what it says.
-
-        Raises:
-            ToolException: it failed, or the server does not answer; says why.
-        """
+        """Call a tool and return what it says. Raises `ToolException` if it failed, or the server does not
+        answer; says why."""
         client = self._client
         if client is None:
             raise ToolException(f"The server {self.name} does not answer at present.")
@@ -163,11 +160,7 @@ def registered(
 
 
 def said(result: types.CallToolResult) -> str:
-    """Return what a tool answered.
-
-    Raises:
-        ToolException: it says that it failed.
-    """
+    """Return what a tool answered. Raises `ToolException` if it says that it failed."""
     text = _text(result.content)
     if result.is_error:
         raise ToolException(text)

@@ -102,11 +102,7 @@ class Attempt:
         return False
 
     def enter(self, code: str) -> None:
-        """Take the code that the user brings.
-
-        Raises:
-            InvalidInput: it is not the one that was shown.
-        """
+        """Take the code that the user brings. Raises `InvalidInput` if it is not the one that was shown."""
         if self.answer.done():
             return
         if self._waiting is None:

@@ -57,30 +57,19 @@ class McpServers:
         return {name: name in there for name in self._of_users}
 
     async def link(self, tenant_id: UUID, user: str, name: str) -> "Link":
-        """Return where a user agrees that their account is connected.
-
-        Raises:
-            NotFound: there is no such server, or no such user.
-            Unavailable: it does not answer.
-        """
+        """Return where a user agrees that their account is connected. Raises `NotFound` if there is no such
+        server, or no such user, and `Unavailable` if it does not answer."""
         server, user_id = await self._named(tenant_id, user, name)
         return await server.link(tenant_id, user_id, user)
 
     async def disconnect(self, tenant_id: UUID, user: str, name: str) -> None:
-        """Forget a user's account.
-
-        Raises:
-            NotFound: there is no such server, or no such user.
-        """
+        """Forget a user's account. Raises `NotFound` if there is no such server, or no such user."""
         server, user_id = await self._named(tenant_id, user, name)
         await server.disconnect(tenant_id, user_id)
 
     async def take(self, query: str, proofs: Sequence[str]) -> "tuple[Outcome, str]":
-        """Take what a browser brought back; return what became of it, and the code to show where it has to wait.
-
-        Raises:
-            Unavailable: the account could not be connected; says why.
-        """
+        """Take what a browser brought back; return what became of it, and the code to show where it has to
+        wait. Raises `Unavailable` if the account could not be connected; says why."""
         from services.tools.mcp_linking import Outcome, Returned, Told, new_code  # noqa: PLC0415
 
         returned = Returned(query=query, proofs=list(proofs), code=new_code())
@@ -130,11 +119,7 @@ class McpServers:
             log.info("an account was not connected for another process", reason=str(error))
 
     def check(self, name: str) -> "UserMcpServer":
-        """Return a server at which users have accounts.
-
-        Raises:
-            NotFound: there is none of the name.
-        """
+        """Return a server at which users have accounts. Raises `NotFound` if there is none of the name."""
         if name not in self._of_users:
             raise NotFound(f"There is no server {name} at which users have accounts.")
         return self._of_users[name]

@@ -111,11 +111,8 @@ class UserMcpServer:
         return kept[1]
 
     async def link(self, tenant_id: UUID, user_id: UUID, user: str) -> Link:
-        """Return where the user agrees; the answer comes to `take`.
-
-        Raises:
-            Unavailable: the server or its authorization server does not answer as it should.
-        """
+        """Return where the user agrees; the answer comes to `take`. Raises `Unavailable` if the server or its
+        authorization server does not answer as it should."""
         whose = (tenant_id, user_id)
         if (attempt := self._attempts.get(whose)) is None:
             loop = asyncio.get_running_loop()
@@ -134,10 +131,7 @@ class UserMcpServer:
 
     async def take(self, returned: Returned) -> Outcome | None:
         """Take what a browser brought back, and wait for the account; None = its user was not sent from here.
-
-        Raises:
-            Unavailable: it could not be connected; says why.
-        """
+        Raises `Unavailable` if it could not be connected; says why."""
         state = returned.values.get("state")
         attempt = next((each for each in self._attempts.values() if state in each.states), None)
         if attempt is None:

@@ -27,10 +27,8 @@ class OfferedTools:
     """Tools offered in one call of the model."""
 
     def __init__(self, own: ToolRegistry | None, theirs: ClientTools | None = None) -> None:
-        """Take the service's tools and the client's; None = none.
-
-        A call that the client forces is of its own tool, so that ours are not offered beside it.
-        """
+        """Take the service's tools and the client's; None = none. A call that the client forces is of its own
+        tool, so that ours are not offered beside it."""
         self._theirs: Mapping[str, dict[str, Any]] = {
             each["function"]["name"]: each for each in (theirs["tools"] if theirs else ())
         }
@@ -124,11 +122,8 @@ class ComingCalls:
         return {"place": place, "id": call, "name": name, "arguments": str(piece)}
 
     def check(self, calls: Sequence[ToolCall]) -> None:
-        """Compare what was told with the calls of the whole message.
-
-        Raises:
-            ModelFailed: it is another, so that a client would run what nobody has called.
-        """
+        """Compare what was told with the calls of the whole message. Raises `ModelFailed` if it is another, so
+        that a client would run what nobody has called."""
         made = [call for call in calls if is_clients(call)]
         for place, (name, arguments) in self._written.items():
             if (

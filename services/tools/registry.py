@@ -46,11 +46,8 @@ class ToolRegistry:
     @classmethod
     def of_builtin_tools(cls, services: ToolServices, more: Collection[str] = ()) -> "ToolRegistry":
         """Every `TOOL` of the modules in `services.tools.builtin`, and the entry points of installed packages.
-
-        Raises:
-            ConfigurationError: `more` names a tool that does not exist, or is switched off; or an entry point does
-                not load, or is no tool.
-        """
+        Raises `ConfigurationError` if `more` names a tool that does not exist, or is switched off; or an entry
+        point does not load, or is no tool."""
         names = sorted(module.name for module in pkgutil.iter_modules(builtin.__path__))
         found = [importlib.import_module(f"{builtin.__name__}.{name}").TOOL for name in names]
         made = [tool if isinstance(tool, RegisteredTool) else tool(services) for tool in found]
@@ -144,10 +141,7 @@ class ToolRegistry:
 
 def _installed(services: ToolServices) -> list[RegisteredTool | None]:
     """Return the tools of installed packages: LangChain's, ours, or a function that makes one of the services.
-
-    Raises:
-        ConfigurationError: one does not load, or is no tool.
-    """
+    Raises `ConfigurationError` if one does not load, or is no tool."""
     made: list[RegisteredTool | None] = []
     for each in sorted(entry_points(group=ENTRY_POINTS), key=lambda point: point.name):
         try:

@@ -19,11 +19,8 @@ class Tools:
     def __init__(
         self, settings: Settings, database: Database, memory: Memory, promises: Promises, http: OutgoingHttp
     ) -> None:
-        """Make them.
-
-        Raises:
-            ConfigurationError: a setting names a tool that does not exist, or servers that cannot be read.
-        """
+        """Make them. Raises `ConfigurationError` if a setting names a tool that does not exist, or servers that
+        cannot be read."""
         services = ToolServices(
             core_memory=memory.core if settings.memory_core else None,
             changes=memory.changes if settings.memory_core or settings.memory_episodes else None,

@@ -166,11 +166,8 @@ class Exporter:
         self._database = database
 
     async def user(self, tenant_id: UUID, name: str, space: str | None = None) -> Row:
-        """Return the user to export, whole or in one space.
-
-        Raises:
-            NotFound: The tenant has no such user, or the user no such space.
-        """
+        """Return the user to export, whole or in one space. Raises `NotFound` if the tenant has no such user,
+        or the user no such space."""
         found = await self._all(_USER, tenant_id, name=name)
         if not found:
             raise NotFound(f"There is no user {name!r}.")
@@ -183,9 +180,7 @@ class Exporter:
 
         First comes the user, then each conversation with its messages, oldest first, then core memory, episodes,
         items of the store, promises, and last what conversations exclude. What is stored meanwhile may be missing.
-
-        Raises:
-            DatabaseUnavailable: The database does not answer; the export is incomplete.
+        Raises `DatabaseUnavailable` if the database does not answer; the export is incomplete.
         """
         of_user = {"user_id": user["id"], "space": space}
         yield [_user_line(user)]

@@ -31,10 +31,8 @@ _BOM = b"\xef\xbb\xbf"
 async def numbered_lines(
     chunks: AsyncIterable[bytes], *, longest: int = LONGEST_LINE
 ) -> AsyncIterator[tuple[int, bytes | None]]:
-    """Yield each line with its number, from 1, without its end; None for a line longer than `longest` bytes.
-
-    At most one line and one chunk are held in memory.
-    """
+    """Yield each line with its number, from 1, without its end; None for a line longer than `longest` bytes. At
+    most one line and one chunk are held in memory."""
     number, size = 1, 0
     pieces: list[bytes] = []
     async for chunk in chunks:
@@ -79,11 +77,7 @@ class Importer:
         self._secrets = Secrets(settings.memory_keep_secrets)
 
     async def run(
-        self,
-        tenant_id: UUID,
-        chunks: AsyncIterable[bytes],
-        *,
-        only_user: str | None = None,
+        self, tenant_id: UUID, chunks: AsyncIterable[bytes], *, only_user: str | None = None
     ) -> ImportReport:
         """Import JSON Lines; the report describes wrong lines, and the others are stored.
 

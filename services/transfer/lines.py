@@ -50,11 +50,8 @@ class BadLine(ValueError):
 
 
 def instant(given: datetime, zone: str) -> datetime:
-    """Return a time in UTC; one without an offset is local time of the zone.
-
-    Raises:
-        ValueError: The time is before 1970 or in the future.
-    """
+    """Return a time in UTC; one without an offset is local time of the zone. Raises `ValueError` if the time is
+    before 1970 or in the future."""
     try:
         moment = (given if given.tzinfo else given.replace(tzinfo=time_zone(zone))).astimezone(UTC)
     except OverflowError:  # within hours of the first or the last year
@@ -379,11 +376,8 @@ _KINDS: dict[str, type[Line]] = {
 
 
 def parse(raw: bytes) -> Line:
-    """Read a line.
-
-    Raises:
-        BadLine: The line is not JSON in UTF-8, or fits no kind; the message names every wrong field.
-    """
+    """Read a line. Raises `BadLine` if the line is not JSON in UTF-8, or fits no kind; the message names every
+    wrong field."""
     try:
         text = raw.decode()
     except UnicodeDecodeError as error:

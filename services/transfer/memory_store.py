@@ -208,10 +208,7 @@ class ImportedMemory(BatchStatements):
         return len(added)
 
     async def add_episodes(self, episodes: Sequence[Owned[EpisodeLine]]) -> int:
-        """Store the new episodes; return how many are new.
-
-        Sources that are not stored are left out.
-        """
+        """Store the new episodes; return how many are new. Sources that are not stored are left out."""
         rows = [{**owner, "episode_type": line.episode_type, "at": line.created_at} for line, owner in episodes]
         contents = {owner["number"]: line.content for line, owner in episodes}
         stored = await self._run(_KNOWN_EPISODES, rows)

@@ -85,11 +85,7 @@ class ImportedMessage:
         """Return the key that recognises a repetition."""
         line = self.line
         return import_key(
-            line.session_id,
-            external_id=line.external_id,
-            at=self.at,
-            role=line.role,
-            sha256=self.digest.hex(),
+            line.session_id, external_id=line.external_id, at=self.at, role=line.role, sha256=self.digest.hex()
         )
 
 

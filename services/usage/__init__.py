@@ -1,1 +1,1 @@
-"""Cost of language models and embeddings: counted where they are asked, kept by day, limited by budgets."""
+"""Cost of language models and embeddings: counted at each call, summed by day, limited by budgets."""

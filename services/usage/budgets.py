@@ -1,6 +1,6 @@
-"""Budgets of a user's and a tenant's tokens of a day.
+"""Budgets of tokens per day, for users and tenants.
 
-From 80 % of a day's budget turns go without what costs most; beyond it they are refused.
+From 80 % of a budget on, turns go without the most expensive features; beyond 100 % they are refused.
 """
 
 import time
@@ -16,7 +16,7 @@ from services.usage.ledger import UsageLedger, today
 
 _SAVING = 0.8
 _KNOWN_S = 5.0
-"""For this long what the ledger said is taken to be true."""
+"""Seconds for which an answer of the ledger is reused."""
 _MOST_KNOWN = 10_000
 
 log = structlog.get_logger(__name__)
@@ -26,12 +26,12 @@ log = structlog.get_logger(__name__)
 class _Known:
     at: float
     share: float
-    """Used share of the budget that is used up most; 1 = all of it."""
+    """Used share of the more exhausted of both budgets; 1 = all of it."""
     whose: str
 
 
 class Budgets:
-    """Says how users and tenants stand."""
+    """Tells how much of their budgets users and tenants have used."""
 
     def __init__(self, settings: Settings, ledger: UsageLedger) -> None:
         self._of_user = settings.budget_user_tokens_per_day
@@ -40,11 +40,8 @@ class Budgets:
         self._known: dict[tuple[UUID, str], _Known] = {}
 
     async def check(self, tenant_id: UUID, user: str) -> None:
-        """Look whether a turn may begin; while the database does not answer, it may.
-
-        Raises:
-            BudgetExhausted: the user's or the tenant's tokens of today are used up.
-        """
+        """Check whether a turn may begin; while the database does not answer, it may. Raises `BudgetExhausted`
+        if the user or the tenant has used up today's tokens."""
         known = self._known.get((tenant_id, user))
         if known is None or time.monotonic() - known.at > _KNOWN_S:
             try:
@@ -56,7 +53,7 @@ class Budgets:
             raise BudgetExhausted(known.whose, _seconds_left())
 
     def is_saving(self, tenant_id: UUID, user: str) -> bool:
-        """Whether a turn is to cost less: most of a budget is used up, as of the last look."""
+        """Return whether a turn should cost less, because most of a budget was used up at the last check."""
         known = self._known.get((tenant_id, user))
         return known is not None and known.share >= _SAVING
 
@@ -64,10 +61,7 @@ class Budgets:
         of_tenant, of_user = await self._ledger.spent_on(today(), tenant_id, user)
         shares = [
             (spent / budget, whose)
-            for spent, budget, whose in (
-                (of_user, self._of_user, "user"),
-                (of_tenant, self._of_tenant, "tenant"),
-            )
+            for spent, budget, whose in ((of_user, self._of_user, "user"), (of_tenant, self._of_tenant, "tenant"))
             if budget is not None
         ]
         share, whose = max(shares)

@@ -1,7 +1,7 @@
 """The ledger: tokens and calls by day, user, expert, purpose and model, in PostgreSQL.
 
-Counts are written every two seconds in one statement for each tenant; turns do not wait for it. What cannot be
-written is kept and written later; a process that is killed loses the counts of its last two seconds.
+Counts are written every two seconds, with one statement for each tenant; turns do not wait for it. Counts that
+cannot be written are written later; a process that is killed loses those of its last two seconds.
 """
 
 import asyncio
@@ -23,13 +23,13 @@ from services.platform.postgres import Database
 
 @dataclass(frozen=True)
 class Spender:
-    """Who causes calls of models, and for what."""
+    """The cause of model calls: who, and for what purpose."""
 
     tenant_id: UUID
     purpose: str
     """`turn`, `conversation_name`, `replay`, `model_check`, or a background task's name."""
     user_id: UUID | None = None
-    """None = that of the turn, conversation or visit, or nobody in particular."""
+    """User who pays; None = the user of the turn, conversation or visit, or nobody in particular."""
     expert_id: UUID | None = None
     turn_id: UUID | None = None
     conversation_id: UUID | None = None
@@ -38,7 +38,7 @@ class Spender:
 
 @dataclass
 class Spent:
-    """Key of a sum: who asked which model for what."""
+    """Tokens and calls of one spender with one model."""
 
     calls: int = 0
     input_tokens: int = 0
@@ -54,7 +54,7 @@ class Spent:
 
 
 Counts = dict[tuple[Spender, str], Spent]
-"""By spender and model."""
+"""Sums by spender and model."""
 
 
 class UsageMeter:
@@ -64,17 +64,17 @@ class UsageMeter:
         self.counts: Counts = {}
 
     def add(self, spender: Spender, model: str, spent: Spent) -> None:
-        """Count."""
+        """Add to a sum."""
         self.counts.setdefault((spender, model), Spent()).add(spent)
 
     def take(self) -> Counts:
-        """Everything so far; counting begins from nothing."""
+        """Return all sums and begin from zero."""
         taken, self.counts = self.counts, {}
         return taken
 
     @contextmanager
     def spending(self, spender: Spender) -> Iterator[None]:
-        """Count calls of models within the block, and in tasks that begin in it, as this spender's."""
+        """Attribute model calls within the block, and in tasks that begin in it, to this spender."""
         token = _SPENDING.set((self, spender))
         try:
             yield
@@ -86,7 +86,7 @@ _SPENDING: ContextVar[tuple[UsageMeter, Spender] | None] = ContextVar("spending"
 
 
 def note_spent(model: str, spent: Spent) -> None:
-    """Count a model call against the current `spending`; outside of one, count nothing."""
+    """Add a model call to the current `spending`; outside of one, nothing is counted."""
     if (current := _SPENDING.get()) is not None:
         meter, spender = current
         meter.add(spender, model, spent)
@@ -94,14 +94,14 @@ def note_spent(model: str, spent: Spent) -> None:
 
 _EVERY_S = 2.0
 _OF_TENANT = "usage_tenant_id_fkey"
-"""Constraint that is violated once a tenant was removed."""
+"""Name of the constraint that is violated when a tenant was removed."""
 
 log = structlog.get_logger(__name__)
 
 Dimension = Literal["day", "user", "expert", "purpose", "model"]
 
-# A user or expert that was removed meanwhile is nobody in particular. Each is found by its id: joined, tables
-# would be read whole, as the planner expects a hundred rows of counts.
+# A user or expert who was removed meanwhile becomes NULL. Each is looked up by id: for a join the planner would
+# read whole tables, because it expects a hundred rows of counts.
 WRITE: LiteralString = """
 INSERT INTO usage AS kept (tenant_id, day, user_id, expert_id, purpose, model, calls, input_tokens, output_tokens,
     cached_tokens)
@@ -124,7 +124,7 @@ SET calls = kept.calls + excluded.calls, input_tokens = kept.input_tokens + excl
     cached_tokens = kept.cached_tokens + excluded.cached_tokens
 """
 
-# Only what it is split by is read of each row; the rest is NULL, and all rows are alike in it.
+# Only the wanted dimensions are read of each row; the others are NULL, so that they do not split the sums.
 _READ: LiteralString = """
 SELECT CASE WHEN 'day' = ANY(%(by)s) THEN s.day END AS day,
        CASE WHEN 'user' = ANY(%(by)s) THEN u.external_id END AS user,
@@ -144,8 +144,8 @@ LIMIT %(limit)s
 """
 
 _NO_MEMORY = ("turn", "conversation_name", "replay", "model_check", "index_passages")
-"""Purposes that are none of memory's own work; all others are."""
-# Each user's entries are found in the index by user and time.
+"""Purposes that are not memory's own work; all others are."""
+# The index by user and time finds each user's entries.
 _MEMORY: LiteralString = """
 SELECT coalesce(sum(s.calls), 0)::bigint AS calls, coalesce(sum(s.input_tokens), 0)::bigint AS input_tokens,
        coalesce(sum(s.output_tokens), 0)::bigint AS output_tokens,
@@ -175,7 +175,7 @@ class UsageSum:
     input_tokens: int
     output_tokens: int
     cached_tokens: int
-    """Input tokens that the provider had cached."""
+    """Input tokens that the provider read from its cache."""
     day: date | None = None
     user: str | None = None
     expert: str | None = None
@@ -192,21 +192,21 @@ class MemoryCost:
     input_tokens: int
     output_tokens: int
     statements: int
-    """Changes of memory that filing made."""
+    """Number of changes of memory that filing made."""
 
     @property
     def tokens_per_statement(self) -> float | None:
-        """Return the tokens, in and out, for each of them; None = there are none."""
+        """Return tokens, in and out, per statement; None = there are no statements."""
         return round((self.input_tokens + self.output_tokens) / self.statements, 1) if self.statements else None
 
 
 def today() -> date:
-    """The ledger's day, of UTC."""
+    """Return the current day in UTC, which the ledger uses."""
     return datetime.now(UTC).date()
 
 
 class UsageLedger:
-    """Writes what was counted and reads it."""
+    """Writes what was counted, and reads it."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -214,7 +214,7 @@ class UsageLedger:
         self._writing: asyncio.Task[None] | None = None
 
     def open(self) -> None:
-        """Write from time to time."""
+        """Start writing from time to time."""
         self._writing = asyncio.create_task(self._write_on(), name="usage ledger")
 
     async def close(self) -> None:
@@ -225,7 +225,7 @@ class UsageLedger:
         await self.write()
 
     async def write(self) -> None:
-        """Write everything that was counted; what cannot be written now is counted again."""
+        """Write all counts; those that cannot be written now are counted again."""
         by_tenant: dict[UUID, Counts] = {}
         for (spender, model), spent in self.meter.take().items():
             by_tenant.setdefault(spender.tenant_id, {})[spender, model] = spent
@@ -237,9 +237,9 @@ class UsageLedger:
             except BrokenReference as error:
                 if error.constraint == _OF_TENANT:
                     log.info("usage of a removed tenant is dropped", tenant_id=str(tenant_id))
-                else:  # a user or an expert was removed at this moment: the next statement does not find them
+                else:  # a user or an expert was just removed: the next statement does not find them
                     self._count_again(counts)
-            except Exception as error:  # whatever it was, nothing that was counted may be lost
+            except Exception as error:  # no count may be lost, whatever the error
                 passing = isinstance(error, DatabaseUnavailable)
                 log.warning("usage is written later", reason=type(error).__name__, exc_info=not passing)
                 self._count_again(counts)
@@ -258,12 +258,12 @@ class UsageLedger:
         user: str | None = None,
         limit: int,
     ) -> list[UsageSum]:
-        """Return the usage from one day to another, both included, the most first.
+        """Return the usage from one day to another, both included, largest first.
 
         Args:
-            first: the first day, of UTC.
-            by: what it is split by; empty = one sum.
-            user: external id of the only user who counts; None = all.
+            first: First day in UTC.
+            by: Dimensions to split by; empty = one sum.
+            user: External id of the only user who counts; None = all.
         """
         values = {
             "tenant_id": tenant_id,
@@ -276,12 +276,12 @@ class UsageLedger:
         return await self._database.fetch(tenant_id, _READ, values, class_row(UsageSum))
 
     async def memory(self, tenant_id: UUID, first: date, last: date, *, user: str | None = None) -> MemoryCost:
-        """Return what memory cost from one day of UTC to another, both included; `user` as in `sums`."""
+        """Return the cost of memory from one day in UTC to another, both included; `user` as in `sums`."""
         values = {"tenant_id": tenant_id, "first": first, "last": last, "user": user, "besides": list(_NO_MEMORY)}
         return (await self._database.fetch(tenant_id, _MEMORY, values, class_row(MemoryCost)))[0]
 
     async def spent_on(self, day: date, tenant_id: UUID, user: str) -> tuple[int, int]:
-        """Tokens, in and out, of a day: the tenant's and the user's."""
+        """Return the tokens of a day, in and out, of the tenant and of the user."""
         values = {"tenant_id": tenant_id, "user": user, "day": day}
         ((of_tenant, of_user),) = await self._database.fetch(tenant_id, _SPENT, values, tuple_row)
         return of_tenant, of_user

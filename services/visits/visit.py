@@ -1,4 +1,4 @@
-"""Visits: when one begins and ends, and the messages of a conversation grouped into them."""
+"""Visits: when they begin and end, and how messages of a conversation are grouped into them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,15 +14,15 @@ from services.platform.connections import Connection
 from services.platform.settings import Settings
 
 SUMMARISE_VISIT = "summarise_visit"
-"""Task that summarises a visit which has ended."""
+"""Task that summarises a visit after its end."""
 
 EndReason = Literal["closed", "idle"]
-"""`closed` by the caller, or `idle` by silence."""
+"""Reason for the end: `closed` by the caller, or `idle` after a silence."""
 
 
-# Parts of the statement that ends a turn, after `ended` and `moment` of it: the turn continues the conversation's
-# newest visit, if that had not ended when its message was sent; otherwise it begins a visit, and the previous one
-# has ended by silence.
+# Parts of the statement that ends a turn; they follow its parts `ended` and `moment`. The turn continues the
+# newest visit of the conversation if that had not ended when the message was sent. Otherwise it begins a visit,
+# and the previous one has ended by silence.
 VISIT_OF_TURN: LiteralString = """said AS (
     SELECT created_at, CASE WHEN %(message_id)s::uuid IS NULL THEN created_at ELSE at END AS last_at
     FROM (SELECT moment.at, (SELECT m.created_at FROM messages m WHERE m.id = ended.user_message_id) AS created_at
@@ -59,32 +59,32 @@ VISIT_OF_TURN: LiteralString = """said AS (
 
 @dataclass(frozen=True)
 class VisitSchedule:
-    """Rules for the end of a visit."""
+    """Rules for the end of a visit, and for its summary."""
 
     idle: timedelta = timedelta(minutes=30)
-    """Silence after which it ends."""
+    """Length of a silence that ends a visit."""
     summaries: bool = True
     """Whether visits and days are summarised."""
     shortest_messages: int = 3
-    """Shorter visits are their own summary."""
+    """Minimum messages of a visit that gets a summary; a shorter visit is shown as it is."""
     shortest_characters: int = 51
     recent: timedelta = timedelta(days=35)
-    """The day of an older visit is not summarised by itself, but when it is asked for: it was imported."""
+    """Maximum age at which the day of a visit is summarised unasked; an older visit was imported."""
 
     def is_summarised(self, messages: int) -> bool:
-        """Whether a visit of this many messages may be long enough for a summary."""
+        """Return whether a visit of this many messages may be long enough for a summary."""
         return self.summaries and messages >= self.shortest_messages
 
 
 def visit_schedule(settings: Settings) -> VisitSchedule:
-    """The rules from the settings."""
+    """Return the rules that the settings give."""
     idle = timedelta(minutes=settings.memory_visit_idle_minutes)
     return VisitSchedule(idle=idle, summaries=settings.memory_visits)
 
 
 @dataclass(frozen=True)
 class Visit:
-    """A visit's row in the database. Its messages are the conversation's within its time."""
+    """A stored visit. Its messages are those of the conversation within its time."""
 
     id: UUID
     conversation_id: UUID
@@ -94,16 +94,16 @@ class Visit:
     started_at: datetime
     last_active_at: datetime
     ended_at: datetime | None
-    """Unset while it continues. A visit ended by silence ended when the silence had lasted long enough."""
+    """End of the visit; unset while it continues. After a silence, it is when the silence was long enough."""
     end_reason: EndReason | None
     message_count: int
     """Complete messages."""
     summary: str | None
-    """Unset while it continues, is too short, or waits for its summary."""
+    """Summary; unset while the visit continues, is too short, or waits for its summary."""
     key_topics: list[str]
     summary_generated_at: datetime | None
     feelings: list[str]
-    """Feelings of the user in it, as their own words say."""
+    """Feelings of the user during the visit, in the user's own words."""
 
 
 SUMMARISE_DAYS = "summarise_days"
@@ -111,7 +111,7 @@ SUMMARISE_DAYS = "summarise_days"
 
 
 async def defer_days(jobs: JobQueue, connection: Connection, tenant_id: UUID, visit_ids: Sequence[UUID]) -> None:
-    """Have the days of these visits summarised, in the caller's transaction; not twice while it waits."""
+    """Defer a job that summarises the days of these visits, in the caller's transaction; only one may wait."""
     await jobs.defer(
         connection,
         SUMMARISE_DAYS,
@@ -121,8 +121,8 @@ async def defer_days(jobs: JobQueue, connection: Connection, tenant_id: UUID, vi
     )
 
 
-# The time of the visits that messages can touch: from the one before or around the first of them to the one behind
-# the last.
+# The time of the visits that the messages can affect: from the one before or around the first message to the one
+# after the last.
 _REGION: LiteralString = """
 SELECT coalesce((
            SELECT v.started_at FROM visits v
@@ -189,7 +189,7 @@ ON CONFLICT (id, tenant_id) DO UPDATE SET
 
 @dataclass(frozen=True)
 class Span:
-    """The messages of one visit, and what is stored of it."""
+    """The messages of one visit, and what is stored of the visit."""
 
     started_at: datetime
     last_active_at: datetime
@@ -207,10 +207,8 @@ async def group_visits(
     first: datetime,
     last: datetime,
 ) -> int:
-    """Correct the visits of a conversation after messages from `first` to `last` were added.
-
-    It works in the transaction that stores the messages; return how many visits changed.
-    """
+    """Correct the visits of a conversation after messages from `first` to `last` were added. This works in the
+    transaction that stores the messages. Return how many visits changed."""
     ids = {"tenant_id": tenant_id, "conversation_id": conversation_id}
     values: dict[str, Any] = {**ids, "idle": schedule.idle, "first": first, "last": last}
     region = await (await connection.execute(_REGION, values, prepare=False)).fetchone()
@@ -219,7 +217,7 @@ async def group_visits(
     async with connection.cursor(row_factory=class_row(Span)) as cursor:
         groups = await (await cursor.execute(_GROUPS, values, prepare=False)).fetchall()
         stored = await (await cursor.execute(_VISITS, values, prepare=False)).fetchall()
-    # Each group with the visits whose messages it holds, oldest first; a new visit's group has none.
+    # Each group comes with the visits whose messages it holds, oldest first; the group of a new visit has none.
     pairs = [
         (group, [each for each in stored if group.started_at <= each.started_at <= group.last_active_at])
         for group in groups
@@ -241,7 +239,7 @@ async def group_visits(
 
 
 def _visit(group: Span, inside: Sequence[Span], idle: timedelta, now: datetime | None) -> Span:
-    """Return the visit of a group of messages; without `now`, it has ended in any case."""
+    """Return the visit of a group of messages; without `now` it has ended in any case."""
     visit = replace(group, id=inside[0].id if inside else uuid7())
     closed = [each.ended_at for each in inside if each.end_reason == "closed" and each.ended_at]
     if closed:

@@ -1,4 +1,4 @@
-"""Visits of users: closed on request, ended by silence, and listed."""
+"""Visits of users: ending them on request or after a silence, and listing them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from services.visits.visit import SUMMARISE_VISIT, Visit, VisitSchedule, group_v
 END_IDLE_VISITS = "end_idle_visits"
 
 _EVERY = "*/5 * * * *"
-"""A cron expression: every five minutes."""
+"""Cron expression: every five minutes."""
 _AT_ONCE = 500
 
 log = structlog.get_logger(__name__)
@@ -54,7 +54,7 @@ WHERE c.id = %(conversation_id)s AND c.tenant_id = %(tenant_id)s
 
 _CONVERSATIONS: LiteralString = "SELECT id FROM conversations WHERE tenant_id = %(tenant_id)s ORDER BY id"
 
-# A writer of the conversation's messages waits.
+# A concurrent writer of the conversation's messages waits.
 _FIRST_AND_LAST: LiteralString = """
 WITH locked AS MATERIALIZED (
     SELECT id FROM conversations WHERE id = %(conversation_id)s AND tenant_id = %(tenant_id)s FOR UPDATE
@@ -90,11 +90,11 @@ class Closed:
     closed: bool
     """False if none was open."""
     visit: Visit | None
-    """The conversation's newest visit, if it has any."""
+    """Newest visit of the conversation, if there is one."""
 
 
 class Visits:
-    """Ends and lists visits. Every process with a worker has one: it registers the scan for idle ones."""
+    """Ends and lists visits. Every process with a worker has one: it registers the search for idle visits."""
 
     def __init__(self, database: Database, jobs: JobQueue, schedule: VisitSchedule) -> None:
         self._database = database
@@ -111,13 +111,8 @@ class Visits:
 
     @again_if_contended
     async def close(self, tenant_id: UUID, conversation_id: UUID, *, user: str | None = None) -> Closed:
-        """End the open visit of a conversation, of any user or only when it is this one's.
-
-        A turn that is in progress still belongs to it.
-
-        Raises:
-            NotFound: the tenant, or the user, has no such conversation.
-        """
+        """End the open visit of a conversation, of any user or only if it is this user's. A turn in progress
+        still belongs to it. Raises `NotFound` if the tenant, or the user, has no such conversation."""
         values: dict[str, Any] = {"tenant_id": tenant_id, "conversation_id": conversation_id, "user": user}
         async with self._database.tenant(tenant_id) as connection:
             if not await (await connection.execute(_CONVERSATION, values)).fetchone():
@@ -129,7 +124,7 @@ class Visits:
         return Closed(row is not None, found[0] if found else None)
 
     async def conversations(self, tenant_id: UUID) -> list[UUID]:
-        """Every conversation of a tenant."""
+        """Return every conversation of a tenant."""
         rows = await self._database.fetch(tenant_id, _CONVERSATIONS, {"tenant_id": tenant_id}, tuple_row)
         return [row[0] for row in rows]
 
@@ -143,7 +138,7 @@ class Visits:
             return await group_visits(connection, tenant_id, self._schedule, conversation_id, *row) > 0
 
     async def end_idle(self, now: datetime) -> int:
-        """End every visit in which nothing was said for too long, of all tenants; return how many."""
+        """End every visit that has been silent for too long, of all tenants; return how many."""
         return sum([await self._end_idle_of(tenant_id, now) for tenant_id in await self._database.tenants()])
 
     async def _end_idle_of(self, tenant_id: UUID, now: datetime) -> int:

@@ -60,7 +60,7 @@ async def test_a_tool_is_used_with_the_results_beside_a_reminder(
     streamed = await client.post("/v1/messages", json=_asking(said, stream=True))
     events = _events(streamed.text)
     assert [each["type"] for each in events if each["type"] != "content_block_delta"] == [
-        *("message_start", "ping", "content_block_start", "content_block_stop", "message_delta", "message_stop"),
+        *("message_start", "ping", "content_block_start", "content_block_stop", "message_delta", "message_stop")
     ]
     assert (
         "".join(each["delta"]["text"] for each in events if each["type"] == "content_block_delta") == "It rains."

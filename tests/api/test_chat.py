@@ -57,10 +57,7 @@ async def test_a_stream_has_its_headers_its_order_and_one_end(client: httpx.Asyn
 
 @pytest.mark.parametrize(
     ("reply", "status", "code"),
-    [
-        (Reply(status=401), 502, "llm_unauthorized"),
-        (Reply(["half"], ending="cut"), 502, "llm_stream_broken"),
-    ],
+    [(Reply(status=401), 502, "llm_unauthorized"), (Reply(["half"], ending="cut"), 502, "llm_stream_broken")],
 )
 async def test_a_model_that_fails_is_a_problem_in_json_and_an_event_in_a_stream(
     client: httpx.AsyncClient, model_server: ModelServer, reply: Reply, status: int, code: str

@@ -86,11 +86,7 @@ async def test_health_metrics_and_documentation_are_served(client: httpx.AsyncCl
     assert states["postgres"] == "ok"
     assert states["milvus"] == "degraded"
     metrics = (await client.get("/metrics")).text
-    for name in (
-        "anamnesis_turns_total",
-        "anamnesis_node_seconds_bucket",
-        "anamnesis_first_token_seconds_count",
-    ):
+    for name in ("anamnesis_turns_total", "anamnesis_node_seconds_bucket", "anamnesis_first_token_seconds_count"):
         assert name in metrics
     assert (await client.get("/docs")).status_code == 200
     paths = (await client.get("/openapi.json")).json()["paths"]

@@ -11,6 +11,7 @@ from uuid import UUID
 import httpx
 import pytest
 from aiohttp import web
+from psycopg.rows import tuple_row
 
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
@@ -60,6 +61,12 @@ async def _heard(client: httpx.AsyncClient, after: int | None) -> list[dict[str,
     answer = await client.get("/api/v1/users/u-1/events", params={"wait_s": 0}, headers=headers)
     assert answer.status_code == 200, answer.text
     return [json.loads(line[6:]) for line in answer.text.splitlines() if line.startswith("data: ")]
+
+
+def _signed(secret: str, headers: dict[str, str], body: bytes) -> str:
+    key = base64.b64decode(secret.removeprefix("whsec_"))
+    signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
+    return f"v1,{base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()}"
 
 
 async def _promise(client: httpx.AsyncClient) -> dict[str, Any]:
@@ -112,10 +119,7 @@ async def test_a_webhook_is_told_signed_and_again_until_it_takes_it(
     assert await services.webhooks.deliver(DEFAULT_TENANT, UUID(waiting["id"])) is None, "it has ended"
     (first, _), (headers, body) = receiver.received
     assert first["webhook-id"] == headers["webhook-id"] == waiting["id"]
-    key = base64.b64decode(hook["secret"].removeprefix("whsec_"))
-    signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
-    expected = base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
-    assert headers["webhook-signature"] == f"v1,{expected}"
+    assert headers["webhook-signature"] == _signed(hook["secret"], headers, body)
     told = json.loads(body)
     assert (told["type"], told["data"]["user_id"]) == ("memory.changed", "u-1")
     again = f"{deliveries}/{waiting['id']}/repeat"
@@ -123,7 +127,29 @@ async def test_a_webhook_is_told_signed_and_again_until_it_takes_it(
     assert (await client.post(again)).status_code == 409
     assert await services.webhooks.deliver(DEFAULT_TENANT, UUID(waiting["id"])) is None
     assert len(receiver.received) == 3
+    tried = f"/api/v1/webhooks/{hook['id']}/test"
+    assert (await client.post(tried)).json() == {"status": 204, "error": None}
+    headers, body = receiver.received[-1]
+    assert json.loads(body)["type"] == "webhook.test"
+    assert headers["webhook-signature"] == _signed(hook["secret"], headers, body)
+    receiver.statuses = [500]
+    assert (await client.post(tried)).json()["error"] == "it answered with the status 500"
     assert (await client.delete(f"/api/v1/webhooks/{hook['id']}")).status_code == 204
+    assert (await client.post(tried)).status_code == 404
+
+
+async def test_secrets_of_webhooks_are_sealed_where_words_are(
+    client: httpx.AsyncClient, services: Services, receiver: Receiver
+) -> None:
+    hook = (await client.post("/api/v1/webhooks", json={"url": f"{receiver.url}/hook"})).json()
+    values = {"tenant_id": DEFAULT_TENANT}
+    # Within the database, as loaders open what is read.
+    told = "SELECT starts_with(secret, '~[1.') FROM webhooks WHERE tenant_id = %(tenant_id)s"
+    [(is_sealed,)] = await services.database.fetch(DEFAULT_TENANT, told, values, tuple_row)
+    assert is_sealed == (services.database.vault is not None)
+    assert (await client.post(f"/api/v1/webhooks/{hook['id']}/test")).json()["status"] == 204
+    headers, body = receiver.received[-1]
+    assert headers["webhook-signature"] == _signed(hook["secret"], headers, body)
 
 
 @pytest.mark.parametrize(

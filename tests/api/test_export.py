@@ -130,11 +130,7 @@ async def _live(client: httpx.AsyncClient, services: Services, here: dict[str, s
 
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.soak) for seed in (2, 3))])
 async def test_imported_elsewhere_an_export_gives_an_equal_export(
-    client: httpx.AsyncClient,
-    services: Services,
-    here: dict[str, str],
-    elsewhere: dict[str, str],
-    seed: int,
+    client: httpx.AsyncClient, services: Services, here: dict[str, str], elsewhere: dict[str, str], seed: int
 ) -> None:
     await _live(client, services, here, seed)
     whole = await export(client, **here)

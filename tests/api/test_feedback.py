@@ -108,9 +108,9 @@ async def test_a_reason_is_no_wish_of_another_expert_nor_without_memory(
     reason = {"rating": "down", "comment": "Too long"}
     for turn in (turns[0], other):
         assert (await client.post(f"/api/v1/turns/{turn.turn_id}/feedback", json=reason)).status_code == 200
-    assert (len(await waiting(services)), await human(services, turns[0])) == (1, {}), (
-        "nobody said it twice to one"
+    assert (len(await waiting(services)), await human(services, turns[0])) == (2, {}), (
+        "nobody said it twice to one, and each is asked under its own"
     )
     await client.patch("/api/v1/users/u-1", json={"memory": False})
     assert (await client.post(f"/api/v1/turns/{turns[1].turn_id}/feedback", json=reason)).status_code == 200
-    assert (len(await waiting(services)), await human(services, turns[0])) == (1, {})
+    assert (len(await waiting(services)), await human(services, turns[0])) == (2, {})

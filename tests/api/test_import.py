@@ -67,10 +67,7 @@ async def test_bad_lines_are_named_and_good_ones_are_kept(client: httpx.AsyncCli
         ("not json", "is not JSON"),
         (b'{"user_id": "\xff"}', "is not UTF-8 (at byte 14)"),
         ('{"user_id": "u", "role": "user", "role": "assistant"}', "role: is given more than once in one object"),
-        (
-            message(1, nonsense=1),
-            "nonsense: is not known here; accepted: user_id, kind, session_id, role",
-        ),
+        (message(1, nonsense=1), "nonsense: is not known here; accepted: user_id, kind, session_id, role"),
         (message(1, user_id=".."), "user_id: "),
         (message(1, role="system"), "role: "),
         (message(1, content=" "), "content: is empty"),

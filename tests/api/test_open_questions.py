@@ -6,7 +6,11 @@ import httpx
 import pytest
 
 from services.bootstrap import Services
-from tests.support.filing import add, file, filed, waiting
+from services.memory.model import ChangeRequest
+from services.memory.operations import Trigger
+from state.turn import OpenTurn
+from tests.support.core_memory import know
+from tests.support.filing import add, file, filed, owner, waiting
 from tests.support.model_server import ModelServer, Reply, ToolCall
 from tests.support.talking import say
 from tests.support.turns import exchange
@@ -105,3 +109,42 @@ async def test_nothing_is_confirmed_that_was_not_asked(
     )
     await say(client, pasted)
     assert [each.id for each in await waiting(services)] == [proposal.id], "a pasted yes is nobody's"
+
+
+async def test_questions_belong_to_their_expert_and_space(
+    services: Services, client: httpx.AsyncClient, model_server: ModelServer
+) -> None:
+    await client.post("/api/v1/experts", json={"name": "nurse", "system_prompt": "You are a nurse."})
+    turns = [
+        await exchange(services.turns, "Hello.", "Hm.", session_id="s0"),
+        await exchange(services.turns, "Hello.", "Hm.", session_id="s1", expert="nurse"),
+        await exchange(services.turns, "Hello.", "Hm.", session_id="s2", space="Novel"),
+    ]
+    proposals = services.memory.proposals
+
+    async def propose(turn: OpenTurn, text: str) -> None:
+        trigger = Trigger("filing", turn.user_message_id, turn.conversation_id, turn.turn_id)
+        request = ChangeRequest(owner(turn), turn.conversation_id, turn.user_message_id, trigger)
+        async with services.database.tenant(turn.tenant_id) as connection:
+            await proposals.add_in(connection, request, "remember", text)
+
+    for turn in turns:
+        await propose(turn, "dentist is in Bath")
+    assert len(await waiting(services)) == 3, "the same one waits in each"
+    for number in range(5):
+        await propose(turns[1], f"sees {number} patients")
+    await know(services, owner(turns[2]), "human", {"facts": ["dentist is in Bath"]}, Trigger("user"))
+    await propose(turns[0], "keeps bees")
+    texts = [each.text for each in await waiting(services)]
+    assert texts.count("dentist is in Bath") == 2, "the nurse has made room, the others have not"
+    assert len(texts) == 3 + 3, "what the space has learned closes nothing outside"
+    await propose(turns[2], "writes a novel")
+    assert [each.text for each in await waiting(services)].count("dentist is in Bath") == 1
+
+    await say(client, "Hello!", "s0")
+    [asked] = [each for each in await waiting(services) if each.text == "dentist is in Bath"]
+    for session, whose in (("s1", {"expert": "nurse"}), ("s2", {"space": "Novel"})):
+        for call in (("remember", {"confirm": str(asked.id)}), ("forget", {"ids": [str(asked.id)]})):
+            model_server.script(Reply(tool_calls=[ToolCall(*call)]), Reply(["Fine."]), model="large")
+            await say(client, "Yes.", session, **whose)
+    assert asked in await waiting(services)

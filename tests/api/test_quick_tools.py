@@ -231,12 +231,7 @@ async def test_chat_completions_are_sent_results_behind_their_calls(
         await stream.until("done")
     messages = model_server.requests[1].body["messages"]
     last = max(place for place, message in enumerate(messages) if message["role"] == "user")
-    assert [message["role"] for message in messages[last + 1 :]] == [
-        "assistant",
-        "tool",
-        "assistant",
-        "tool",
-    ]
+    assert [message["role"] for message in messages[last + 1 :]] == ["assistant", "tool", "assistant", "tool"]
     first, _, second, result = messages[last + 1 :]
     assert [call["id"] for call in first["tool_calls"]] == ["quick_2"]
     assert second["content"] == "上海3度。"

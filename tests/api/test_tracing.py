@@ -111,9 +111,7 @@ async def test_a_turn_is_one_trace_within_its_callers(
     assert "Noted." not in told
 
 
-async def test_durations_name_the_newest_trace_for_those_who_accept_openmetrics(
-    client: httpx.AsyncClient,
-) -> None:
+async def test_durations_name_the_newest_trace_for_those_who_accept_openmetrics(client: httpx.AsyncClient) -> None:
     await client.post("/api/v1/chat", json=EARLIER)  # there is nothing to recall before
     await client.post("/api/v1/chat", json=ASK, headers={"traceparent": f"00-{CALLERS_TRACE}-{CALLERS_SPAN}-01"})
     shown = await client.get("/metrics", headers={"Accept": "application/openmetrics-text; version=1.0.0"})

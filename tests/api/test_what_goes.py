@@ -72,10 +72,7 @@ _SHARED = "I'm allergic to peanuts and cats."
 
 @pytest.mark.parametrize(
     ("again", "known", "prompt_has"),
-    [
-        ({"keep": "I'm allergic to cats"}, {"facts": ["I'm allergic to cats"]}, "cats"),
-        ({"all": True}, {}, ""),
-    ],
+    [({"keep": "I'm allergic to cats"}, {"facts": ["I'm allergic to cats"]}, "cats"), ({"all": True}, {}, "")],
 )
 async def test_what_shares_a_sentence_is_told_to_the_model_which_decides(
     talk: Talk, again: dict[str, Any], known: dict[str, Any], prompt_has: str
@@ -137,6 +134,36 @@ async def test_a_clause_that_may_be_meant_is_offered_by_its_words_and_goes_alone
     talk.model.default = Reply(["Hello."])
     await talk.say("Hello again.", "told")
     assert (clause in talk.prompt, stays in talk.prompt) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("told", "what", "goes", "stays"),
+    [
+        (("I like tea.", "My wife likes tea."), "I like tea", "I like tea", "My wife likes tea"),
+        (("我背上有颗痣。", "背上的痣有点痒。"), "背上的痣", "背上的痣有点痒", "我背上有颗痣"),
+    ],
+)
+async def test_what_has_the_words_too_and_stays_is_told_and_goes_when_all_is_meant(
+    talk: Talk, told: tuple[str, str], what: str, goes: str, stays: str
+) -> None:
+    for each in told:
+        await talk.say(each, "s-1")
+    talk.calls(("forget", {"what": what}))
+    [change] = (await talk.say("Forget it, please.", "s-1"))["memory_changes"]
+    assert change["items"] == [goes]
+    assert f"“{stays}”" in talk.result.removeprefix(change["summary"])
+    assert stays in await talk.found(stays)
+
+
+async def test_everything_that_has_a_name_goes_when_all_is_meant(talk: Talk) -> None:
+    await talk.say("My ex Tim owes me money. My dog is Rex.", "s-1")
+    await talk.say("Tim called again.", "s-1")
+    talk.calls(("forget", {"what": "Tim"}))
+    assert (await talk.say("Nothing of Tim should stay with you.", "s-1"))["memory_changes"] == []
+    talk.calls(("forget", {"what": "Tim", "all": True}))
+    [change] = (await talk.say("All of it.", "s-1"))["memory_changes"]
+    assert {"My ex Tim owes me money", "Tim called again"} < {*change["items"]}, "and the message that asks"
+    assert "Rex" in await talk.found("Rex")
 
 
 _FORGETS_AND_TELLS = (

@@ -2,16 +2,7 @@
 
 import pytest
 
-from benchmarks.time_detection import (
-    LANGUAGES,
-    Language,
-    judged,
-    precision,
-    recall,
-    rightness,
-    sentences,
-    tasks,
-)
+from benchmarks.time_detection import LANGUAGES, Language, judged, precision, recall, rightness, sentences, tasks
 
 AIM = 0.95
 

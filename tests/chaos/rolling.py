@@ -194,10 +194,8 @@ async def restart_under_load(restarts: int, streams: int) -> Figures:
 
 
 async def upgrade_under_load(streams: int) -> Figures:
-    """Migrate to the next version's schema, upgrade process by process, go back, and upgrade again.
-
-    Between the migration and the upgrade a process of this version starts on the newer schema.
-    """
+    """Migrate to the next version's schema, upgrade process by process, go back, and upgrade again. Between the
+    migration and the upgrade a process of this version starts on the newer schema."""
     async with open_rig() as rig:
         root = await asyncio.to_thread(next_version, rig.folder)
         following = rig.processes_of(root)

@@ -19,11 +19,7 @@ __all__ = ["address", "authorization"]  # fixtures
 
 
 async def test_the_button_connects_in_another_window_and_the_tools_are_there(
-    browser: Browser,
-    address: str,
-    authorization: AuthorizationServer,
-    model_server: ModelServer,
-    tmp_path: Path,
+    browser: Browser, address: str, authorization: AuthorizationServer, model_server: ModelServer, tmp_path: Path
 ) -> None:
     desk = {"url": address, "oauth": {"per_user": True, "issuer": authorization.issuer}, "timeout_s": 60}
     process = ServiceProcess(

@@ -66,9 +66,7 @@ FAULTS = {
         _WHERE,
     ),
     "AnamnesisDatabaseAway": Fault(
-        {"anamnesis_dependency_up{name='postgres'}": "0x9999", **_DOWN},
-        "2m",
-        {"name": "postgres", **_WHERE},
+        {"anamnesis_dependency_up{name='postgres'}": "0x9999", **_DOWN}, "2m", {"name": "postgres", **_WHERE}
     ),
     "AnamnesisRefused": Fault(
         {"anamnesis_turns_refused_total{reason='database_unavailable'}": "0+3x9999", **_DOWN},

@@ -50,10 +50,7 @@ def test_the_compose_file_is_one() -> None:
     [
         ("embedded", {"embedded"}),
         ("stores", {"single", "migrate", "postgres", "redis", "milvus"}),
-        (
-            "cluster",
-            {"api-1", "api-2", "worker-1", "worker-2", "nginx", "migrate", "postgres", "redis", "milvus"},
-        ),
+        ("cluster", {"api-1", "api-2", "worker-1", "worker-2", "nginx", "migrate", "postgres", "redis", "milvus"}),
         ("observability", {"collector", "tempo", "prometheus", "grafana"}),
     ],
 )

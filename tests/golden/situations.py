@@ -85,11 +85,7 @@ def prompt_of(situation: Situation, services: Services) -> Prompt:
         policy=situation.policy,
     )
     draft = PromptDraft(
-        turn,
-        TokenEstimator(),
-        frozenset(FEATURES),
-        tools=services.tools.described,
-        reference=situation.reference,
+        turn, TokenEstimator(), frozenset(FEATURES), tools=services.tools.described, reference=situation.reference
     )
     sources = [_Recalled(situation.recalled) if type(each) is RecallSource else each for each in services.sources]
     draft.data |= {
@@ -208,9 +204,7 @@ SITUATIONS = (
         "Europe/Berlin",
         core_memory=_ANNA,
         user_activity=UserActivity(
-            visit_count=4,
-            last_visit=NOW - timedelta(days=3),
-            last_topics=("running shoes", "marathon training"),
+            visit_count=4, last_visit=NOW - timedelta(days=3), last_topics=("running shoes", "marathon training")
         ),
         recalled=[_episode("2026-11-19", "User: I bought the Saucony Guide, 129 euros.\n  You: A good choice.")],
     ),

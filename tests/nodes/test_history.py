@@ -108,11 +108,7 @@ async def test_history_is_the_completed_messages_before_this_one(services: Servi
     }
     shown = [(message["role"], message["content"]) for message in update["history"]]
     # The equal earlier message stays, the broken answer does not enter, nor does the message itself.
-    assert shown == [
-        ("user", "My dog is called Bruno."),
-        ("assistant", "A fine name."),
-        ("user", "And my cat?"),
-    ]
+    assert shown == [("user", "My dog is called Bruno."), ("assistant", "A fine name."), ("user", "And my cat?")]
     assert (update["epoch"]["number"], update["epoch"]["reason"]) == (1, "first turn")
     assert (update["context_budget"], update["summary_due"]) == (4000, False)
 

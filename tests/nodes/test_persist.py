@@ -13,13 +13,7 @@ def _answered(answer: str = "Bruno.") -> ConversationState:
         route_decision=RouteDecision(
             kb_prefix=None, worker_name="general", confidence=1.0, method="default", reason="-"
         ),
-        usage={
-            "input_tokens": 5,
-            "output_tokens": 1,
-            "total_tokens": 6,
-            "cached_tokens": 0,
-            "model_calls": 1,
-        },
+        usage={"input_tokens": 5, "output_tokens": 1, "total_tokens": 6, "cached_tokens": 0, "model_calls": 1},
         context_report={"budget": 4000, "tokens": {"system": 5}, "dropped": []},
         timings={"route_ms": 0.1},
         degraded=["milvus"],
@@ -38,11 +32,7 @@ def _stores(services: Services) -> dict[str, Any]:
 async def test_run_again_it_stores_nothing_twice(services: Services) -> None:
     turn = await services.turns.open(new_turn())
     for _ in range(2):
-        await persist(
-            _answered(),
-            runtime(turn=turn),
-            **_stores(services),
-        )
+        await persist(_answered(), runtime(turn=turn), **_stores(services))
     messages = await messages_of(services, turn.conversation_id)
     assert len(messages) == 2
 

@@ -355,8 +355,5 @@ _WAYS: dict[str, Callable[[Stage], Awaitable[None]]] = {
 
 async def make_experts(services: Services) -> None:
     """Make the experts whom the kinds about summaries and private notes talk to."""
-    for new in (
-        new_expert("brief", context_budget_tokens=900),
-        new_expert("thoughtful", reflection=True),
-    ):
+    for new in (new_expert("brief", context_budget_tokens=900), new_expert("thoughtful", reflection=True)):
         await services.experts.create(DEFAULT_TENANT, new)

@@ -1,6 +1,6 @@
 """What a dialogue's file says: its head, its steps, what the model answers and what is expected.
 
-Unknown keys are refused. docs/scenarios.md tells how to write one; every field here is described there.
+Unknown keys are refused. README.md beside this file tells how to write one, and describes every field.
 """
 
 from typing import Annotated, Any, ClassVar, Literal

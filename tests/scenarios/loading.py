@@ -29,20 +29,12 @@ def _service_of(path: Path) -> Any:
 
 
 def load(path: Path) -> Dialogue:
-    """Read a file.
-
-    Raises:
-        BadDialogue: it says something that is no part of the format.
-    """
+    """Read a file. Raises `BadDialogue` if it says something that is no part of the format."""
     return parse(path.read_text(encoding="utf-8"), path.name)
 
 
 def parse(text: str, name: str) -> Dialogue:
-    """Read what a file says.
-
-    Raises:
-        BadDialogue: it says something that is no part of the format.
-    """
+    """Read what a file says. Raises `BadDialogue` if it says something that is no part of the format."""
     try:
         told = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -17,10 +17,8 @@ _FAR = timedelta(days=200_000)
 
 
 async def let_pass(superuser_url: str, tenant_id: UUID, time: timedelta) -> None:
-    """Move every stored time of the tenant's users back by this much, and index the episodes again.
-
-    Dates of days move by whole days.
-    """
+    """Move every stored time of the tenant's users back by this much, and index the episodes again. Dates of
+    days move by whole days."""
     async with await psycopg.AsyncConnection.connect(superuser_url) as connection:
         # Triggers that note late messages would take all of them for late.
         await connection.execute("SET session_replication_role = replica")

@@ -39,11 +39,7 @@ class Player:
         self._stack = AsyncExitStack()
 
     async def play(self) -> None:
-        """Play all of it.
-
-        Raises:
-            DialogueFailed: a step did not do what its file expects.
-        """
+        """Play all of it. Raises `DialogueFailed` if a step did not do what its file expects."""
         self.stage.model.reset()
         self.stage.model.default = Director(self.dialogue)
         self.stage.model.input_tokens = _not_counted
@@ -75,10 +71,8 @@ class Player:
         return [Answer.model_validate(self.names.fill(answer.model_dump())) for answer in answers]
 
     async def nightfall(self) -> None:
-        """End visits that are idle, and have the days summarised that are over.
-
-        They are summarised half an hour after midnight; here the half hour is over as well, whenever it runs.
-        """
+        """End visits that are idle, and have the days summarised that are over. They are summarised half an
+        hour after midnight; here the half hour is over as well, whenever it runs."""
         now = datetime.now(UTC)
         await self.house.services.visits.end_idle(now)
         await self.house.services.daily_scheduler.find(now + timedelta(minutes=30))

@@ -52,22 +52,15 @@ class House:
         return tenant.id, key
 
     async def settled(self, tenant_id: UUID, seconds: float = 60) -> None:
-        """Wait until no job of the tenant runs or could run.
-
-        Raises:
-            TimeoutError: they do not come to an end.
-        """
+        """Wait until no job of the tenant runs or could run. Raises `TimeoutError` if they do not come to an
+        end."""
         async with asyncio.timeout(seconds):
             while await self._count(_WAITING, {"tenant": str(tenant_id)}):  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
 
     async def run(self, task: str) -> str:
-        """Run a job of those by the clock now; how it ended.
-
-        Raises:
-            KeyError: there is no such task.
-            TimeoutError: it does not come to an end.
-        """
+        """Run a job of those by the clock now; how it ended. Raises `KeyError` if there is no such task, and
+        `TimeoutError` if it does not come to an end."""
         queue = self.services.jobs.app
         if task not in queue.tasks:
             raise KeyError(f"no task {task}; there are {sorted(queue.tasks)}")

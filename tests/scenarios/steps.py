@@ -34,13 +34,7 @@ async def say(player: "Player", step: Say) -> Outcome:
 async def _say_once(player: "Player", step: Say) -> Outcome:
     player.stage.model.script(*(reply_of(answer) for answer in player.filled(step.model)), model=LARGE)
     zone = {"timezone": player.dialogue.timezone} if player.dialogue.timezone else {}
-    body = {
-        "user_id": step.user,
-        "session_id": step.session,
-        "message": step.say,
-        **zone,
-        **step.fields,
-    }
+    body = {"user_id": step.user, "session_id": step.session, "message": step.say, **zone, **step.fields}
     # Not every string is valid UTF-8; JSON can say them all the same.
     content = json.dumps(player.names.fill(body)).encode()
     headers = {"Content-Type": "application/json"}
@@ -141,12 +135,4 @@ def _told(answer: httpx.Response) -> Outcome:
     return Outcome(status=answer.status_code, text=answer.text, body=body, answered=True)
 
 
-STEPS: dict[type, Any] = {
-    Say: say,
-    Call: call,
-    Past: past,
-    Wait: wait,
-    Settle: settle,
-    Run: run,
-    Sql: sql,
-}
+STEPS: dict[type, Any] = {Say: say, Call: call, Past: past, Wait: wait, Settle: settle, Run: run, Sql: sql}

@@ -11,9 +11,7 @@ from tests.scenarios.player import DialogueFailed, Player
 from tests.scenarios.stage import Stage
 
 # What recall and knowledge bases show too little or too much of; each is to be mended, and taken off this list.
-_NOT_MET = {
-    "angry-about-outboard-en": "what happened to oneself, with a question behind it, is taken for talk",
-}
+_NOT_MET = {"angry-about-outboard-en": "what happened to oneself, with a question behind it, is taken for talk"}
 
 
 def _dialogues() -> list[Any]:

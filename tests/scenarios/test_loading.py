@@ -9,7 +9,7 @@ from tests.scenarios import dialogue as format_of
 from tests.scenarios.dialogue import KINDS, Strict
 from tests.scenarios.loading import FOLDER, BadDialogue, dialogue_files, load, parse
 
-PAGE = Path(__file__).parents[2] / "docs" / "scenarios.md"
+PAGE = Path(__file__).parent / "README.md"
 HEAD = 'title = "T"\nlanguage = "en"\nthemes = ["t"]\n'
 STEP = '[[step]]\nsay = "Hi"\n'
 RIGHT = f'{HEAD}{STEP}expect.answer = "Hi"\n'

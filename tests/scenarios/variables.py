@@ -22,11 +22,8 @@ class Variables:
         self.kept: dict[str, Any] = {}
 
     def fill(self, value: Any) -> Any:
-        """The value with every place filled, in whatever it is nested.
-
-        Raises:
-            UnknownName: no step has kept that.
-        """
+        """The value with every place filled, in whatever it is nested. Raises `UnknownName` if no step has kept
+        that."""
         if isinstance(value, str):
             return _PLACE.sub(lambda match: str(self._of(match[1].strip())), value)
         if isinstance(value, list | tuple):
@@ -50,11 +47,8 @@ class Variables:
         return datetime.now(self.zone).date()
 
     def moment(self, told: str) -> datetime:
-        """`-2 20:00` (local time, two days ago) or a local time in ISO form, as an instant.
-
-        Raises:
-            UnknownName: it is neither.
-        """
+        """`-2 20:00` (local time, two days ago) or a local time in ISO form, as an instant. Raises
+        `UnknownName` if it is neither."""
         if match := _PAST.fullmatch(told):
             days, hour, minute = (int(each) for each in match.groups())
             at = datetime.combine(self._today() - timedelta(days=days), datetime.min.time(), self.zone)
@@ -66,11 +60,7 @@ class Variables:
 
 
 def duration(told: str) -> timedelta:
-    """`40 minutes`, `3 days`.
-
-    Raises:
-        UnknownName: it is none.
-    """
+    """`40 minutes`, `3 days`. Raises `UnknownName` if it is none."""
     count, _, unit = told.partition(" ")
     if not count.isdigit() or unit not in _TIMES:
         raise UnknownName(f"{told!r} is no time such as 40 minutes, 2 hours or 3 days")

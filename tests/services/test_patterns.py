@@ -123,13 +123,7 @@ def test_a_pattern_that_looks_for_the_end_of_each_of_its_marks_is_seen(pattern: 
 
 
 @pytest.mark.parametrize(
-    ("pattern", "run"),
-    [
-        (r"a+b", "a"),
-        (r"[ \t]*$", " "),
-        (r"x?[，。]*!", "，"),
-        (r"[a-z][a-z.-]*@", "www.a."),
-    ],
+    ("pattern", "run"), [(r"a+b", "a"), (r"[ \t]*$", " "), (r"x?[，。]*!", "，"), (r"[a-z][a-z.-]*@", "www.a.")]
 )
 def test_a_pattern_that_takes_the_square_is_seen(pattern: str, run: str) -> None:
     assert _grows_too_fast(re.compile(pattern), run)

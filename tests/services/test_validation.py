@@ -49,10 +49,7 @@ class _Model(BaseModel):
         ({"at": "2026-01-01T00:00:00"}, "needs an offset, such as +08:00 or Z"),
         ({"day": "noon"}, "must be a date such as 2026-11-21"),
         ({"several": [{}, {"c": 1}]}, "is not known here; accepted: a, b"),
-        (
-            {"nmae": "x"},
-            "is not known here; accepted: name, count, share, flag, kind, items, inner, several",
-        ),
+        ({"nmae": "x"}, "is not known here; accepted: name, count, share, flag, kind, items, inner, several"),
     ],
 )
 def test_each_kind_of_error_has_plain_words(given: dict[str, Any], expected: str) -> None:

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -46,9 +47,9 @@ for api in ("chat", "responses"):
 """What follows in the same process: a turn without a model has loaded no client of one."""
 
 
-def _lines(code: str) -> list[str]:
+def _lines(code: str, *arguments: Path) -> list[str]:
     environment = {"PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-c", _BEGIN + code]
+    command = [sys.executable, "-c", _BEGIN + code, *map(str, arguments)]
     ran = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
     assert ran.returncode == 0, ran.stderr
     return ran.stdout.splitlines()
@@ -61,3 +62,17 @@ def test_nothing_is_imported_before_it_is_needed_and_the_models_client_before_th
     assert threads == "0", "numpy started worker threads, which spin"
     assert warm == "pandas,pymilvus,jieba,opencc"
     assert with_a_model == ["langchain_openai,aiohttp"] * 2
+
+
+_WITH_ITS_ENCODER = """
+from services.llm.builtin_embeddings import BuiltinEncoder
+from services.platform.settings import load_settings
+from services.warm_up import load_encoder
+for model in ({"embedding_model": "m", "embedding_base_url": "http://127.0.0.1:1", "embedding_dim": 8}, {}):
+    asyncio.run(load_encoder(load_settings(data_dir=sys.argv[1], **model)))
+    print(BuiltinEncoder().loaded)
+"""
+
+
+def test_the_encoder_is_loaded_where_it_is_used(tmp_path: Path) -> None:
+    assert _lines(_WITH_ITS_ENCODER, tmp_path) == ["False", "True"]

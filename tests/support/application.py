@@ -20,7 +20,7 @@ from services.bootstrap import Services, open_services
 from services.engines import Engines
 from services.platform.settings import Settings
 
-# LangGraph seeks graphs within the graph in the bytecode of each node, at every compilation; ours has none.
+# At every compilation LangGraph searches the bytecode of each node for graphs within the graph; there are none.
 cast(Any, _read).find_subgraph_pregel = lambda _: None
 
 
@@ -54,7 +54,7 @@ async def served(services: Services, runner: TurnRunner) -> AsyncIterator[str]:
 
 @contextmanager
 def serving(settings: Settings, engines: Engines) -> Iterator[str]:
-    """The service in a thread of its own, for tests without a loop; yield its address."""
+    """Serve in a thread, for tests without an event loop; yield the address."""
     ready: Future[str] = Future()
     ends: list[Callable[[], object]] = []
 
@@ -85,21 +85,21 @@ def serving(settings: Settings, engines: Engines) -> Iterator[str]:
 
 
 def _forget_the_application() -> None:
-    """FastAPI's caches keep what it inspected, and with it the services of every test so far."""
+    """Empty FastAPI's caches, which otherwise keep the services of all earlier tests."""
     for cached in vars(models).values():
         if hasattr(cached, "cache_clear"):
             cached.cache_clear()
 
 
 class _Server(uvicorn.Server):
-    """Uvicorn that leaves pytest's signal handlers alone and ends without its pauses: 0.2 s for each test."""
+    """Uvicorn that leaves pytest's signal handlers alone, and ends without its pauses of 0.2 s for each test."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self._ends = asyncio.Event()
 
     def end(self) -> None:
-        """Have it end."""
+        """Make it end."""
         self.should_exit = True
         self._ends.set()
 
@@ -109,7 +109,7 @@ class _Server(uvicorn.Server):
         await self._ends.wait()
 
     async def shutdown(self, sockets: list[socket] | None = None) -> None:
-        """Let requests end, by uvicorn's own way where one has not ended at once."""
+        """End requests, in uvicorn's own way if one has not ended at once."""
         for server in self.servers:
             server.close()
         for connection in list(self.server_state.connections):

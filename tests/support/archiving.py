@@ -1,4 +1,4 @@
-"""Conversations whose topics are archived, and what a model answers about them."""
+"""Conversations whose topics are archived, and answers of a model about them."""
 
 import json
 from collections.abc import AsyncIterator
@@ -18,14 +18,14 @@ from tests.support.talks import new_expert, talk
 
 
 async def thirty_messages(services: Services) -> UUID:
-    """A conversation of thirty messages, of which 24 may be archived."""
+    """Make a conversation of thirty messages, of which 24 may be archived."""
     await services.experts.create(DEFAULT_TENANT, new_expert("archivist", context_strategy="topics"))
     return await talk(services.turns, "s-1", 15, expert="archivist")
 
 
 @asynccontextmanager
 async def archiving_queue(services: Services) -> AsyncIterator[JobQueue]:
-    """A queue in a hurry that archives."""
+    """Run a queue with short pauses that archives."""
     async with hurried_queue(services.database) as jobs:
         TopicArchive(services.topics.store, services.models, jobs)
         yield jobs
@@ -42,7 +42,7 @@ def answer(*topics: dict[str, Any], **more: Any) -> str:
 
 
 TWO = answer(topic(1, 12, title=" Trains ", keywords=["trains", "时刻"]), topic(13, 22))
-"""A right answer to `thirty_messages`."""
+"""A correct answer to `thirty_messages`."""
 
 
 async def archived(services: Services, conversation: UUID, tenant_id: UUID = DEFAULT_TENANT) -> list[StoredTopic]:

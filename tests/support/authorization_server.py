@@ -1,4 +1,5 @@
-"""An authorization server of OAuth 2.1 whose one user always agrees: metadata, registration, codes with PKCE."""
+"""An authorization server of OAuth 2.1 with one user who always agrees: metadata, registration, codes with
+PKCE."""
 
 import base64
 import hashlib
@@ -21,9 +22,9 @@ class AuthorizationServer:
         """Paths and parameters."""
         self._codes: dict[str, dict[str, str]] = {}
         self._refreshing: dict[str, dict[str, str]] = {}
-        """What was granted, by the token that renews it."""
+        """Grants by the tokens that renew them."""
         self.lasts_s = 60
-        """Seconds for which a token is said to hold."""
+        """Seconds for which a token is said to be valid."""
         ours = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -39,7 +40,7 @@ class AuthorizationServer:
                     self._answer(*ours.token({**_parameters(body.decode()), **self._client()}))
 
             def _client(self) -> dict[str, str]:
-                """What a program says of itself in the header."""
+                """Return how a program identifies itself in the header."""
                 scheme, _, coded = self.headers.get("Authorization", "").partition(" ")
                 if scheme != "Basic":
                     return {}
@@ -103,14 +104,14 @@ class AuthorizationServer:
         return 201, {**client, "client_id": secrets.token_urlsafe(), "token_endpoint_auth_method": "none"}
 
     def _of_client(self, parameters: dict[str, str]) -> tuple[int, Any]:
-        """A program signs itself in with its secret."""
+        """Check that a program identifies itself with its secret."""
         if (parameters.get("client_id"), parameters.get("client_secret")) != ("desk", "s3cret"):
             return 401, {"error": "invalid_client"}
         granted = token(iss=self.issuer, sub=self.user, scope=parameters["scope"])
         return 200, {"access_token": granted, "token_type": "Bearer", "scope": parameters["scope"]}
 
     def token(self, parameters: dict[str, str]) -> tuple[int, Any]:
-        """Exchange a code, once, for whoever knows its verifier."""
+        """Exchange a code once, for a program that knows its verifier."""
         self.asked.append(("/token", parameters))
         if parameters.get("grant_type") == "client_credentials":
             return self._of_client(parameters)
@@ -124,7 +125,7 @@ class AuthorizationServer:
         return self._granted({"user": self.user, "scope": asked["scope"]})
 
     def _granted(self, grant: dict[str, str] | None) -> tuple[int, Any]:
-        """Grant something, and once more to whoever renews it: each token for that can be used once."""
+        """Grant something, and a token that renews the grant once."""
         if grant is None:
             return 400, {"error": "invalid_grant"}
         renews = secrets.token_urlsafe()
@@ -139,7 +140,7 @@ class AuthorizationServer:
         return 200, {**answer, "expires_in": self.lasts_s}
 
     def forget_grants(self) -> None:
-        """Renew nothing that was granted."""
+        """Stop renewing what was granted."""
         self._refreshing.clear()
 
 

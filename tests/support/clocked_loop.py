@@ -1,4 +1,4 @@
-"""An event loop whose time passes only as its tests say, so that no other process decides what is late."""
+"""An event loop whose time passes only as its tests say, so that other processes cannot make anything late."""
 
 import asyncio
 import selectors
@@ -10,7 +10,7 @@ Arguments = ParamSpec("Arguments")
 
 
 class _Passing(selectors.DefaultSelector):
-    """Lets the time pass for which the loop would have waited."""
+    """A selector that adds the time for which the loop would have waited."""
 
     loop: "ClockedLoop"
 
@@ -21,7 +21,7 @@ class _Passing(selectors.DefaultSelector):
 
 
 class ClockedLoop(asyncio.SelectorEventLoop):
-    """A loop that waits for its timers in no time; steps between them take as long as `let_pass` says."""
+    """A loop that waits for its timers in no time; only `let_pass` makes its steps take time."""
 
     def __init__(self) -> None:
         self._now = 0.0
@@ -39,14 +39,14 @@ class ClockedLoop(asyncio.SelectorEventLoop):
 
 
 def work(seconds: float) -> None:
-    """Keep the running loop busy for so long."""
+    """Keep the running loop busy for this long."""
     loop = asyncio.get_running_loop()
     assert isinstance(loop, ClockedLoop)
     loop.let_pass(seconds)
 
 
 def clocked(test: Callable[Arguments, Coroutine[Any, Any, None]]) -> Callable[Arguments, None]:
-    """Run a test in such a loop of its own."""
+    """Run a test in a loop of this kind."""
 
     @wraps(test)
     def run(*arguments: Arguments.args, **fixtures: Arguments.kwargs) -> None:

@@ -1,4 +1,4 @@
-"""A command of `anamnesis` with only the test's settings: in this process, or in a new one."""
+"""Runs a command of `anamnesis` with only the test's settings, in this process or in a new one."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ PATIENCE_S = 120
 
 _FIXED = {"NO_COLOR": "1", "COLUMNS": "160"}
 _OWN_PROCESS = frozenset({"serve", "worker", "chat"})
-"""They handle signals, which only a process' first thread may."""
+"""Commands that handle signals, which only the first thread of a process can."""
 
 
 def environment_of(variables: Mapping[str, str]) -> dict[str, str]:
@@ -25,16 +25,16 @@ def environment_of(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def start_command(*arguments: str, variables: Mapping[str, str]) -> ForkedProcess:
-    """Start a command that the test does something beside."""
+    """Start a command in a process, so that the test can act meanwhile."""
     return ForkedProcess(*arguments, environment=environment_of(variables))
 
 
 def run_command(
     *arguments: str, variables: Mapping[str, str], typed: str | bytes = ""
 ) -> "subprocess.CompletedProcess[str]":
-    """Run a command to its end: in a thread of this process, or in a new process where input is typed."""
+    """Run a command to its end: in a thread of this process, or in a new process if input is typed."""
     if not typed and not _OWN_PROCESS.intersection(arguments[:1]):
-        with ThreadPoolExecutor(1) as thread:  # this one may have a loop already
+        with ThreadPoolExecutor(1) as thread:  # this thread may already have a loop
             return thread.submit(_invoke, arguments, variables).result(PATIENCE_S)
     given = typed.encode() if isinstance(typed, str) else typed
     process = ForkedProcess(*arguments, environment=environment_of(variables), typed=given)

@@ -1,11 +1,10 @@
-"""Coverage that is measured where it adds lines.
+"""Measures coverage only where it adds lines.
 
-On Python 3.11 tracing costs a third of a test's processor time. Whole dialogues, browsers, attacks and
-generated inputs run what narrower tests have reached line by line, so tracing pauses for them and for tests
-marked `untraced`, with their fixtures, unless one is marked `traced`; the threads that they start are not
-traced either. What is imported when tests are collected is the same in every process of tests: the first one
-traces it for all. It also imports the modules that the service imports when it needs them, as that may happen
-first while tracing pauses.
+On Python 3.11 tracing takes a third of a test's processor time. Whole dialogues, browsers, attacks and generated
+inputs run lines that narrower tests have already reached. Tracing therefore pauses for them and for tests marked
+`untraced`, with their fixtures, unless one is marked `traced`; threads that they start are not traced either.
+Importing while tests are collected is the same in every process of tests, so the first process traces it for all.
+It also imports the modules that the service imports late, because that may happen first while tracing pauses.
 """
 
 import importlib
@@ -27,14 +26,14 @@ class CoveragePauses:
     """A plugin of pytest that stops and starts the coverage of this process; without coverage it does nothing."""
 
     def __init__(self) -> None:
-        """Trace until something else is wanted."""
+        """Trace until told otherwise."""
         self._coverage: Any = None
         self._counting = True
         self._counted: set[str] = set()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_collection(self, session: pytest.Session) -> Generator[None, object, object]:
-        """Collect in one process with coverage, and in the others without."""
+        """Collect with coverage in one process, and without it in the others."""
         if session.config.pluginmanager.hasplugin("_cov"):
             from coverage import Coverage
 
@@ -48,7 +47,7 @@ class CoveragePauses:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Choose the tests whose lines are counted; of the cases of one that starts something, the first."""
+        """Choose the tests whose lines are counted: of the cases of a test that starts something, the first."""
         functions = set()
         for item in items:
             function, _, case = item.nodeid.partition("[")
@@ -59,7 +58,7 @@ class CoveragePauses:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> None:
-        """Count the lines of a test, or do not."""
+        """Count the lines of a test, or not."""
         self._count(item.nodeid in self._counted)
 
     def _count(self, counting: bool) -> None:

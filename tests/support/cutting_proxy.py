@@ -1,4 +1,4 @@
-"""A proxy that cuts a connection in the middle of an answer, once, and may be away from then on."""
+"""A proxy that cuts one connection in the middle of an answer, and may be away afterwards."""
 
 import socket
 import socketserver
@@ -7,12 +7,13 @@ from typing import Any
 
 
 class CuttingProxy(socketserver.ThreadingTCPServer):
-    """Passes on what comes to its own port; the first connection ends behind the word `cut_at`."""
+    """Passes on what comes to its own port; the first connection ends after the word `cut_at`."""
 
     daemon_threads = True
 
     def __init__(self, port: int, cut_at: bytes, *, goes_away: bool = False) -> None:
-        """Take which port to pass on to, and whether all connections fail after the cut, until `is_away` ends."""
+        """Take the port to pass on to, and whether all connections fail after the cut until `is_away` is
+        cleared."""
         self._target = ("127.0.0.1", port)
         self._cut_at = cut_at
         self._goes_away = goes_away
@@ -23,11 +24,11 @@ class CuttingProxy(socketserver.ThreadingTCPServer):
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """Return the port on which it listens."""
         return int(self.server_address[1])
 
     def pass_on(self, client: socket.socket) -> None:
-        """One connection."""
+        """Serve one connection."""
         if self.is_away:
             return
         with socket.create_connection(self._target) as service:

@@ -1,4 +1,4 @@
-"""Databases for tests, emptied and used again: to create one and drop it costs a third of what a client does."""
+"""Databases for tests, emptied and reused: creating and dropping one costs a third of what a client costs."""
 
 import time
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from services.platform.embedded_postgres import OWNER_ROLE, EmbeddedPostgres
 
 TEMPLATE = "anamnesis"
 _USES = 40
-"""After as many, a database is dropped: what was deleted still takes room in its files."""
+"""Uses after which a database is dropped, because deleted rows still take room in its files."""
 
 _WITH_ROWS = """
 SELECT oid::regclass::text FROM pg_class
@@ -44,14 +44,14 @@ WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type 
 
 @dataclass
 class _Used:
-    """A database that may be used again."""
+    """A database that may be reused."""
 
     name: str
     uses: int = 1
 
 
 class Databases:
-    """Databases of one server, each a copy of the migrated template for as long as a test has it."""
+    """Databases of one server; each is a copy of the migrated template while a test has it."""
 
     def __init__(self, postgres: EmbeddedPostgres) -> None:
         """Read the template."""
@@ -71,7 +71,7 @@ class Databases:
 
     @contextmanager
     def taken(self) -> Iterator[str]:
-        """The name of a database that nobody else uses, and that holds what the template holds."""
+        """Yield the name of a database that nobody else uses, with the content of the template."""
         used = self._emptied() or self._created()
         yield used.name
         if used.uses < _USES:
@@ -89,7 +89,8 @@ class Databases:
         return _Used(name)
 
     def _emptied(self) -> _Used | None:
-        """A database as the template is; None if none is free, or a test changed its tables or cut it off."""
+        """Return a free database in the state of the template; None if there is none, or a test changed its
+        tables."""
         if not self._free:
             return None
         used = self._free.pop()
@@ -105,7 +106,7 @@ class Databases:
         return None
 
     def _is_left(self, used: _Used) -> bool:
-        """Whether nobody is connected any more: a connection ends a moment after it was closed."""
+        """Return whether nobody is connected any more; a closed connection ends a moment later."""
         for _ in range(_MOMENTS):
             if not self._server.execute(_CONNECTED, [used.name]).fetchone():
                 return True

@@ -1,4 +1,4 @@
-"""A user of whom everything is derived that can be, all of it from one fact that they told."""
+"""A user with everything that can be derived, all of it from one fact that the user told."""
 
 import json
 from datetime import UTC, date, datetime, timedelta
@@ -23,13 +23,11 @@ from tests.support.visits import import_lines, said, talk_at
 
 DAY = date(2026, 3, 10)
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
-KINDS = {
-    *("episode", "core_memory", "summary", "topic", "visit", "day", "persona_card", "private_note"),
-}
+KINDS = {*("episode", "core_memory", "summary", "topic", "visit", "day", "persona_card", "private_note")}
 
 
 async def derive_everything(services: Services, client: httpx.AsyncClient, model_server: ModelServer) -> Owner:
-    """Have a summary, topic, visit, day, value, memory, merged memory, note and card made of `WHOLE`.
+    """Make a summary, topic, visit, day, value, memory, merged memory, note and card from `WHOLE`.
 
     The expert `archivist` has the topic and the note, `guide` the card, `default` the rest. All models repeat what
     they are shown.

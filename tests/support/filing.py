@@ -1,4 +1,4 @@
-"""What a scripted model files, and what memory says then."""
+"""What a scripted model files, and the resulting memory."""
 
 import json
 from collections.abc import Sequence
@@ -21,33 +21,33 @@ Operation = dict[str, Any]
 
 
 def filed(*operations: Operation, story: Any = False, mood: Any = None, promises: Any = None) -> Reply:
-    """The small model answers these operations."""
+    """Return a reply with which the small model answers these operations."""
     answer = {"operations": list(operations), "story": story, "mood": mood, "promises": promises}
     return Reply([json.dumps(answer, ensure_ascii=False)])
 
 
 def add(text: str, quote: str, field: str = "", **more: Any) -> Operation:
-    """A new statement."""
+    """Return an operation that adds a statement."""
     return {"op": "add", "text": text, "quote": quote, **({"field": field} if field else {}), **more}
 
 
 def replace(memory: str, text: str, quote: str) -> Operation:
-    """Another statement in the place of a memory."""
+    """Return an operation that replaces a memory by a statement."""
     return {"op": "replace", "id": memory, "text": text, "quote": quote}
 
 
 def remove(memory: str, quote: str) -> Operation:
-    """A memory that is to be forgotten."""
+    """Return an operation that forgets a memory."""
     return {"op": "remove", "id": memory, "quote": quote}
 
 
 def owner(turn: OpenTurn) -> Owner:
-    """Whose memory a turn is about."""
+    """Return the owner of the memory that a turn is about."""
     return Owner(turn.tenant_id, turn.user_id, turn.expert_id, turn.space_id)
 
 
 async def file(services: Services, turn: OpenTurn) -> int:
-    """Have what the user of a turn said filed; how much that changed."""
+    """File what the user of a turn said; return the number of changes."""
     return await services.filing.file(turn.tenant_id, turn.user_id)
 
 
@@ -57,29 +57,29 @@ def asked(model_server: ModelServer) -> list[Received]:
 
 
 async def human(services: Services, turn: OpenTurn) -> dict[str, Any]:
-    """That section of core memory."""
+    """Return the section `human` of core memory."""
     blocks = await services.memory.core.read(owner(turn))
     return next((block.content for block in blocks if block.section == "human"), {})
 
 
 async def written(services: Services, user: str = "u-1") -> list[str]:
-    """Memories that were written and hold, newest first."""
+    """Return the written memories that hold, newest first."""
     known = await services.memory.known.list(DEFAULT_TENANT, user, limit=50)
     return [each.text for each in known if each.kind == "written"]
 
 
 async def waiting(services: Services, user: str = "u-1") -> Sequence[Proposal]:
-    """The changes that wait for a user, newest first."""
+    """Return the changes that wait for a user, newest first."""
     return await services.memory.proposals.list(DEFAULT_TENANT, user, limit=50)
 
 
 async def logged(services: Services, user: str = "u-1") -> list[LoggedOperation]:
-    """What memory did, oldest first."""
+    """Return the log of memory operations, oldest first."""
     return list(await services.memory.operations.list(DEFAULT_TENANT, user, limit=100))[::-1]
 
 
 def filing_for(services: Services, jobs: JobQueue, *, quiet_s: float = 0.0, pause_s: float = 0.0) -> Filing:
-    """Filing that works for another queue."""
+    """Return a filing service for another queue."""
     memory = services.memory
     store = FilingStore(services.database, memory.operations)
     return Filing(

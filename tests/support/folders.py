@@ -1,4 +1,4 @@
-"""Where tests keep what they throw away: in memory, where the machine has a place for that."""
+"""Folders for what tests throw away: in memory if the machine has a place for that."""
 
 import os
 import shutil
@@ -10,9 +10,7 @@ _ENOUGH = 4 * 1024**3
 
 
 def new_folder() -> "tempfile.TemporaryDirectory[str]":
-    """A folder that goes with its context.
-
-    It is not in pytest's own: another run would close that to the account of an embedded PostgreSQL.
-    """
+    """Return a folder that is removed with its context. It is not in pytest's own folder, which another run
+    would close to the account of an embedded PostgreSQL."""
     usable = os.access(_IN_MEMORY, os.W_OK) and shutil.disk_usage(_IN_MEMORY).free > _ENOUGH
     return tempfile.TemporaryDirectory(prefix="anamnesis-test-", dir=_IN_MEMORY if usable else None)

@@ -1,8 +1,8 @@
-"""Processes of `anamnesis` for a tenth of what their start costs: forks of one that has imported everything.
+"""Processes of `anamnesis` for a tenth of the cost of a start: forks of a process that has imported everything.
 
-An interpreter that imports the service and loads its dictionaries works for three seconds; a fork of one that
-has done so works for milliseconds. The fork server is started by the first test that needs it, has one thread,
-opens nothing, and ends with the process of tests that started it.
+An interpreter that imports the service and loads its dictionaries works for three seconds; a fork of one that has
+done so works for milliseconds. The first test that needs the fork server starts it. It has one thread, opens
+nothing, and ends with the process of tests that started it.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ _REQUEST_BYTES = 1 << 17
 _NUMBER = struct.Struct("i")
 _starting = threading.Lock()
 _servers: dict[int, socket.socket] = {}
-"""The connection to the fork server of this process; a fork of this process has none."""
+"""Connections to the fork server by process: a fork of this process has none."""
 
 
 class ForkedProcess:
@@ -86,11 +86,8 @@ class ForkedProcess:
         self.pid = self._number()
 
     def communicate(self, timeout: float | None = None) -> tuple[str, str]:
-        """Wait for its end; return what it wrote to its standard output and errors.
-
-        Raises:
-            subprocess.TimeoutExpired: it still ran after `timeout` seconds, and is killed.
-        """
+        """Wait for its end; return what it wrote to its standard output and errors. Raises
+        `subprocess.TimeoutExpired` if it still ran after `timeout` seconds, and is killed."""
         streams = [stream for stream in (self.stdout, self.stderr) if stream]
         with ExitStack() as stack, ThreadPoolExecutor() as threads:
             for stream in streams:
@@ -105,18 +102,15 @@ class ForkedProcess:
         return out, "".join(errors)
 
     def poll(self) -> int | None:
-        """Its exit code, if it has ended; the negative number of a signal that ended it."""
+        """Return its exit code if it has ended; a signal that ended it counts as a negative number."""
         try:
             return self.wait(0)
         except subprocess.TimeoutExpired:
             return None
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for its end; return its exit code.
-
-        Raises:
-            subprocess.TimeoutExpired: it still runs after `timeout` seconds.
-        """
+        """Wait for its end; return its exit code. Raises `subprocess.TimeoutExpired` if it still runs after
+        `timeout` seconds."""
         if self.returncode is None:
             self._status.settimeout(timeout)
             try:
@@ -127,7 +121,7 @@ class ForkedProcess:
         return self.returncode
 
     def send_signal(self, number: int) -> None:
-        """Send it a signal, if it has not ended."""
+        """Send it a signal if it is running."""
         if self.poll() is None:
             os.kill(self.pid, number)
 
@@ -143,7 +137,7 @@ class ForkedProcess:
 
 
 def _coverage_file() -> str | None:
-    """Where this process keeps the lines that its tests run; None while they are not counted."""
+    """Return the file with the lines that this process' tests run; None while they are not counted."""
     try:
         from coverage import Coverage
     except ImportError:
@@ -153,7 +147,7 @@ def _coverage_file() -> str | None:
 
 
 def _pipe() -> tuple[IO[str], int]:
-    """The end to read from, and the file descriptor to write to."""
+    """Return the end to read from, and the file descriptor to write to."""
     reading, writing = os.pipe()
     return os.fdopen(reading), writing
 
@@ -181,7 +175,7 @@ def _end(connection: socket.socket, process: "subprocess.Popen[bytes]") -> None:
 
 
 def _serve(control: socket.socket) -> None:
-    """Fork at every request; return in the fork, which is set up for its command by then."""
+    """Fork at every request; return in the fork, which is then ready for its command."""
     _import_everything()
     ended, wakeup = socket.socketpair()
     wakeup.setblocking(False)
@@ -216,7 +210,7 @@ def _report_ends(running: dict[int, socket.socket]) -> None:
     for pid in list(running):
         ended, status = os.waitpid(pid, os.WNOHANG)
         if ended:
-            with running.pop(pid) as connection, suppress(OSError):  # nobody may want to know
+            with running.pop(pid) as connection, suppress(OSError):  # its parent may be gone
                 connection.sendall(_NUMBER.pack(os.waitstatus_to_exitcode(status)))
 
 
@@ -239,7 +233,7 @@ def _become(request: dict[str, Any], streams: Sequence[int]) -> None:
 
 
 def _count_lines(file: str) -> None:
-    """Count the lines that this process runs until it ends; they are added to those of the tests."""
+    """Count the lines that this process runs until it ends, and add them to those of the tests."""
     from coverage import Coverage
 
     counting = Coverage(data_file=file, data_suffix=True, config_file=str(ROOT / "pyproject.toml"))

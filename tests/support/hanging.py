@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, suppress
 
 
 class Flow(asyncio.Event):
-    """Whether a proxy passes anything on: cleared, all of it hangs."""
+    """Whether a proxy passes anything on; while it is cleared, everything hangs."""
 
     away = False
     """Whether new connections end at once."""
@@ -16,7 +16,7 @@ class Flow(asyncio.Event):
         self.open_now: set[asyncio.StreamWriter] = set()
 
     def cut(self) -> None:
-        """End every connection, and the new ones until `away` is false."""
+        """End every connection, and new ones until `away` is false."""
         self.away = True
         for writer in self.open_now:
             writer.close()
@@ -31,10 +31,8 @@ async def silent_server() -> AsyncIterator[int]:
 
 @asynccontextmanager
 async def hanging_proxy(socket: str | None) -> AsyncIterator[tuple[int, Flow]]:
-    """Pass on what comes to a Unix socket and back; yield the port, and what lets all of it hang or end.
-
-    Without a socket nothing is ever passed on.
-    """
+    """Pass on what comes to a Unix socket and back; yield the port, and the flow that makes it hang or end.
+    Without a socket nothing is passed on."""
     flows = Flow()
     if socket is not None:
         flows.set()

@@ -49,14 +49,14 @@ def public_pem(name: str) -> bytes:
 
 
 def claims(**changes: Any) -> dict[str, Any]:
-    """The claims of a good token; a change to None leaves one out."""
+    """Return the claims of a valid token; a change to None removes a claim."""
     now = int(time.time())
     good = {"iss": ISSUER, "aud": AUDIENCE, "sub": "u-1", "exp": now + 60, "scope": "chat memory:read"}
     return {name: value for name, value in {**good, **changes}.items() if value is not None}
 
 
 def token(key: str = "rsa", *, kid: str | None = "", algorithm: str | None = None, **changes: Any) -> str:
-    """A token signed with the key; `kid` None leaves the key's id out."""
+    """Return a token signed with the key; with `kid` None it does not name the key."""
     headers = {} if kid is None else {"kid": kid or key}
     return jwt.encode(claims(**changes), PRIVATE[key], algorithm or _ALGORITHMS[key], headers)
 
@@ -74,7 +74,7 @@ def key_file(folder: Path, *names: str) -> Path:
 
 
 class KeyServer:
-    """The address of a JWKS; counts who asks, and may fail or hang."""
+    """The address of a JWKS; it counts requests, and can fail or hang."""
 
     def __init__(self) -> None:
         self.document = jwks()

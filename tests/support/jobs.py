@@ -1,4 +1,4 @@
-"""The job queue in a hurry, and as its own process."""
+"""The job queue with short pauses, in this process or as a process of its own."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -52,16 +52,14 @@ asyncio.run(main())
 
 
 def worker_process(database_url: str, *, job_s: float, stalled_s: float = HURRIED.stalled_s) -> ForkedProcess:
-    """A worker whose jobs `look` take `job_s` seconds; it prints `ready`, `started ID` and `ended ID`.
-
-    It takes others that have not been heard of for `stalled_s` for lost.
-    """
+    """Run a worker whose jobs `look` take `job_s` seconds. It prints `ready`, `started ID` and `ended ID`, and
+    counts other workers as lost after `stalled_s` seconds of silence."""
     return ForkedProcess("-c", _WORKER, database_url, str(job_s), str(stalled_s), merged=True)
 
 
 @contextmanager
 def running_worker(code: str, *arguments: str) -> Iterator[ForkedProcess]:
-    """A worker of the test's own, from when it prints `ready`; it is killed at the end."""
+    """Run a worker of the test's own from the moment it prints `ready`; kill it at the end."""
     process = ForkedProcess("-c", code, *arguments, merged=True)
     try:
         wait_for_line(process, "ready")
@@ -74,7 +72,7 @@ def running_worker(code: str, *arguments: str) -> Iterator[ForkedProcess]:
 
 
 def wait_for_line(process: ForkedProcess, beginning: str) -> None:
-    """Read what a process prints up to a line that begins so."""
+    """Read the output of a process up to a line with this beginning."""
     assert process.stdout
     for line in process.stdout:
         if line.startswith(beginning):
@@ -94,14 +92,14 @@ async def hurried_queue(database: Database, timings: WorkerTimings = HURRIED) ->
 
 
 async def until(condition: Callable[[], Awaitable[bool]], *, seconds: float = 60) -> None:
-    """Wait until something is so; long, as a machine under load must not decide a test."""
+    """Wait until the condition holds; long, because a machine under load must not decide a test."""
     async with asyncio.timeout(seconds):
         while not await condition():  # noqa: ASYNC110
             await asyncio.sleep(0.02)
 
 
 async def waits_for_a_lock(database: Database) -> bool:
-    """Whether a transaction waits for another at this moment."""
+    """Return whether a transaction is waiting for another."""
     async with database.pool.connection() as connection:
         waiting = await connection.execute(
             "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
@@ -110,7 +108,7 @@ async def waits_for_a_lock(database: Database) -> bool:
 
 
 async def statuses(database: Database, task: str) -> list[str]:
-    """The queue's own word for each job of a task, oldest first."""
+    """Return procrastinate's status of each job of a task, oldest first."""
     async with database.pool.connection() as connection:
         rows = await connection.execute(
             "SELECT status::text FROM procrastinate_jobs WHERE task_name = %s ORDER BY id", [task]
@@ -131,6 +129,6 @@ async def jobs_of(jobs: JobQueue, tenant_id: UUID, task: str) -> list[StoredJob]
 
 
 async def has_ended(database: Database, task: str, status: str) -> bool:
-    """Whether no job of the task waits or runs any more, and how the newest ended."""
+    """Return whether no job of the task waits or runs, and the newest ended with the status."""
     found = await statuses(database, task)
     return bool(found) and found[-1] == status and not {"todo", "doing"} & set(found)

@@ -54,9 +54,7 @@ class LexicalEmbeddings(Embeddings):
 
 def _words(text: str) -> list[str]:
     """Lower-case words, and for Chinese the pairs of neighbouring characters (a lone character as it is).
-
-    Full-width forms are folded to their usual ones; stop words are left out.
-    """
+    Full-width forms are folded to their usual ones; stop words are left out."""
     found: list[str] = []
     folded = unicodedata.normalize("NFKC", text).lower()
     if folded.isascii():

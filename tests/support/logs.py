@@ -1,4 +1,4 @@
-"""Logs as they were, whatever a test's command configures."""
+"""Restores the configuration of logs, whatever a test's command changed."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ _configure = structlog.configure
 
 @contextmanager
 def logs_as_before() -> Iterator[None]:
-    """Undo what is configured within, which a logger would otherwise keep from its first use on."""
+    """Undo what the block configures; a logger would otherwise keep it from its first use on."""
     before = structlog.get_config()
     structlog.configure = cast(Any, _configure_for_now)
     try:

@@ -1,4 +1,4 @@
-"""A Milvus Lite server of a test's own, to be stopped, paused and killed; and what an index really holds."""
+"""A Milvus Lite server of a test's own, to stop, pause and kill; and the real content of an index."""
 
 import contextlib
 import logging
@@ -24,7 +24,7 @@ from pymilvus import MilvusClient
 from tests.support.ports import free_port, wait_for_port
 
 _ASKED, _PATIENCE_S = 6, 20
-"""A server that has just begun to listen may not hear the first signal."""
+"""Number of signals, and seconds to wait: a server that has just begun to listen may miss the first."""
 
 
 class MilvusServer:
@@ -53,14 +53,14 @@ class MilvusServer:
         wait_for_port(self.port)
 
     def send(self, number: signal.Signals) -> None:
-        """Send it a signal, if it runs; one that pauses it has done so on return."""
+        """Send it a signal if it is running; return when a signal that pauses has taken effect."""
         if self._process is not None and self.alive:
             self._process.send_signal(number)
             while number == signal.SIGSTOP and psutil.Process(self._process.pid).status() != psutil.STATUS_STOPPED:
                 time.sleep(0.01)
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
-        """End it, if it runs; SIGKILL is as a power cut would."""
+        """End it if it is running; SIGKILL stands for a power cut."""
         if self._process is not None:
             self.send(signal.SIGCONT)
             for _ in range(_ASKED):
@@ -73,7 +73,7 @@ class MilvusServer:
             self._process = None
 
     def restart(self, how: signal.Signals = signal.SIGINT, *, empty: bool = False) -> None:
-        """End it and start it again on its port; with `empty` its folder is deleted in between."""
+        """Restart it on its port; with `empty` its folder is deleted in between."""
         self.stop(how)
         if empty:
             shutil.rmtree(self.folder)
@@ -91,7 +91,7 @@ class IndexedUnit:
 
 
 def indexed(uri: str) -> list[IndexedUnit]:
-    """Every row of every shard in use, as Milvus itself tells."""
+    """Return every row of every shard in use, as Milvus itself reports it."""
     with _client(uri) as client:
         found: list[dict[str, Any]] = []
         names = {each.rpartition("_")[0] for each in client.list_collections()} - {"kb_chunks"}
@@ -134,7 +134,7 @@ def collections(uri: str) -> list[str]:
 
 @contextmanager
 def _client(uri: str) -> Iterator[MilvusClient]:
-    # It writes what it thinks of a server that is young.
+    # It prints warnings about a server that is young.
     logging.getLogger("pymilvus").setLevel(logging.CRITICAL)
     client = MilvusClient(uri=uri, timeout=60)
     try:
@@ -144,7 +144,7 @@ def _client(uri: str) -> Iterator[MilvusClient]:
 
 
 def files_with_rows(folder: Path, text: str) -> list[str]:
-    """Files of an index that hold the text: their rows are compressed, so each is read as what it is."""
+    """Return the files of an index that hold the text; rows are compressed, so each file is decoded."""
     found = []
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         held = path.read_bytes()

@@ -1,4 +1,4 @@
-"""A scripted OpenAI-compatible server: it says what the test tells it to, over real HTTP, in both APIs."""
+"""A scripted OpenAI-compatible server: it answers what the test tells it to, over real HTTP, in both APIs."""
 
 import asyncio
 import contextlib
@@ -33,9 +33,9 @@ class ToolCall:
 class Reply:
     """One scripted reply.
 
-    `ending`: `complete` sends the finish event; `length` does so for an answer as long as it may be; `cut` ends
-    the body without it; `abort` closes the connection and `reset` resets it, both without ending the body. `raw`
-    is sent instead of anything composed; `status` other than 200 is an error answer.
+    `ending`: `complete` sends the finish event; `length` says that the answer reached its maximum; `cut` ends the
+    body without a finish event; `abort` closes the connection and `reset` resets it, both without ending the body.
+    `raw` is sent instead of anything composed; a `status` other than 200 is an error answer.
     """
 
     pieces: Sequence[str] = ()
@@ -46,35 +46,35 @@ class Reply:
     """None = `scripted` and the status."""
     ending: Ending = "complete"
     delay_s: float = 0.0
-    """Before the headers."""
+    """Seconds before the headers."""
     gap_s: float = 0.0
-    """Between the pieces."""
+    """Seconds between the pieces."""
     held: threading.Event | None = None
-    """Every piece but the first waits until it is set."""
+    """Every piece but the first waits until this is set."""
     raw: bytes | None = None
     raw_pieces: Sequence[bytes] = ()
-    """As `raw`, but written one after another, `gap_s` apart."""
+    """Pieces that are sent like `raw`, one after another, `gap_s` apart."""
     linger_s: float = 0.0
-    """Between the last piece and the end of the body."""
+    """Seconds between the last piece and the end of the body."""
     silent: bool = False
-    """Send nothing at all, not even headers; for `abort` and `reset`."""
+    """Whether nothing at all is sent, not even headers; for `abort` and `reset`."""
     headers: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Received:
-    """One request as the server got it."""
+    """One request as the server received it."""
 
     path: str
     body: dict[str, Any]
     headers: dict[str, str]
     peer: str = ""
-    """The client's address and port: the same for requests over one connection."""
+    """Address and port of the client: requests over one connection have the same."""
 
     @property
     def prompt(self) -> list[tuple[str, str]]:
-        """Role and text of every message, in either API's form; what the service added to the user's message is
-        told apart from it, as a message of the system."""
+        """Return role and text of every message, in either API's form; what the service added to the user's
+        message counts as a message of the system."""
         items = self.body.get("messages") or self.body.get("input") or []
         shown: list[tuple[str, str]] = []
         for item in items:
@@ -94,7 +94,7 @@ class Received:
 
     @property
     def said(self) -> list[str]:
-        """The texts of the user and the model alone: without the prompt's own parts, such as the time."""
+        """Return the texts of the user and the model, without the prompt's own parts, such as the time."""
         return [text for role, text in self.prompt if role in {"user", "assistant"}]
 
 
@@ -107,9 +107,11 @@ def _some_tokens(_: Received) -> int:
 
 _CONTEXT = re.compile(r"(.*?)<context>\n(.*)\n</context>\s*(.*)", re.DOTALL)
 
+_NUMBERED = re.compile(r"^\d+\. ", re.MULTILINE)
+
 BACKGROUND = "background"
-"""The small model of a service that outlives a test: it gets the default, and no test sees its requests, since a
-job of an earlier test may ask at any moment."""
+"""Small model of a service that outlives a test. It gets the default reply, and no test sees its requests,
+because a job of an earlier test may ask at any moment."""
 
 DEFAULT = Reply(["Certainly", ", ", "here ", "is ", "the ", "answer", "."])
 
@@ -118,19 +120,19 @@ LISTED: Sequence[dict[str, Any]] = ({"id": "small"}, {"id": "scripted"})
 
 @dataclass(frozen=True)
 class EmbeddingsScript:
-    """How the embeddings endpoint answers by default."""
+    """The default answers of the embeddings endpoint."""
 
     status: int = 200
     delay_s: float = 0.0
-    """At most: it ends when the test sets another script."""
+    """Maximum delay in seconds: it ends when the test sets another script."""
     dimensions: int | None = None
-    """Of its vectors, whatever was asked for."""
+    """Dimensions of its vectors, whatever was asked for."""
     most_texts: int | None = None
-    """It refuses requests with more texts."""
+    """Maximum texts of a request; it refuses more."""
     refuses_dimensions: bool = False
-    """It refuses requests that name dimensions."""
+    """Whether it refuses requests that name dimensions."""
     from_texts: int = 1
-    """It answers requests with fewer texts as usual, without delay or error."""
+    """Minimum texts to which the script applies; smaller requests are answered without delay or error."""
 
 
 class ModelServer:
@@ -142,10 +144,12 @@ class ModelServer:
         self._script_of: dict[str, deque[Reply]] = {}
         self.default: Reply | Callable[[Received], Reply] = DEFAULT
         self.input_tokens: Callable[[Received], int] = _some_tokens
-        """What it reports of a prompt."""
+        """Returns the tokens that it reports for a prompt."""
         self.embeddings = EmbeddingsScript()
         self.listed: Sequence[dict[str, Any]] = LISTED
-        """What it says of its models."""
+        """Models that it lists."""
+        self.agrees = True
+        """Whether it confirms what it has filed when it is asked again; no test sees those requests."""
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="model server", daemon=True)
         self._runner: web.AppRunner | None = None
@@ -159,11 +163,11 @@ class ModelServer:
             self._script_of.setdefault(model, deque()).extend(replies)
 
     def unasked(self, model: str) -> int:
-        """How many replies that were scripted for `model` nobody has asked for."""
+        """Return how many scripted replies for `model` have not been asked for."""
         return len(self._script_of.get(model, ()))
 
     async def asked(self, words: str = "", times: int = 1) -> None:
-        """Wait until so many requests with these words have come."""
+        """Wait until this many requests with these words have arrived."""
         async with asyncio.timeout(60):
             while sum(words in json.dumps(each.body, ensure_ascii=False) for each in self.requests) < times:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
@@ -176,6 +180,7 @@ class ModelServer:
         self.input_tokens = _some_tokens
         self.embeddings = EmbeddingsScript()
         self.listed = LISTED
+        self.agrees = True
         self.requests.clear()
 
     def __enter__(self) -> Self:
@@ -239,7 +244,9 @@ class ModelServer:
         return handle
 
     def _next(self, received: Received) -> Reply:
-        """The reply that is due, for a request that tests see."""
+        """Return the reply that is due for a request that tests see."""
+        if self.agrees and '"answers"' in received.prompt[0][1]:
+            return Reply([json.dumps({"answers": ["yes"] * len(_NUMBERED.findall(received.prompt[-1][1]))})])
         self.requests.append(received)
         script = self._script_of.get(received.body.get("model", "")) or self._script
         default = self.default if isinstance(self.default, Reply) else self.default(received)
@@ -249,7 +256,7 @@ class ModelServer:
         return web.json_response({"object": "list", "data": list(self.listed)})
 
     async def _embed(self, request: web.Request) -> web.StreamResponse:
-        """Vectors that depend on the text alone; the script of answers is not asked."""
+        """Return vectors that depend only on the text; the script of answers does not apply."""
         body = await request.json()
         self.requests.append(_received(request, body))
         texts = [body["input"]] if isinstance(body["input"], str) else body["input"]

@@ -1,4 +1,4 @@
-"""What tests of `/v1` look at, and what clients send."""
+"""Clients of `/v1`, and what tests look at afterwards."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ ORDER BY conversation_id, created_at, id
 
 
 async def contents(services: Services) -> list[tuple[str, str]]:
-    """Role and text of every message that is stored and on no branch that was put aside."""
+    """Return role and text of every stored message that is on no branch that was put aside."""
     rows: list[Any] = await services.database.fetch(
         DEFAULT_TENANT, _CONTENTS, {"tenant_id": DEFAULT_TENANT}, tuple_row
     )
@@ -25,7 +25,7 @@ async def contents(services: Services) -> list[tuple[str, str]]:
 
 
 class Chat:
-    """A client that shows the whole conversation with each message."""
+    """A client that sends the whole conversation with each message."""
 
     def __init__(self, sdk: Any, headers: Mapping[str, str], user: str = "u-1") -> None:
         self._sdk = sdk
@@ -44,12 +44,12 @@ class Chat:
         await self._ask()
 
     async def regenerate(self) -> None:
-        """Have the last message answered once more."""
+        """Ask for another answer to the last message."""
         self.messages.pop()
         await self._ask()
 
     def back_to(self, count: int) -> None:
-        """Show only this many messages."""
+        """Keep only this many messages."""
         del self.messages[count:]
 
     async def _ask(self) -> None:
@@ -61,14 +61,14 @@ class Chat:
 
 @dataclass(frozen=True)
 class Named:
-    """What Open WebUI calls a message and its answer."""
+    """Open WebUI's ids of a message and its answer."""
 
     user_message: str
     answer: str
 
 
 class OpenWebUi:
-    """Open WebUI with its ids in headers; of the history it shows nothing, so that they alone decide."""
+    """Open WebUI with its ids in headers. It sends no history, so only the ids decide."""
 
     def __init__(self, sdk: Any) -> None:
         self._sdk = sdk

@@ -1,4 +1,4 @@
-"""PgBouncer in transaction mode before a PostgreSQL of the tests."""
+"""PgBouncer in transaction mode in front of a PostgreSQL of the tests."""
 
 import os
 import pwd
@@ -31,7 +31,7 @@ max_client_conn = 500
 
 @contextmanager
 def pgbouncer(postgres: EmbeddedPostgres, *, sessions: int = 3) -> Iterator[int]:
-    """Run one with this many sessions of the server for each role and database; yield its port."""
+    """Run it with this many sessions of the server for each role and database; yield its port."""
     assert PROGRAM is not None
     port = free_port()
     with new_folder() as folder:

@@ -6,13 +6,14 @@ import time
 from collections.abc import Iterator
 
 _FIRST, _LAST, _EACH = 12_000, 32_000, 500
-"""Below the ports that the system gives to connections, and to servers that ask for any free port. It could give
-one of those away before the test's server listens, or while the test needs that nothing does."""
+"""First and last port, and ports of each process. They lie below those that the system gives to connections and
+to servers without a fixed port: the system could give one away before the test's server listens, or while the
+test needs that nothing does."""
 _reservations: list[socket.socket] = []
 
 
 def free_port() -> int:
-    """A port of the loopback on which nothing listens, and which no other process of tests takes."""
+    """Return a port of the loopback on which nothing listens, and which no other process of tests takes."""
     while True:
         port = next(_mine)
         with socket.socket() as probe:
@@ -24,7 +25,7 @@ def free_port() -> int:
 
 
 def _ports() -> Iterator[int]:
-    """Ports of this process until it ends: a datagram socket at the first of them tells the others."""
+    """Yield the ports that belong to this process until it ends; a datagram socket on the first reserves them."""
     for first in range(_FIRST, _LAST, _EACH):
         reservation = socket.socket(type=socket.SOCK_DGRAM)
         try:

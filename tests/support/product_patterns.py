@@ -17,7 +17,7 @@ _FUNCTIONS = frozenset({"compile", "search", "match", "fullmatch", "sub", "subn"
 
 @lru_cache(maxsize=1)
 def product_patterns() -> dict[re.Pattern[str], str]:
-    """Those that modules hold, and those that functions write where they use them; each with where it stands."""
+    """Return the patterns in modules, and those that functions compile when they use them, each with its place."""
     found: dict[re.Pattern[str], str] = {}
     for root in PACKAGES:
         for module in pkgutil.walk_packages(importlib.import_module(root).__path__, f"{root}."):

@@ -1,4 +1,4 @@
-"""Prompts for tests, assembled from what their sections are made of."""
+"""Prompts for tests, assembled from their sections."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -29,7 +29,7 @@ def sections_of(
     time_note: str = "",
     message: str = "Hello",
 ) -> list[Section]:
-    """The sections of a turn as `history` leaves them, without recall and days."""
+    """Return the sections of a turn as `history` leaves them, without recall and days."""
     shown = epoch or first_epoch()
     return [
         Section("system", system_prompt, stable=True),
@@ -68,7 +68,7 @@ def prompt_of(
 
 
 async def shown_conversation(services: Services, turn: OpenTurn, **values: Any) -> PromptDraft:
-    """What a turn's prompt shows of its conversation, where nothing is known of the user."""
+    """Return what a turn's prompt shows of its conversation when nothing is known of the user."""
     draft = PromptDraft(given(turn, policy=policy(), **values), TokenEstimator(), frozenset(FEATURES))
     draft.data[Conversation] = await services.conversation.load(draft)
     services.conversation.show(draft)

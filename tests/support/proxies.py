@@ -1,4 +1,4 @@
-"""Proxies as desktops have them, which lead every name to this machine."""
+"""Proxies as desktops have them; they lead every name to this machine."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,7 +8,7 @@ _TO_ADDRESS, _TO_NAME = 1, 3
 
 
 class Proxy:
-    """Speaks HTTP (absolute addresses and CONNECT) and SOCKS5 on one port, and notes what it is asked for."""
+    """Speaks HTTP (absolute addresses and CONNECT) and SOCKS5 on one port, and notes the requests."""
 
     def __init__(self, target: int) -> None:
         """Take the port of this machine to which every request is led."""
@@ -18,7 +18,7 @@ class Proxy:
         self.tasks: set[asyncio.Task[None]] = set()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection."""
+        """Serve one connection."""
         task = asyncio.current_task()
         assert task
         self.tasks.add(task)
@@ -74,7 +74,7 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 @asynccontextmanager
 async def running_proxy(target: int) -> AsyncIterator[Proxy]:
-    """A proxy that leads everything to a port of this machine."""
+    """Run a proxy that leads everything to a port of this machine."""
     proxy = Proxy(target)
     server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
     proxy.port = server.sockets[0].getsockname()[1]

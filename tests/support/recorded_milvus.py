@@ -1,4 +1,4 @@
-"""A Milvus server's side of gRPC that keeps what it is sent and holds nothing: only names of collections."""
+"""A gRPC server that stands in for Milvus: it records requests and keeps only the names of collections."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +13,7 @@ _MISSING = 100
 
 
 class RecordedMilvus(milvus_pb2_grpc.MilvusServiceServicer):  # type: ignore[misc]
-    """Answers with success; `sent` has every request, by the name of its method."""
+    """Answers with success; `sent` has every request by the name of its method."""
 
     def __init__(self) -> None:
         self.sent: dict[str, list[Any]] = {}
@@ -58,7 +58,7 @@ def _drop_alias(server: RecordedMilvus, request: Any) -> Any:
 
 
 def _missing(server: RecordedMilvus, name: str) -> Any:
-    """The status of a request about a collection; None if it is there."""
+    """Return the status of a request about a missing collection; None if it exists."""
     if server.aliases.get(name, name) in server.collections:
         return None
     return common_pb2.Status(code=_MISSING, reason="can't find collection", error_code=1)

@@ -1,4 +1,4 @@
-"""Redis as larger installations have it: with TLS, behind Sentinels, as a cluster."""
+"""Redis as larger installations run it: with TLS, behind Sentinels, as a cluster."""
 
 import shutil
 import subprocess
@@ -48,11 +48,11 @@ class RedisServer:
     process: subprocess.Popen[bytes]
 
     def client(self) -> Redis:
-        """A client of this process alone."""
+        """Return a client of this process only."""
         return Redis(port=self.port, decode_responses=True)
 
     def replication(self) -> dict[str, Any]:
-        """What it says about its role."""
+        """Return what it reports about its role."""
         with self.client() as client:
             state: Any = client.info("replication")
         return dict(state)
@@ -65,7 +65,7 @@ class RedisServer:
 
 @contextmanager
 def redis_process(folder: Path, *options: str, port: int | None = None) -> Iterator[RedisServer]:
-    """One server, ended with the block."""
+    """Run one server; it ends with the block."""
     assert PROGRAM is not None
     port = port or free_port()
     plain = [] if "--tls-port" in options else ["--port", str(port)]
@@ -81,7 +81,7 @@ def redis_process(folder: Path, *options: str, port: int | None = None) -> Itera
 
 @contextmanager
 def tls_server() -> Iterator[tuple[int, Path]]:
-    """A server that speaks TLS alone; yield its port and the certificate to trust."""
+    """Run a server that speaks only TLS; yield its port and the certificate to trust."""
     with new_folder() as name:
         folder = Path(name)
         certificate, key = _self_signed(folder)
@@ -136,7 +136,7 @@ def _is_complete(node: RedisServer) -> bool:
 
 @contextmanager
 def cluster_servers() -> Iterator[tuple[str, Sequence[RedisServer]]]:
-    """A cluster of three nodes without replicas; yield its address and the nodes."""
+    """Run a cluster of three nodes without replicas; yield its address and the nodes."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(new_folder()))
         nodes: list[RedisServer] = []
@@ -186,9 +186,9 @@ def _self_signed(folder: Path) -> tuple[Path, Path]:
 
 
 async def use_everything(client: RedisClient, address: str) -> None:
-    """All that the service does with Redis."""
+    """Do everything that the service does with Redis."""
     events = EventLog(client, CircuitBreaker("Redis"), keep_s=60)
-    turns = [uuid4() for _ in range(12)]  # of a cluster they are on all nodes
+    turns = [uuid4() for _ in range(12)]  # in a cluster they are on all nodes
     await events.append(dict.fromkeys(turns, _EVENTS))
     assert [await events.read(turn, 1) for turn in turns] == [_EVENTS[1:]] * len(turns)
     assert await events.delete(turns) == len(turns)

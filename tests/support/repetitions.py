@@ -1,4 +1,4 @@
-"""Texts that repeat one thing, by which patterns and loops that go over a text too often are found."""
+"""Texts that repeat one thing, to find patterns and loops that go over a text too often."""
 
 import asyncio
 import time
@@ -67,27 +67,25 @@ USUAL = (
     *("quoted lines", "addresses", "parts of a mail address", "Han characters", "Han numbers", "digits", "dates"),
     *("articles", "a plain form", "rules of a table", "backslashes"),
 )
-"""Families that stand for the others where time is short."""
+"""Families that represent the others when time is short."""
 PLAIN = "My cat Minka is well, and I like tea in the morning. We live in Bern. "
 SIZES = (2_048, 4_096, 8_192, 16_384)
 _ROUNDS = 3
 
 
 def repeated(family: str, size: int, number: int = 0) -> str:
-    """A text of a family; texts with different numbers differ, as some of them are remembered."""
+    """Return a text of a family; texts with different numbers differ, because some results are cached."""
     piece = FAMILIES.get(family, PLAIN)
     end = f" {number}" if number else ""
     return (piece * (size // len(piece) + 1))[: size - len(end)] + end
 
 
 def grows_too_fast(work: Callable[[str], object], family: str, *, harmless_s: float = 0.004) -> str | None:
-    """Compare the processor's time for several sizes; say what is wrong.
-
-    The square of four times the length takes sixteen times as long; eight times leave room for what is noise.
-    """
+    """Compare the processor's time for several sizes; return what is wrong. Quadratic work takes sixteen times
+    as long for four times the length; the limit of eight leaves room for noise."""
     number = 0
 
-    def least(size: int, rounds: int) -> float:  # other processes and collections of garbage only ever add
+    def least(size: int, rounds: int) -> float:  # other processes and garbage collection only add time
         nonlocal number
         found = []
         for _ in range(rounds):
@@ -108,13 +106,13 @@ def grows_too_fast(work: Callable[[str], object], family: str, *, harmless_s: fl
 
 
 class Pauses:
-    """The longest time for which the loop did nothing else, as its thread's time on the processor."""
+    """Longest time in which the loop did nothing else, measured as processor time of its thread."""
 
     def __init__(self) -> None:
         self.longest_s = 0.0
 
     async def watch(self) -> None:
-        """Look at the clock in each of the loop's rounds, until it is cancelled."""
+        """Look at the clock in each round of the loop, until cancelled."""
         before = time.thread_time()
         while True:
             await asyncio.sleep(0)
@@ -124,7 +122,7 @@ class Pauses:
 
 @asynccontextmanager
 async def pauses() -> AsyncIterator[Pauses]:
-    """Watch the loop meanwhile."""
+    """Watch the loop during the block."""
     found = Pauses()
     watching = asyncio.create_task(found.watch())
     try:

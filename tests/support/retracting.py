@@ -1,4 +1,4 @@
-"""Things that users told, which memory is asked to forget, and models that repeat all they are shown."""
+"""Facts that users told and memory is asked to forget, and models that repeat all they are shown."""
 
 import asyncio
 import json
@@ -13,19 +13,19 @@ from state.memory import MemoryChange
 from tests.support.model_server import Received, Reply
 
 SECRET = "asthma"
-"""The word that is in none of the texts of memory once it is forgotten."""
+"""Word that occurs in no text of memory once it is forgotten."""
 WHOLE = "I have had asthma since Hamburg."
-"""A message of which nothing is left."""
+"""Message of which nothing stays."""
 FILED = "I have had asthma since Hamburg"
-"""The value that is filed of it."""
+"""Value that is filed from it."""
 PART = "I have had asthma since Hamburg. My sister lives in Porto, not in Hamburg."
-"""A message of which the second statement stays."""
+"""Message of which the second statement stays."""
 
 Answer = Callable[[Received], Reply]
 
 
 async def forget(services: Services, owner: Owner, what: str = FILED) -> MemoryChange:
-    """Have memory forget something; it must have known it."""
+    """Make memory forget something that it knows."""
     change = await services.memory.changes.forget(ChangeRequest.outside_of_turns(owner, Trigger("user")), what)
     assert change["operation_id"], change
     return change
@@ -37,17 +37,17 @@ def shown(received: Received) -> str:
 
 
 def repeating(received: Received) -> Reply:
-    """A model that says again what it is shown."""
+    """Reply as a model that repeats what it is shown."""
     return Reply([received.prompt[-1][1][:900]])
 
 
 def retelling(received: Received) -> Reply:
-    """A model that summarises a visit or a day by what it is shown."""
+    """Reply as a model that summarises a visit or a day by what it is shown."""
     return Reply([json.dumps({"summary": received.prompt[-1][1][:900], "key_topics": ["Health"]})])
 
 
 def interrupted(work: Callable[[], Awaitable[Any]], answer: Answer, *, at: int = 1) -> Answer:
-    """A model that answers the request of this number only when something else was done meanwhile."""
+    """Return a model that answers the request with this number only after something else was done."""
     loop = asyncio.get_running_loop()
     asked = 0
 

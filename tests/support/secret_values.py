@@ -1,4 +1,4 @@
-"""Secrets made up for tests, of every kind that memory does not keep, with sentences around them."""
+"""Made-up secrets of every kind that memory does not keep, with sentences around them."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""The service as its users have it: a process, talked to over HTTP."""
+"""The service as its users run it: a process that is used over HTTP."""
 
 import os
 import re
@@ -21,7 +21,7 @@ READY = re.compile(r"Anamnesis is ready at (\S+)|The worker is ready")
 
 
 class ServiceProcess:
-    """`anamnesis serve`, or another command that stays, with settings of the test's own."""
+    """`anamnesis serve`, or another command that keeps running, with settings of the test's own."""
 
     def __init__(
         self,
@@ -38,13 +38,13 @@ class ServiceProcess:
         """Take the settings.
 
         Args:
-            data_dir: folder of the embedded engines.
-            port: where it listens.
-            command: the command that stays.
-            arguments: of the command.
-            program: an installed `anamnesis` to start; empty = the checkout's.
-            environment: other variables, by their whole names.
-            variables: settings, without their prefix.
+            data_dir: Folder of the embedded engines.
+            port: Port on which it listens.
+            command: The command.
+            arguments: Arguments of the command.
+            program: An installed `anamnesis` to start; empty = that of the checkout.
+            environment: Other variables, by their whole names.
+            variables: Settings, without their prefix.
         """
         self._arguments, self._program = (command, *arguments), program
         self._environment = {
@@ -58,7 +58,7 @@ class ServiceProcess:
         self._data_dir = data_dir
         self.output: list[str] = []
         self.earlier = ""
-        """What it printed before its last start."""
+        """Output before its last start."""
         self.url = f"http://127.0.0.1:{port}"
         self.process: ForkedProcess | subprocess.Popen[str] | None = None
 
@@ -69,7 +69,7 @@ class ServiceProcess:
 
     @property
     def text(self) -> str:
-        """All that it has printed since its last start."""
+        """Return its output since its last start."""
         return "".join(self.output)
 
     def start(self) -> "ServiceProcess":
@@ -100,7 +100,7 @@ class ServiceProcess:
         )
 
     def settled(self) -> dict[str, str]:
-        """Wait until all that it needs is well, which what is just being started is not; return their states."""
+        """Wait until all that it needs is well; return the states. What was just started is not well at first."""
         found: dict[str, Any] = {}
 
         def well() -> bool:
@@ -207,7 +207,7 @@ def messages_of(url: str, conversation_id: str) -> list[tuple[str, str, bool]]:
 
 
 def none_alive(processes: Iterable[psutil.Process]) -> bool:
-    """Wait until none of the processes runs any more."""
+    """Wait until none of the processes is running; return whether that happened in time."""
 
     def lives(process: psutil.Process) -> bool:
         with suppress(psutil.NoSuchProcess):

@@ -1,4 +1,4 @@
-"""Changes of memory in a transaction of their own."""
+"""Changes of memory, each in its own transaction."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -20,7 +20,7 @@ async def change_items(
 
 
 async def supersede(services: Services, owner: Owner, old: UUID, new: UUID, trigger: Trigger) -> UUID | None:
-    """Have one memory take another's place."""
+    """Let one memory supersede another."""
     archive = services.memory.archive
     return await services.database.transact(
         owner.tenant_id, lambda connection: archive.supersede(connection, owner, old, new, trigger)

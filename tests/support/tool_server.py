@@ -1,6 +1,6 @@
 """A server of the Model Context Protocol for tests: `python -m tests.support.tool_server [--port PORT]`.
 
-With the variable ISSUER it admits only who has a token of that authorization server.
+With the variable ISSUER it only admits holders of a token of that authorization server.
 """
 
 import argparse

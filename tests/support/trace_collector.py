@@ -54,7 +54,7 @@ class TraceCollector:
 
 @contextmanager
 def trace_collector(status: int = 200) -> Iterator[TraceCollector]:
-    """Listen; answer every request with `status`, and keep what came with those that were accepted."""
+    """Listen; answer every request with `status`, and keep the spans of accepted requests."""
     collector = TraceCollector()
 
     class Handler(BaseHTTPRequestHandler):

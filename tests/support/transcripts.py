@@ -1,4 +1,4 @@
-"""Conversations of any shape, written into the database as they could have come about."""
+"""Conversations of any shape, written into the database in a state that could have arisen."""
 
 from datetime import datetime
 from typing import Literal

@@ -1,4 +1,4 @@
-"""Turns for tests: a context, a state, an opened turn."""
+"""Turns for tests: a request, a state, an opened turn."""
 
 import asyncio
 from collections.abc import Callable
@@ -34,7 +34,7 @@ def runtime(written: Written | None = None, turn: OpenTurn | None = None, **valu
 
 
 def opened(**values: Any) -> OpenTurn:
-    """A turn that is open; `values` are its own or of its input."""
+    """Return an open turn; `values` belong to it or to its input."""
     asked = TurnInput(user_id="u-1", session_id="s-1", message="Hello")
     turn = OpenTurn(
         turn_id=some_uuid(5),
@@ -54,7 +54,7 @@ def opened(**values: Any) -> OpenTurn:
 
 
 def given(turn: OpenTurn, **values: Any) -> OpenTurn:
-    """The turn with other values, its own or of its input."""
+    """Return the turn with other values, its own or of its input."""
     own = {name: value for name, value in values.items() if name in _OF_TURN}
     asked = {name: value for name, value in values.items() if name not in _OF_TURN}
     assert asked.keys() <= TurnInput.__annotations__.keys()
@@ -138,18 +138,14 @@ async def exchange(
     """A turn that was opened and completed."""
     turn = await turns.open(new_turn(content, **values))
     outcome = TurnOutcome(
-        status="completed",
-        answer=answer,
-        episode=True,
-        summary_due=summary_due,
-        context_filled=context_filled,
+        status="completed", answer=answer, episode=True, summary_due=summary_due, context_filled=context_filled
     )
     await turns.end(turn, outcome)
     return turn
 
 
 def owner_of(turn: OpenTurn) -> Owner:
-    """Whose memory a turn is about."""
+    """Return the owner of the memory that a turn is about."""
     return Owner(turn.tenant_id, turn.user_id, turn.expert_id)
 
 
@@ -256,7 +252,7 @@ VALUES (%(conversation_id)s, %(tenant_id)s, 1, 'summary', 'first', now(), %(text
 
 
 async def remember(database: Database, turn: OpenTurn, text: str = "Said hello.") -> None:
-    """What is made of a conversation behind its answers."""
+    """Make a memory of a conversation after its answers."""
     async with database.tenant(turn.tenant_id) as connection:
         await connection.execute(_REMEMBERED, {**asdict(turn), "text": text})
         note = "UPDATE messages SET private_note = jsonb_build_object('thoughts', %s::text) WHERE id = %s"
@@ -264,12 +260,12 @@ async def remember(database: Database, turn: OpenTurn, text: str = "Said hello."
 
 
 def some_uuid(number: int) -> UUID:
-    """A UUID of the form that we mint."""
+    """Return a UUID of the form that the service makes."""
     return UUID(f"0190a000-0000-7000-8000-{number:012d}")
 
 
 async def events_of(runner: TurnRunner, turn_id: UUID, after: int = 0) -> list[TurnEvent]:
-    """The events of a turn behind number `after`, to its end."""
+    """Return the events of a turn after number `after`, to its end."""
     async with asyncio.timeout(60):
         return [event async for batch in runner.follow(DEFAULT_TENANT, turn_id, after) for event in batch]
 

@@ -1,4 +1,4 @@
-"""Memory that is kept up: written, read back whole, and a model that compares what it is shown."""
+"""Memory under upkeep: written, read back whole, and a model that compares what it is shown."""
 
 import json
 import re
@@ -22,11 +22,11 @@ ARCHIVE = UpkeepPolicy(fading="archive")
 _PAIR = re.compile(r"^\[(\d+)\]\n\([^)]*\)\n((?:> .*\n?)+)\([^)]*\)\n((?:> .*\n?)+)", re.MULTILINE)
 
 Judge = Callable[[str, str], str]
-"""Says of an older and a newer text `same`, `replaces` or `apart`."""
+"""Function that says of an older and a newer text `same`, `replaces` or `apart`."""
 
 
 async def someone(services: Services, user: str = "u-1") -> Owner:
-    """A user with one turn, and no episode."""
+    """Make a user with one turn and no episode."""
     turn = await exchange(services.turns, "Hello", "Hi", user_id=user)
     async with services.database.tenant(DEFAULT_TENANT) as connection:
         await connection.execute("DELETE FROM episodes WHERE user_id = %s", [turn.user_id])
@@ -36,7 +36,7 @@ async def someone(services: Services, user: str = "u-1") -> Owner:
 async def write(
     services: Services, owner: Owner, *contents: str, importance: float = 0.5, **more: Any
 ) -> list[UUID]:
-    """Memories that were written one after another."""
+    """Write memories one after another."""
     return [
         await services.memory.archive.insert(
             owner, NewEpisode(content, "context", importance, "user_said", **more), Trigger("user")
@@ -48,7 +48,7 @@ async def write(
 async def written_before(
     services: Services, owner: Owner, *contents: str, days: int = 91, importance: float = 0.2
 ) -> list[UUID]:
-    """Memories that were written some days ago and never recalled."""
+    """Write memories as if some days ago, and never recalled."""
     ids = await write(services, owner, *contents, importance=importance)
     at = datetime.now(UTC) - timedelta(days=days)
     await change(services, "UPDATE episodes SET created_at = %s, learned_at = %s WHERE id = ANY(%s)", at, at, ids)
@@ -56,12 +56,12 @@ async def written_before(
 
 
 async def keep_up(services: Services, user: str = "u-1") -> UpkeepRun:
-    """One run by the tenant's policy, here and now."""
+    """Run upkeep now, by the tenant's policy."""
     return await services.upkeep.run(DEFAULT_TENANT, user)
 
 
 async def everything(services: Services, owner: Owner) -> dict[UUID, dict[str, Any]]:
-    """Every episode of a user as it stands, but for whether it is indexed and what changed it last."""
+    """Return every episode of a user as stored, except whether it is indexed and what changed it last."""
     async with (
         services.database.tenant(owner.tenant_id) as connection,
         connection.cursor(row_factory=dict_row) as c,
@@ -73,20 +73,20 @@ async def everything(services: Services, owner: Owner) -> dict[UUID, dict[str, A
 
 
 async def living(services: Services, owner: Owner) -> list[str]:
-    """What holds, sorted; turns as `turn`."""
+    """Return what holds, sorted; turns as `turn`."""
     rows = (await everything(services, owner)).values()
     gone = ("superseded_by", "superseded_in", "archived_by", "retracted_at")
     return sorted(row["content"] or "turn" for row in rows if all(row[each] is None for each in gone))
 
 
 def compared(received: Received) -> list[tuple[str, str]]:
-    """The pairs that the model is asked about, the older text of each first."""
+    """Return the pairs that the model is asked about, the older text of each first."""
     found = _PAIR.findall("\n".join(text for _, text in received.prompt) + "\n")
     return [(_unquoted(older), _unquoted(newer)) for _, older, newer in found]
 
 
 def judging(judge: Judge) -> Callable[[Received], Reply]:
-    """A model that judges every pair by itself."""
+    """Return a model that judges every pair."""
 
     def answer(received: Received) -> Reply:
         pairs = compared(received)
@@ -97,7 +97,7 @@ def judging(judge: Judge) -> Callable[[Received], Reply]:
 
 
 async def change(services: Services, statement: str, *values: Any) -> None:
-    """Change what is stored, as nobody does who uses the service."""
+    """Change what is stored, in a way that no user of the service can."""
     async with services.database.tenant(DEFAULT_TENANT) as connection:
         await connection.execute(statement, list(values))
 
@@ -107,7 +107,7 @@ def _unquoted(text: str) -> str:
 
 
 async def undo_accepted(services: Services) -> None:
-    """Undo what the only accepted proposal has changed."""
+    """Undo what the only accepted proposal changed."""
     (accepted,) = await services.memory.proposals.list(DEFAULT_TENANT, "u-1", state="accepted", limit=5)
     assert accepted.operation_id is not None
     await services.memory.undo.undo(DEFAULT_TENANT, "u-1", accepted.operation_id)

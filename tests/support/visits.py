@@ -1,4 +1,4 @@
-"""Visits for tests: time that passes, and what stands in the database."""
+"""Visits for tests: passing time, and the rows in the database."""
 
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime, timedelta
@@ -33,7 +33,7 @@ FROM daily_summaries d JOIN users u ON u.id = d.user_id ORDER BY 1, 2
 
 
 async def let_pass(database: Database, time: timedelta) -> None:
-    """Make all that was said so much older."""
+    """Make everything that was said older by this much."""
     async with database.tenant(DEFAULT_TENANT) as connection:
         await connection.execute(_PASS, {"time": time})
 
@@ -68,7 +68,7 @@ async def import_lines(
 
 
 def talk_at(at: datetime, topic: str, *, exchanges: int = 2, **values: Any) -> Sequence[dict[str, Any]]:
-    """A visit's lines: the user asks about the topic and is answered, a minute apart."""
+    """Return the lines of a visit: the user asks about the topic and is answered, a minute apart."""
     lines = []
     for number in range(exchanges):
         begun = at + timedelta(minutes=2 * number)

@@ -3,6 +3,7 @@
 import { get, rooted, send, signedOut, userPath } from './api.js'
 import { changeLanguage, currentLanguage, LANGUAGES, period, t } from './i18n.js'
 import { chooseUser, chosenUser, DEMO, leaveDemo, removeDemo, withoutDemo } from './demo.js'
+import { listen } from './events.js'
 import { Button, Component, Dialog, Empty, Failure, Field, html, Icon, IconButton, Page, Skeleton, useCallback, useEffect, useLoad, usePages, useSettled, useState } from './ui.js'
 
 const SCREENS = {
@@ -75,6 +76,11 @@ export function Shell({ service, onSignedOut }) {
     follow() // The address may have changed between the first drawing and this effect.
     return () => removeEventListener('hashchange', follow)
   }, [])
+  useEffect(() => {
+    const leaving = new AbortController()
+    if (isKnown === true && may('memory:read')) listen(user, leaving.signal)
+    return () => leaving.abort()
+  }, [isKnown, user])
   useEffect(() => {
     document.title = `${t(`nav.${at.screen}`)} · Anamnesis`
   }, [at.screen])

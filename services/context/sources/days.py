@@ -312,10 +312,8 @@ def days_text(asked: AskedDays, language: Language, *, last_visit: bool = False,
 
 
 def no_record(reference: TimeReference, asked: AskedDays, today: date, language: Language) -> str:
-    """Return the answer to a plain question about a time without records, naming the nearest days that have some.
-
-    A year is named if it is not that of `today`.
-    """
+    """Return the answer to a plain question about a time without records, naming the nearest days that have
+    some. A year is named if it is not that of `today`."""
     words = _NO_RECORD[language]
     if reference["start_date"] is None:
         return words["last_visit"]

@@ -5,16 +5,7 @@ from typing import LiteralString
 
 from psycopg.rows import tuple_row
 
-from services.context.source import (
-    APPLICATION,
-    DOCUMENTS,
-    MEMORY,
-    PromptDraft,
-    Source,
-    inert,
-    readable,
-    tagged,
-)
+from services.context.source import APPLICATION, DOCUMENTS, MEMORY, PromptDraft, Source, inert, readable, tagged
 from services.llm.rules import DATA, MISSING, REMEMBERS, SEARCHES, TEMPORARY
 from services.platform.postgres import Database
 from services.text.language import Language

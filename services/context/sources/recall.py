@@ -71,10 +71,8 @@ class RecallSource(Source[RecallResult]):
         return RecallResult()
 
     async def load(self, draft: PromptDraft) -> RecallResult:
-        """Recall, if there is anything to recall; it sets its own time limits and never fails.
-
-        A plain question about the last visit is answered from that visit only, which another section shows.
-        """
+        """Recall, if there is anything to recall; it sets its own time limits and never fails. A plain question
+        about the last visit is answered from that visit only, which another section shows."""
         turn, asked = draft.turn, draft.reference
         if not turn.remembers or (asked and asked["plain"] and asked["kind"] == "last_visit"):
             return RecallResult()
@@ -196,11 +194,7 @@ def _shown(
     date = recalled.best.unit.created_at.astimezone(zone).date().isoformat()
     if (until := found.units[recalled.best.unit.id].valid_until) is not None:
         date = _UNTIL[language].format(date, until.astimezone(zone).date().isoformat())
-    return RecalledEpisode(
-        episode_id=recalled.episode_id,
-        date=date,
-        text="\n  ".join(lines),
-    )
+    return RecalledEpisode(episode_id=recalled.episode_id, date=date, text="\n  ".join(lines))
 
 
 def _beginning(question: str) -> str:

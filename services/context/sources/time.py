@@ -174,11 +174,7 @@ class TimeSource(Source[None]):
 
 
 def mood_note(mood: Mapping[str, Any], now: datetime, timezone: str, language: Language) -> str:
-    """Return what the user felt, when, and in which words.
-
-    Raises:
-        BadTimeZone: there is no such time zone.
-    """
+    """Return what the user felt, when, and in which words. Raises `BadTimeZone` if there is no such time zone."""
     zone, at = time_zone(timezone), datetime.fromisoformat(mood["at"])
     days = (now.astimezone(zone).date() - at.astimezone(zone).date()).days
     names, (begin, end) = _FELT_DAYS[language], mood["span"]
@@ -188,11 +184,8 @@ def mood_note(mood: Mapping[str, Any], now: datetime, timezone: str, language: L
 
 
 def time_note(now: datetime, timezone: str, last_visit: datetime | None, language: Language) -> str:
-    """The local date, weekday and time, and how long ago the user was here, unless that was today.
-
-    Raises:
-        BadTimeZone: there is no such time zone.
-    """
+    """The local date, weekday and time, and how long ago the user was here, unless that was today. Raises
+    `BadTimeZone` if there is no such time zone."""
     zone = time_zone(timezone)
     local = now.astimezone(zone)
     text = _NOW[language].format(weekday=WEEKDAYS[language][local.weekday()], now=local, zone=timezone)

@@ -52,12 +52,8 @@ class AnswerStream:
         self._tagged: list[str] = []
 
     def read(self, event: dict[str, Any]) -> Sequence[str]:
-        """Take one event.
-
-        Raises:
-            AnswerFailed: it reports an error.
-            TypeError: it is not of the API's shape.
-        """
+        """Take one event. Raises `AnswerFailed` if it reports an error, and `TypeError` if it is not of the
+        API's shape."""
         raise NotImplementedError
 
     def message(self) -> AIMessage:

@@ -25,10 +25,8 @@ _MARKS = re.compile(r"\\.|[\"{}]", re.DOTALL)
 
 
 class StreamedObject:
-    """The JSON object at the beginning of a text that comes in pieces, passed on as it comes.
-
-    An empty one is not: some proxies begin a call with it, and the real one follows.
-    """
+    """The JSON object at the beginning of a text that comes in pieces, passed on as it comes. An empty one is
+    not: some proxies begin a call with it, and the real one follows."""
 
     def __init__(self) -> None:
         self._at = self._depth = 0

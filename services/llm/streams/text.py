@@ -108,10 +108,8 @@ class ThinkStyles:
         return self._first.get(model, may_think_first(model))
 
     def learn(self, model: str, *, thought_first: bool) -> bool:
-        """Take whether an answer began with reasoning without an opening tag, or looks like it.
-
-        Returns whether that changes what is expected, which is then to be kept.
-        """
+        """Take whether an answer began with reasoning without an opening tag, or looks like it. Returns whether
+        that changes what is expected, which is then to be kept."""
         expected = self.think_first(model)
         count = 0 if thought_first == expected else self._otherwise.get(model, 0) + 1
         if count >= (_TO_UNLEARN if expected else _TO_LEARN):

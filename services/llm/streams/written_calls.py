@@ -27,7 +27,7 @@ _MARK = re.compile(
     r"<tool_calls?>\s*(?:[\[{]|<function=|<invoke |[\w.-]+\s*(?:<arg_key>|</tool_call>|\n))"
     r"|<\|tool_calls?(?:_section)?(?:_begin)?\|>|<｜tool▁calls?▁begin｜>|<｜DSML｜\w|<function=[\w.-]+>"
     r"|\[TOOL_CALLS\]\s*[\[{\w]|<(?:minimax:tool_call|function_calls)>\s*<invoke |<invoke name=\"|```tool_code\s"
-    r"|<tool_code>\s*\w|<\|python_tag\|>|<\|channel\|>\w+ to=functions\.",
+    r"|<tool_code>\s*\w|<\|python_tag\|>|<\|channel\|>\w+ to=functions\."
 )
 """The beginning of a call in a template, which no other text has."""
 _BARE = re.compile(

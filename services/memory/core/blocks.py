@@ -127,20 +127,14 @@ class SectionChange:
         self._others = len(blocks) - bool(self._there)
 
     async def write(self, new: dict[str, Any], what: str, trigger: Trigger, *, whole: bool = False) -> None:
-        """Store a new version; `whole` = not merged.
-
-        Raises:
-            InvalidInput: it would be too large, or one section too many.
-        """
+        """Store a new version; `whole` = not merged. Raises `InvalidInput` if it would be too large, or one
+        section too many."""
         self.add_version(new, what, trigger)
         await self._note(await self.store(whole=whole))
 
     def apply(self, changes: Sequence[ItemChange], trigger: Trigger) -> list[ItemChange]:
         """Add the version that changes of items make, if any; return those that found nothing they may change.
-
-        Raises:
-            InvalidInput: its name or a value is not accepted, or it would be too large.
-        """
+        Raises `InvalidInput` if its name or a value is not accepted, or it would be too large."""
         check_section(self._section)
         for change in changes:
             check_values({change.field: change.value})
@@ -154,11 +148,8 @@ class SectionChange:
         return [*refused, *applied.unmatched]
 
     def add_version(self, new: dict[str, Any], what: str, trigger: Trigger) -> None:
-        """Add a version, which `store` writes with those before.
-
-        Raises:
-            InvalidInput: it would be too large, or one section too many.
-        """
+        """Add a version, which `store` writes with those before. Raises `InvalidInput` if it would be too
+        large, or one section too many."""
         new = self._log.secrets.without_in(new)
         check_size(self._section, new)
         if self._there is None and self._others >= MAX_SECTIONS:

@@ -75,22 +75,15 @@ _SECTION = re.compile(SECTION_PATTERN, re.ASCII)
 
 
 def check_section(section: str) -> None:
-    """Refuse what is no name of a section.
-
-    Raises:
-        InvalidInput: it is not 1 to 64 letters, digits and underscores.
-    """
+    """Refuse what is no name of a section. Raises `InvalidInput` if it is not 1 to 64 letters, digits and
+    underscores."""
     if not _SECTION.fullmatch(section):
         raise InvalidInput("section", "is 1 to 64 letters, digits and underscores")
 
 
 def check_values(content: Mapping[str, Any]) -> None:
-    """Refuse a content, or a patch, that cannot be stored as it is.
-
-    Raises:
-        InvalidInput: it is too deep, has too many values, too long a key, a NUL, a lone surrogate, or a number
-            that JSON cannot keep.
-    """
+    """Refuse a content, or a patch, that cannot be stored as it is. Raises `InvalidInput` if it is too deep,
+    has too many values, too long a key, a NUL, a lone surrogate, or a number that JSON cannot keep."""
     for count, (value, depth) in enumerate(_values(content), 1):
         if depth > MAX_DEPTH:
             raise InvalidInput("content", f"is nested deeper than {MAX_DEPTH} levels")
@@ -105,11 +98,7 @@ def check_values(content: Mapping[str, Any]) -> None:
 
 
 def check_size(section: str, content: Mapping[str, Any]) -> None:
-    """Refuse a section that would be too large.
-
-    Raises:
-        InvalidInput: its JSON is over the limit.
-    """
+    """Refuse a section that would be too large. Raises `InvalidInput` if its JSON is over the limit."""
     check_values(content)
     size = len(canonical(content).encode())
     if size > MAX_SECTION_BYTES:

@@ -33,10 +33,8 @@ def merge_patch(old: Any, patch: Any) -> Any:
 
 
 def overlay(shared: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """A section of a space over the one that all spaces share; neither is changed.
-
-    Of a field that both have, items of lists are merged, objects key by key, and any other value is the space's.
-    """
+    """A section of a space over the one that all spaces share; neither is changed. Of a field that both have,
+    items of lists are merged, objects key by key, and any other value is the space's."""
     merged = dict(shared)
     for key, value in own.items():
         there = merged.get(key)
@@ -113,10 +111,8 @@ def apply_changes(content: Mapping[str, Any], changes: Sequence[ItemChange]) -> 
 
 
 def _find(value: Any, old: str) -> str | int | None:
-    """Return the index (of a list) or the key (of a mapping) of the item that a text names; "" for a single value.
-
-    None where no item is named.
-    """
+    """Return the index (of a list) or the key (of a mapping) of the item that a text names; "" for a single
+    value. None where no item is named."""
     wanted = folded(old)
     return next((place for place, texts in _entries(value) if wanted and wanted in texts), None)
 

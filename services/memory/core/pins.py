@@ -53,11 +53,8 @@ class Pins:
         self._log = log
 
     async def set_on_episode(self, tenant_id: UUID, user: str, episode_id: UUID, *, pinned: bool) -> None:
-        """Pin or unpin an episode; repeating it changes nothing.
-
-        Raises:
-            NotFound: the tenant has no such user, or the user no such episode.
-        """
+        """Pin or unpin an episode; repeating it changes nothing. Raises `NotFound` if the tenant has no such
+        user, or the user no such episode."""
         user_id = await user_id_of(self._database, tenant_id, user)
         values: dict[str, Any] = {"tenant_id": tenant_id, "user_id": user_id, "id": episode_id, "pinned": pinned}
 
@@ -76,11 +73,8 @@ class Pins:
         await self._database.transact(tenant_id, noted)
 
     async def set_on_value(self, owner: Owner, section: str, field: str, text: str, *, pinned: bool) -> None:
-        """Pin or unpin a value of a section of core memory.
-
-        Raises:
-            NotFound: there is no such section, or it has no such value.
-        """
+        """Pin or unpin a value of a section of core memory. Raises `NotFound` if there is no such section, or
+        it has no such value."""
         block = next((each for each in await self._core.read(owner) if each.section == section), None)
         if block is None or (field, text) not in values_of(block.content):
             raise NotFound(f"The section {section} has no value {text!r} in the field {field!r}.")

@@ -50,13 +50,9 @@ class CoreMemory:
     async def owner(
         self, tenant_id: UUID, user: str, expert: str, space: str | None = None, *, make_space: bool = False
     ) -> Owner:
-        """Who is meant by the caller's own name for the user, an expert's name and the name of a space.
-
-        With `make_space`, a space that is not there is made.
-
-        Raises:
-            NotFound: the tenant has no such user, or no such expert, or the user no such space.
-        """
+        """Who is meant by the caller's own name for the user, an expert's name and the name of a space. With
+        `make_space`, a space that is not there is made. Raises `NotFound` if the tenant has no such user, or no
+        such expert, or the user no such space."""
         values = {"tenant_id": tenant_id, "user": user, "expert": expert, "space": space, "space_id": uuid7()}
         found = await self._database.fetch(tenant_id, core_sql.OWNER, values, tuple_row)
         if not found:
@@ -73,9 +69,7 @@ class CoreMemory:
 
     async def read(self, owner: Owner, at: datetime | None = None) -> list[Block]:
         """Every section of the owner's own, by name, from PostgreSQL: those of the space, or the shared ones.
-
-        With `at`, as they were at that moment; a section that was removed since is not there.
-        """
+        With `at`, as they were at that moment; a section that was removed since is not there."""
         return blocks_of(await self._rows(owner, visible=False, at=at))
 
     async def known(self, owner: Owner) -> dict[str, dict[str, Any]]:
@@ -89,14 +83,9 @@ class CoreMemory:
 
     @again_if_contended
     async def update(self, owner: Owner, section: str, patch: dict[str, Any], trigger: Trigger) -> Block:
-        """Merge a patch into a section (`items.py`), which is created if needed.
-
-        What changes nothing makes no version.
-
-        Raises:
-            InvalidInput: the section's name, the patch, or the section's size with it is not accepted, or the
-                owner has the most sections already.
-        """
+        """Merge a patch into a section (`items.py`), which is created if needed. What changes nothing makes no
+        version. Raises `InvalidInput` if the section's name, the patch, or the section's size with it is not
+        accepted, or the owner has the most sections already."""
         check_section(section)
         check_values(patch)
         async with self._changing(owner, section) as changing:
@@ -153,13 +142,9 @@ class CoreMemory:
         changed: tuple[Mapping[str, Any] | None, Mapping[str, Any] | None],
         trigger: Trigger,
     ) -> bool:
-        """Take a change of a section back, from what it was to what it became, in a transaction of the caller's.
-
-        Return whether that is all of it and nothing that came later.
-
-        Raises:
-            InvalidInput: the section has filled up since.
-        """
+        """Take a change of a section back, from what it was to what it became, in a transaction of the
+        caller's. Return whether that is all of it and nothing that came later. Raises `InvalidInput` if the
+        section has filled up since."""
         old, new = changed
         changing = await self._locked(connection, owner, section)
         content = changing.content or {}
@@ -199,11 +184,8 @@ class CoreMemory:
 
     @again_if_contended
     async def rollback(self, owner: Owner, section: str, version: int, trigger: Trigger) -> Block:
-        """Give a section the content that it had at a version, as a new version; it starts new epochs.
-
-        Raises:
-            NotFound: there is no such section or version.
-        """
+        """Give a section the content that it had at a version, as a new version; it starts new epochs. Raises
+        `NotFound` if there is no such section or version."""
         async with self._changing(owner, section) as changing:
             values = {**vars(changing.owner), "section": section, "version": version}
             row = await (await changing.connection.execute(core_sql.VERSION, values)).fetchone()
@@ -215,10 +197,7 @@ class CoreMemory:
     @again_if_contended
     async def forget(self, owner: Owner, section: str, trigger: Trigger) -> None:
         """Remove a section with its history; the log keeps that there were changes, and not what they were.
-
-        Raises:
-            NotFound: there is no such section.
-        """
+        Raises `NotFound` if there is no such section."""
         async with self._changing(owner, section) as changing:
             if changing.content is None:
                 raise NotFound(f"There is no section {section!r}.")
@@ -227,11 +206,8 @@ class CoreMemory:
     async def history(
         self, owner: Owner, section: str, *, before: int | None = None, limit: int
     ) -> Sequence[Change]:
-        """Changes of a section, newest first, those before the version `before`.
-
-        Raises:
-            NotFound: there is no such section.
-        """
+        """Changes of a section, newest first, those before the version `before`. Raises `NotFound` if there is
+        no such section."""
         values = {**vars(owner), "section": section, "before": before, "limit": limit}
         rows = await self._database.fetch(owner.tenant_id, core_sql.HISTORY, values, tuple_row)
         if not rows:

@@ -130,10 +130,7 @@ class CoreValues:
         ids = None if block_ids is None else list(block_ids)
         values: dict[str, Any] = {"tenant_id": tenant_id, "user_id": user_id, "block_ids": ids}
         versions, pins = await self._database.read_each(
-            tenant_id,
-            Query(_VERSIONS, values, dict_row),
-            Query(_PINS, values, tuple_row),
-            of_one_moment=False,
+            tenant_id, Query(_VERSIONS, values, dict_row), Query(_PINS, values, tuple_row), of_one_moment=False
         )
         digests = {bytes(row[0]) for row in pins}
         return [

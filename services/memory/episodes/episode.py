@@ -49,9 +49,7 @@ _MOST_UNINDEXED = 100
 @dataclass
 class StoredUnit:
     """One message of a turn's episode, or a written episode; in the order of the columns of `statements.UNIT`.
-
-    Nobody changes one; frozen, it takes eight times as long to make, and a recall makes twenty.
-    """
+    Nobody changes one; frozen, it takes eight times as long to make, and a recall makes twenty."""
 
     episode_id: UUID
     unit_id: UUID
@@ -206,10 +204,8 @@ class EpisodeStore:
         return await self._database.fetch(scope.tenant_id, sql.UNINDEXED, values, args_row(StoredUnit))
 
     async def found(self, scope: Scope, units: Iterable[tuple[str, str]]) -> dict[str, StoredUnit]:
-        """Return units by id, as they are now, from their ids and those of their episodes.
-
-        Those removed, or out of scope, are left out.
-        """
+        """Return units by id, as they are now, from their ids and those of their episodes. Those removed, or
+        out of scope, are left out."""
         pairs = list(units)
         if not pairs:
             return {}
@@ -232,11 +228,8 @@ class EpisodeStore:
         return rows[0][0] if rows else None
 
     async def add(self, connection: Connection, owner: Owner, new: NewEpisode, trigger: Trigger) -> UUID:
-        """Write a memory, in the caller's transaction; return its id. `trigger` names the writer.
-
-        Raises:
-            InvalidInput: its content is empty or too long.
-        """
+        """Write a memory, in the caller's transaction; return its id. `trigger` names the writer. Raises
+        `InvalidInput` if its content is empty or too long."""
         episode_id = uuid7()
         values = {
             **vars(owner),
@@ -253,10 +246,8 @@ class EpisodeStore:
         return episode_id
 
     async def supersede(self, connection: Connection, owner: Owner, episode_id: UUID, by: UUID) -> str | None:
-        """Mark a written memory as superseded, in the caller's transaction; return its text.
-
-        None if the owner has no valid memory with this id, or it is pinned.
-        """
+        """Mark a written memory as superseded, in the caller's transaction; return its text. None if the owner
+        has no valid memory with this id, or it is pinned."""
         values = {**vars(owner), "id": episode_id, "by": by}
         row = await (await connection.execute(sql.SUPERSEDE, values)).fetchone()
         return row[0] if row else None
@@ -282,11 +273,7 @@ class EpisodeStore:
 
 
 def checked_content(content: str) -> str:
-    """Return a memory's content as stored.
-
-    Raises:
-        InvalidInput: it is empty or too long.
-    """
+    """Return a memory's content as stored. Raises `InvalidInput` if it is empty or too long."""
     text = content.replace("\x00", "").strip()
     if not text:
         raise InvalidInput("content", "must not be empty")

@@ -86,6 +86,11 @@ class EpisodeIndex:
         self._shards: int | None = None
 
     @property
+    def is_ready(self) -> bool:
+        """Whether it may answer at once."""
+        return self._milvus.is_ready
+
+    @property
     def hides_terms(self) -> bool:
         """Whether terms are stored as digests."""
         return self._key_of is not None

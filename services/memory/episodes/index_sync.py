@@ -90,13 +90,9 @@ class EpisodeIndexSync:
         jobs.task(FORGET)(self._forget)
 
     async def index_waiting(self) -> int:
-        """Index every waiting episode of all tenants, the newest first; return how many.
-
-        A lane is held for a batch, so that removals come in between, and is left to another process that has it.
-
-        Raises:
-            Unavailable: Milvus, the embedding endpoint or the database does not answer.
-        """
+        """Index every waiting episode of all tenants, the newest first; return how many. A lane is held for a
+        batch, so that removals come in between, and is left to another process that has it. Raises
+        `Unavailable` if Milvus, the embedding endpoint or the database does not answer."""
         count = 0
         waiting = await self._database.fetch_without_tenant("SELECT tenants_to_index()", {}, tuple_row)
         for (tenant_id,) in waiting:

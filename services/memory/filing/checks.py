@@ -66,6 +66,8 @@ class Evidence:
     """Whether a statement must share a word with what was said: the model is not known to file well."""
     least_share: float = 0.0
     """Share of a statement's words, 0 to 1, that must have been said, where it is checked strictly."""
+    beside: Mapping[str, str] = field(default_factory=dict)
+    """Texts around each message, by its short id; statements may use their words too."""
 
     def prepare(self) -> None:
         """Read the texts, so that operations are checked against them at once."""
@@ -114,6 +116,8 @@ class Checked:
     """Short id of the user's message that it rests on; empty = it rests on none."""
     fault: Fault | None = None
     """Its fault, if the model can mend it."""
+    is_doubtful: bool = False
+    """Whether a model that is not known to file well must say once more that it was told."""
 
 
 def checked(operations: Sequence[FilingOperation], evidence: Evidence) -> list[Checked]:
@@ -176,9 +180,11 @@ def check(operation: FilingOperation, evidence: Evidence) -> Checked:
     if found is None:
         return _unfounded(operation, evidence)
     operation = replace(operation, quote=found.text)
-    if fault := _fault_of_text(operation, memory, evidence.messages[source], evidence):
+    if fault := _fault_of_text(operation, memory, source, evidence):
         return Checked(operation, "drop", source, fault)
-    return Checked(operation, _verdict(operation, memory, found, source, evidence), source)
+    is_doubtful = evidence.is_strict and _is_doubtful(operation, memory, source, evidence)
+    verdict = _verdict(operation, memory, found, source, evidence)
+    return Checked(operation, verdict, source, is_doubtful=is_doubtful)
 
 
 def _verdict(
@@ -208,8 +214,24 @@ def _is_asked(text: str, quote: str, message: str) -> bool:
     return any(each.asks for each in split) and Words.of(text).share_in(asked) >= Words.of(text).share_in(told)
 
 
+def _is_doubtful(operation: FilingOperation, memory: Memory | None, source: str, evidence: Evidence) -> bool:
+    """Whether a statement rests on a question, or says in a memory's place what nobody has spoken of."""
+    text = operation.text
+    if not text or _is_asked(text, operation.quote, evidence.messages[source]):
+        return bool(text)
+    new = Words.of(text).without(Words.of(memory.text)) if memory else Words.of("")
+    new = replace(new, terms=frozenset(each for each in new.terms if not any(map(str.isdigit, each))))
+    return bool(new.count) and not new.share_in(_near(operation, None, source, evidence))
+
+
+def _near(operation: FilingOperation, memory: Memory | None, source: str, evidence: Evidence) -> Words:
+    """Return the words of what an operation rests on: its message, what was said around it, its memory."""
+    around = [evidence.messages[source], evidence.beside.get(source, ""), memory.text if memory else ""]
+    return Words.of("\n".join([operation.quote, *around]))
+
+
 def _fault_of_text(
-    operation: FilingOperation, memory: Memory | None, message: str, evidence: Evidence
+    operation: FilingOperation, memory: Memory | None, source: str, evidence: Evidence
 ) -> Fault | None:
     """Return what shows that a model has not understood the words on which its statement rests."""
     text, words = operation.text, informative_terms(operation.text)
@@ -220,11 +242,11 @@ def _fault_of_text(
     written = evidence.scripts | (scripts_of(memory.text) if memory else frozenset())
     if text and scripts_of(text).isdisjoint(written) and scripts_of(text) and written:
         return "script"
-    told = (evidence.told, Words.of(operation.quote))
-    share = max(Words.of(text).share_in(each) for each in told)
-    if evidence.least_share and text and _is_asked(text, operation.quote, message):
+    if evidence.least_share and text and _is_asked(text, operation.quote, evidence.messages[source]):
         return "asked"
-    if evidence.is_strict and words and (not share or share < evidence.least_share):
+    said, near = Words.of(text), _near(operation, memory, source, evidence)
+    share = max(said.share_in(evidence.told), said.share_in(near))
+    if evidence.is_strict and words and (not said.share_in(near) or share < evidence.least_share):
         return "unsaid"
     return None
 
@@ -243,11 +265,8 @@ def _waits(operation: FilingOperation, found: Quoted, source: str, evidence: Evi
 
 
 def _was_told_of(memory: Memory, evidence: Evidence) -> bool:
-    """Whether a word of a memory was said; in another script it may have been, if the model files well."""
-    said = _terms([*evidence.said, *evidence.answers])
-    if _is_about(memory, said) or evidence.is_strict:
-        return _is_about(memory, said)
-    return all(_is_chinese(memory.text) != _is_chinese(each) for each in evidence.said)
+    """Whether a word of a memory was said; a model that files well knows it by other words, too (工资 is 月薪)."""
+    return not evidence.is_strict or _is_about(memory, _terms([*evidence.said, *evidence.answers]))
 
 
 def _is_chinese(text: str) -> bool:

@@ -10,7 +10,7 @@ from services.llm.chat_models import ChatModels
 from services.llm.structured_output import ask_for
 from services.memory.filing.answer import Answer, Fault, FilingOperation, filing_of_answer, told_faults
 from services.memory.filing.checks import Checked, Evidence, checked
-from services.memory.filing.plain import decide_plainly
+from services.memory.filing.plain import decide_plainly, surely_told
 from services.memory.filing.promised import AskedPromise, asked_promises
 from services.memory.filing.prompt import Batch, filing_prompt
 from services.memory.filing.story import NO_STORY, StoryTold
@@ -54,7 +54,8 @@ async def decide(
     """Ask the model about a batch, and check what it answers.
 
     Args:
-        grade: how well the model files; None = not known, so that its answers are checked more strictly.
+        grade: how well the model files; None = not known, so that its answers are checked more strictly, and it is
+            asked once more whether what it files was told.
 
     Raises:
         ModelFailed: the model did not answer.
@@ -74,7 +75,19 @@ async def decide(
     except BadModelOutput:
         if not answers.are_usable:
             raise
-    return answers.decided()
+    decided = answers.decided()
+    return decided if grade == "well" else await _looked_at_again(models, decided, shown)
+
+
+async def _looked_at_again(models: ChatModels, decided: Decided, shown: Batch) -> Decided:
+    """Return a decision without what the user only supposes, wishes or asks, as the model says once more."""
+    told = [each for each in decided.done if each.operation.text]
+    told += [each for each in decided.asked if each.is_doubtful]
+    sure = await surely_told(models, told, shown, at_once=True)
+    done, asked = ([each for each in some if each in sure or each not in told]
+                   for some in (decided.done, decided.asked))  # fmt: skip
+    left_out = len(told) - len(sure)
+    return replace(decided, done=done, asked=asked, dropped=decided.dropped + left_out)
 
 
 class _Answers:
@@ -95,11 +108,7 @@ class _Answers:
         self.are_usable = False
 
     def take(self, text: str) -> None:
-        """Take an answer.
-
-        Raises:
-            BadModelOutput: it cannot be read, or the model can mend some of it.
-        """
+        """Take an answer. Raises `BadModelOutput` if it cannot be read, or the model can mend some of it."""
         may_mend, self._is_asked_again = not self._is_asked_again, True
         answer = filing_of_answer(text, self._shown.memories, self._shown.said)
         found = checked(answer.operations, self._evidence)
@@ -163,10 +172,8 @@ def dated(checked: Checked, batch: Batch) -> FilingOperation:
 
 
 def turns_of_story(batch: Batch, told: StoryTold) -> tuple[list[UUID], UUID | None]:
-    """Return the turns of a batch that belong to a story, and the conversation in which it goes on.
-
-    A story of which nobody knows where it begins, or that ends at no message, has none.
-    """
+    """Return the turns of a batch that belong to a story, and the conversation in which it goes on. A story of
+    which nobody knows where it begins, or that ends at no message, has none."""
     keys = list(batch.messages)
     first = told.first if told.first in batch.messages else ""
     conversation = batch.messages[first].conversation_id if first else batch.story_in

@@ -39,9 +39,8 @@ class FilingEvidence:
                 answers.append(each.said_by(others=False))
                 foreign.append(each.said_by(others=True))
         shown = replace(batch, memories=memories)
-        return shown, Evidence(
-            shown.said, said, answers, known, [each for each in foreign if each.strip()], memories
-        )
+        foreign = [each for each in foreign if each.strip()]
+        return shown, Evidence(shown.said, said, answers, known, foreign, memories, beside=shown.beside)
 
     async def stale(self, batch: Batch, memories: Mapping[str, Memory]) -> set[str]:
         """Return the short ids of the memories and messages of a batch that have changed since they were read."""

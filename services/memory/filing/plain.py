@@ -1,7 +1,8 @@
 """Filing in small questions, for models that answer one thing at a time.
 
 The model is asked which lasting facts the user tells, then whether their words say each of them as a fact, and
-whether a fact that is close to a memory takes that one's place. Nothing else is changed.
+whether a fact that is close to a memory takes that one's place. Nothing else is changed. The second question is
+put to models as well that answer all at once, as long as nobody knows how well they file.
 """
 
 from collections.abc import Sequence
@@ -18,7 +19,7 @@ from services.memory.filing.answer import LONGEST_TEXT, MOST_OPERATIONS, FilingO
 from services.memory.filing.checks import Checked, Evidence, checked
 from services.memory.filing.prompt import Batch, newly_said
 from services.memory.reading.words import Words
-from services.text.language import Language, folded
+from services.text.language import Language, folded, sentences
 from services.text.marks import one_line
 from services.text.storable import storable
 
@@ -45,13 +46,18 @@ _SURE: dict[Language, str] = {
         "The user wrote the words behind “said”. Does each statement behind “kept” follow from them as a fact "
         "about the person it speaks of? Answer no if the words are a supposition, a wish, a question, a joke or a "
         "game, or if they are about somebody else than the statement. Where a statement names nobody, it is about "
-        'the user. Answer with JSON alone, one answer for each number: {{"answers": ["yes", "no"]}}.'
+        "the user.{context} "
+        'Answer with JSON alone, one answer for each number: {{"answers": ["yes", "no"]}}.'
     ),
     "zh": (
         "“原话”是用户写的。“记为”的内容是否就是原话所说的事实，而且说的是同一个人？原话只是假设、愿望、提问、玩笑、游戏，或"
-        "说的是别人，就答 no。“记为”里没有写明是谁，就是指用户本人。只输出 JSON，按编号每条一个回答："
+        "说的是别人，就答 no。“记为”里没有写明是谁，就是指用户本人。{context}只输出 JSON，按编号每条一个回答："
         '{{"answers": ["yes", "no"]}}。'
     ),
+}
+_CONTEXT: dict[Language, str] = {
+    "en": " Names, dates and what a “he” or a “yes” stands for may come from the rest of the talk.",
+    "zh": "名字、日期，以及“他”“对”指什么，可以来自其余的对话。",
 }
 _ONE: dict[Language, str] = {
     "en": "{number}. said: “{quote}”\n   kept: “{text}”",
@@ -67,6 +73,7 @@ _RELATION: dict[Language, str] = {
         '还是取代（原来那条不再成立，instead）？只输出 JSON：{{"answer": "new"}}。'
     ),
 }
+_YES, _NO = ("y", "true", "是"), ("n", "false", "否", "不")
 _RELATIONS = ("instead", "same", "new")
 
 
@@ -87,17 +94,17 @@ class _Answers(BaseModel):
     answers: list[str]
 
 
+class _LooseAnswers(BaseModel):
+    answers: list[Any]
+
+
 class _Answer(BaseModel):
     answer: str
 
 
 async def decide_plainly(models: ChatModels, shown: Batch, evidence: Evidence) -> list[Checked]:
     """Ask a model for the facts of a batch in small questions, and check them; what is dropped is returned too.
-
-    Raises:
-        ModelFailed: the model did not answer.
-        BadModelOutput: it listed no facts, twice.
-    """
+    Raises `ModelFailed` if the model did not answer, and `BadModelOutput` if it listed no facts, twice."""
     language = shown.language
 
     def facts_of(answer: str) -> list[Checked]:
@@ -105,7 +112,7 @@ async def decide_plainly(models: ChatModels, shown: Batch, evidence: Evidence) -
 
     found = await ask_for(models, _prompt(shown), facts_of, schema=_Facts, purpose="memory_filing")
     listed = [each for each in found if each.verdict != "drop"]
-    sure = await _sure(models, listed, language)
+    sure = await surely_told(models, listed, shown)
     dropped = [replace(each, verdict="drop") for each in found if each not in sure]
     operations = [await _placed(models, each.operation, shown, language) for each in sure]
     return [*dropped, *checked([each for each in operations if each is not None], evidence)]
@@ -125,27 +132,44 @@ def _operations(answer: str) -> list[FilingOperation]:
     return list(found.values())
 
 
-async def _sure(models: ChatModels, listed: Sequence[Checked], language: Language) -> list[Checked]:
-    """Return the facts of which the model says once more that the user tells them; without an answer none."""
+async def surely_told(
+    models: ChatModels, listed: Sequence[Checked], shown: Batch, *, at_once: bool = False
+) -> list[Checked]:
+    """Return the statements of which the model says once more that the user tells them.
+
+    Args:
+        at_once: they come from an answer that decided everything: they may speak of what was said elsewhere, and
+            without a usable answer only the doubtful ones go. Otherwise all of them do.
+    """
     if not listed:
         return []
+    language = shown.language
     asked = "\n".join(
-        _ONE[language].format(number=number, quote=each.operation.quote, text=each.operation.text)
+        _ONE[language].format(number=number, quote=_sentence_of(each, shown), text=each.operation.text)
         for number, each in enumerate(listed, 1)
     )
 
-    def answers_of(answer: str) -> list[str]:
-        found = json_answer(_Answers, answer, items="answers").answers
-        if len(found) != len(listed):
-            raise BadModelOutput(f"{len(listed)} answers are wanted, one for each number")
-        return found
+    def answers_of(answer: str) -> list[bool]:
+        found = [str(each).casefold() for each in json_answer(_LooseAnswers, answer, items="answers").answers]
+        if len(found) != len(listed) or not all(each.startswith(_YES + _NO) for each in found):
+            raise BadModelOutput(f"{len(listed)} answers are wanted, yes or no for each number")
+        return [each.startswith(_YES) for each in found]
 
-    prompt = [SystemMessage(_SURE[language].format()), HumanMessage(asked)]
+    rules = _SURE[language].format(context=_CONTEXT[language] if at_once else "")
+    prompt = [SystemMessage(rules), HumanMessage(asked)]
     try:
         answers = await ask_for(models, prompt, answers_of, schema=_Answers, purpose="memory_filing")
     except BadModelOutput:
-        return []
-    return [each for each, said in zip(listed, answers, strict=True) if said.strip().casefold().startswith("y")]
+        return [each for each in listed if at_once and not each.is_doubtful]
+    return [each for each, is_told in zip(listed, answers, strict=True) if is_told]
+
+
+def _sentence_of(checked: Checked, shown: Batch) -> str:
+    """Return the user's sentence in which a quote stands: what is supposed there may begin before the quote."""
+    quote, message = checked.operation.quote, shown.messages[checked.source].content
+    begin = message.find(quote)
+    around = [each.text for each in sentences(message) if each.start < begin + len(quote) and begin < each.end]
+    return one_line("".join(around)).strip() if begin >= 0 else quote
 
 
 async def _placed(

@@ -36,9 +36,7 @@ MakePromises = Callable[[Connection, Owner, Sequence[tuple[AskedPromise, Said]]]
 
 def asked_promises(given: Any, evidence: Evidence) -> Iterator[AskedPromise]:
     """Yield the promises of an answer that rest on the user's own words, as facts do; all others are dropped.
-
-    Every word of their `when` stands in the message, too: a time that the model has worked out is none.
-    """
+    Every word of their `when` stands in the message, too: a time that the model has worked out is none."""
     for each in given[:_MOST] if isinstance(given, list) else ():
         named = each if isinstance(each, Mapping) else {}
         text, when, quote = (

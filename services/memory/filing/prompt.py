@@ -144,10 +144,8 @@ class DoneChange:
 def known_changes(
     changes: Sequence[tuple[MemoryChangeKind, str | None, Sequence[str] | None, bool]],
 ) -> list[DoneChange]:
-    """Return what was done, by entries of the log: kind, what was named, what it was about, whether it is shown.
-
-    A text that was removed since stands in none of them.
-    """
+    """Return what was done, by entries of the log: kind, what was named, what it was about, whether it is
+    shown. A text that was removed since stands in none of them."""
     gone = [folded(text) for kind, _, items, _ in changes if kind == "forget" for text in items or () if text]
     done = []
     for kind, named, items, is_shown in changes:
@@ -231,6 +229,18 @@ class Batch:
     def said(self) -> dict[str, str]:
         """Return the user's new messages by their short ids."""
         return {key: each.content for key, each in self.messages.items() if each.is_users}
+
+    @property
+    def beside(self) -> dict[str, str]:
+        """Return what is said around each new message of the user: the two messages before it, and the answer."""
+        found, all_of_it = {}, [*self.earlier, *self.messages.values()]
+        for key in self.said:
+            mine = self.messages[key]
+            talk = [each for each in all_of_it if each.conversation_id == mine.conversation_id]
+            at = talk.index(mine)
+            around = talk[max(at - 2, 0) : at] + talk[at + 1 : at + 2]
+            found[key] = "\n".join(each.content for each in around)
+        return found
 
     @property
     def language(self) -> Language:

@@ -77,6 +77,8 @@ class Found:
     """Those meant beyond doubt: one statement, wherever it stands."""
     candidates: Sequence[Memory] = ()
     """If nothing is meant beyond doubt: what may be."""
+    left: Sequence[Memory] = ()
+    """Texts that have all of the words too, and say something else."""
 
 
 class MemoryFinder:
@@ -116,11 +118,13 @@ class MemoryFinder:
         covering = [each for each in places if _has_all(each, sought) and not speaks_of_another(what, each)]
         if everything:
             return Found(covering)
+        left: list[Memory] = []
         if verbatim := [Words.of(each.text) for each in covering if folded(what) in folded(each.text)]:
             # “I like tea” is not “my wife likes tea”, and the value “tea” says nothing else.
-            covering = [each for each in covering if any(Words.of(each.text).covered_by(own) for own in verbatim)]
+            left = [each for each in covering if not any(Words.of(each.text).covered_by(own) for own in verbatim)]
+            covering = [each for each in covering if each not in left]
         if covering:
-            return _decided(covering, sought)
+            return replace(_decided(covering, sought), left=left)
         if parts := self._named_apart(what, places):
             return Found(parts)
         names = Words.of(" ".join(_NAME.findall(what)))
@@ -214,10 +218,8 @@ class MemoryFinder:
         return await self._database.read(owner.tenant_id, query)
 
     async def nearest(self, request: ChangeRequest, texts: Sequence[str], *, limit: int = 12) -> list[Memory]:
-        """Return the values and written memories nearest to any of some texts, at least one.
-
-        By the encoder, or by words without one.
-        """
+        """Return the values and written memories nearest to any of some texts, at least one. By the encoder, or
+        by words without one."""
         values, written = await asyncio.gather(self.values(request.owner), self.written(request.owner))
         known = [*values, *written]
         if len(known) <= limit:

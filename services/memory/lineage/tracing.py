@@ -202,11 +202,7 @@ class Lineage:
         return items, sorted(edges), is_complete
 
     async def of_node(self, tenant_id: UUID, user_id: UUID, node: Node, direction: Direction) -> Trace:
-        """The lineage of one node.
-
-        Raises:
-            NotFound: the user has no such thing.
-        """
+        """The lineage of one node. Raises `NotFound` if the user has no such thing."""
         items, edges, is_complete = await self.trace(tenant_id, user_id, [node], direction)
         items = await self._with_origins(tenant_id, user_id, items, edges if direction == "up" else None)
         own = next((item for item in items if item.node == node), None)

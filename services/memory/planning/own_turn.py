@@ -112,10 +112,8 @@ def _without_removed(message: str, removed: Sequence[str], targets: Sequence[str
 def _of_repetition(
     turn: OpenTurn, answer: str, off_record: Sequence[str], language: Language
 ) -> list[PlannedChange]:
-    """Return the plan that leaves out what an answer may repeat of what is off the record, and questions about it.
-
-    One shared informative word is enough: a secret costs more than a clause of an answer.
-    """
+    """Return the plan that leaves out what an answer may repeat of what is off the record, and questions about
+    it. One shared informative word is enough: a secret costs more than a clause of an answer."""
     if not off_record:
         return []
     secret = informative_terms("\n".join(off_record))

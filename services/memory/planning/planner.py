@@ -1,6 +1,7 @@
 """Plans changes of memory: finds what is meant, and what goes with it. Nothing is changed here."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 from uuid import UUID
@@ -13,7 +14,14 @@ from services.memory.core.values import CoreValues
 from services.memory.finding.finder import Found, MemoryFinder, is_id
 from services.memory.model import ChangeRequest, Memory
 from services.memory.planning.closure import Closure
-from services.memory.planning.wording import ended, known_already, not_clear, of_one_sentence, summary_of
+from services.memory.planning.wording import (
+    ended,
+    known_already,
+    not_clear,
+    of_one_sentence,
+    summary_of,
+    with_left,
+)
 from services.memory.reading.what_stays import what_stays
 from services.memory.reading.words import Words, says
 from services.text.language import Language, compare, language_of
@@ -62,29 +70,16 @@ class ChangePlanner:
     async def plan_remember(
         self, request: ChangeRequest, text: str, *, field: str = "", kind: Kept = "remember"
     ) -> PlannedChange:
-        """Plan to keep a statement as a value, or as a written memory where core memory has no room.
-
-        A field that holds one value keeps it: only a replacement takes its place.
-
-        Raises:
-            InvalidInput: the text is empty.
-        """
+        """Plan to keep a statement as a value, or as a written memory where core memory has no room. A field
+        that holds one value keeps it: only a replacement takes its place. Raises `InvalidInput` if the text is
+        empty."""
         return self.plan_added(request, await self.core.known(request.owner), text, field, kind)
 
     def plan_kept(
-        self,
-        request: ChangeRequest,
-        known: KnownSections,
-        text: str,
-        *,
-        field: str = "",
-        kind: Kept = "remember",
+        self, request: ChangeRequest, known: KnownSections, text: str, *, field: str = "", kind: Kept = "remember"
     ) -> PlannedChange:
-        """Plan to keep a statement beside what core memory holds, given by the names of its sections.
-
-        Raises:
-            InvalidInput: the text is empty.
-        """
+        """Plan to keep a statement beside what core memory holds, given by the names of its sections. Raises
+        `InvalidInput` if the text is empty."""
         text = " ".join(self._secrets.without(text).split()).strip(_EDGES)
         if not text:
             raise InvalidInput("text", "is empty: there is nothing to remember")
@@ -189,24 +184,28 @@ class ChangePlanner:
             what: the words that name it.
             ids: instead of words.
             everything: every statement that has all of the words is meant.
-            takes_all: whether what stands in one sentence with it may go, too; without it, and without `keep`,
-                nothing is changed then.
+            takes_all: whether what stands in one sentence with it may go, too, and all statements that have the
+                words where they have several meanings; without it, and without `keep`, nothing is changed then.
             keep: the sentence that is to stay of what stands in one sentence with it, in words that stand there.
             language: in which the change is told; None = the user's.
 
         Raises:
             InvalidInput: `keep` says something else.
         """
-        found = await self.finder.find(request, what, everything=True) if everything else None
-        found = found or await self.found(request, what, ids)
+        found = Found() if everything else await self.found(request, what, ids)
+        if everything or (takes_all and found.candidates):
+            every = await self.finder.find(request, what, everything=True)
+            found = every if everything or every.meant else found
         if not found.meant:
             target = what or ", ".join(ids)
             told = not_clear("forget", target, found.candidates, language or language_for(request, what))
             return PlannedChange.nothing(told, target)
         by_id = bool(ids) or (is_id(what) and not everything)
-        return await self.plan_forget(
+        plan = await self.plan_forget(
             request, found.meant, what="" if by_id else what, whole=by_id, takes_all=takes_all, keep=keep
         )
+        left = [each for each in found.left if _is_left(each, plan)]
+        return replace(plan, change=with_left(plan.change, left, language or language_for(request, what)))
 
     async def plan_forget(
         self,
@@ -218,10 +217,8 @@ class ChangePlanner:
         takes_all: bool = True,
         keep: str = "",
     ) -> PlannedChange:
-        """Plan to hide memories with what they were made from; see `plan_named`.
-
-        With `whole`, memories that are named go as a whole, messages as well.
-        """
+        """Plan to hide memories with what they were made from; see `plan_named`. With `whole`, memories that
+        are named go as a whole, messages as well."""
         gone = await self._closure.of(request, memories, what=what, whole=whole)
         language = language_for(request, what, *gone.told)
         items, written = gone.items, gone.written
@@ -277,6 +274,14 @@ def as_written(plan: PlannedChange, text: str) -> PlannedChange:
 
 def _stays_beside(message: str, texts: Sequence[str]) -> str:
     return what_stays(message, lambda clause: any(says(clause, text) for text in texts)).text
+
+
+def _is_left(memory: Memory, plan: PlannedChange) -> bool:
+    """Return whether a plan removes something, and keeps a text."""
+    kept = [*plan.messages.values(), *plan.written, *(str(each.value) for each in plan.items)]
+    touched = {*plan.messages, *plan.episodes, *(each.old for each in plan.items)}
+    goes = memory.id in touched or (memory.within or memory.text) in touched
+    return plan.changes and (not goes or any(memory.text in each for each in kept if each))
 
 
 def _has_room(known: KnownSections, item: ItemChange) -> bool:

@@ -45,6 +45,7 @@ _WHICH: dict[Language, str] = {
     "en": "“{target}” may mean {candidates}; nothing was changed.",
     "zh": "“{target}”可能指{candidates}，没有改动。",
 }
+_LEFT: dict[Language, str] = {"en": " Still in memory: {candidates}.", "zh": "记忆里还有{candidates}。"}
 _CANDIDATE: dict[Language, str] = {"en": "“{text}” ({id})", "zh": "“{text}”（{id}）"}
 _THIS_MESSAGE: dict[Language, str] = {"en": "this message", "zh": "这条消息"}
 _LAST_MESSAGE: dict[Language, str] = {"en": "what was said", "zh": "刚才的话"}
@@ -144,6 +145,14 @@ def not_clear(
     return change
 
 
+def with_left(change: MemoryChange, left: Sequence[Memory], language: Language) -> MemoryChange:
+    """Return a change that also tells what has the words of what was removed, and stays."""
+    if not left:
+        return change
+    summary = change["summary"] + _LEFT[language].format(candidates=_candidates(left[:_MOST_ITEMS], language))
+    return {**change, "summary": summary, "candidates": _whole(left[:_MOST_ITEMS])}
+
+
 def of_one_sentence(
     kind: MemoryChangeKind, target: str, shared: Sequence[str], memories: Sequence[Memory], language: Language
 ) -> MemoryChange:
@@ -182,10 +191,8 @@ def _candidates(candidates: Sequence[Memory], language: Language) -> str:
 
 
 def note_for_model(changes: Sequence[MemoryChange], language: Language) -> str:
-    """Return what the prompt says of the changes that this turn has made; empty where there are none.
-
-    Their summaries stand between tags, which they must not be able to close.
-    """
+    """Return what the prompt says of the changes that this turn has made; empty where there are none. Their
+    summaries stand between tags, which they must not be able to close."""
     if not changes:
         return ""
     done = dict.fromkeys(change["summary"] for change in changes)

@@ -106,10 +106,8 @@ class ProposalList:
         after: tuple[datetime, UUID] | None = None,
         limit: int,
     ) -> Sequence[Proposal]:
-        """Proposals that wait, or were settled in a way, newest first.
-
-        One about two memories waits for as long as both are remembered, and the one that would go is not pinned.
-        """
+        """Proposals that wait, or were settled in a way, newest first. One about two memories waits for as long
+        as both are remembered, and the one that would go is not pinned."""
         user_id = await user_id_of(self._database, tenant_id, user)
         found: list[Proposal] = []
         # Values of core memory that have gone meanwhile are known only here, so that a page may lose some.
@@ -154,10 +152,8 @@ class ProposalList:
 def _memories(
     row: _Row, values: Mapping[tuple[UUID, str], CoreValue], *, waits: bool
 ) -> list[tuple[ProposedMemory, Sequence[UUID | None]]] | None:
-    """Return the two memories of a proposal, the one that stays first, each with the messages that it comes from.
-
-    None if a value of core memory is not known, or does not hold any more while the proposal waits.
-    """
+    """Return the two memories of a proposal, the one that stays first, each with the messages that it comes
+    from. None if a value of core memory is not known, or does not hold any more while the proposal waits."""
     found: list[tuple[ProposedMemory, Sequence[UUID | None]]] = []
     for side, text in zip(_SIDES, (row["text"], row["replaces"]), strict=True):
         memory_id, digest, at = row[f"{side}_id"], row[f"{side}_value"], row[f"{side}_at"]

@@ -89,11 +89,8 @@ class Pairs:
 
     @again_if_contended
     async def carry_out(self, owner: Owner, kept: Side, dropped: Side, trigger: Trigger) -> None:
-        """Have the dropped one go: a memory is superseded, a value is removed from its section.
-
-        Raises:
-            Conflict: one of the two is remembered no more or was changed, or the dropped one is pinned.
-        """
+        """Have the dropped one go: a memory is superseded, a value is removed from its section. Raises
+        `Conflict` if one of the two is remembered no more or was changed, or the dropped one is pinned."""
         blocks = [side.id for side in (kept, dropped) if side.digest is not None]
         found = await self._values.read(owner.tenant_id, owner.user_id, blocks) if blocks else []
         named = {Side(each.block_id, each.digest): each for each in found}

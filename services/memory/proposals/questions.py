@@ -1,4 +1,6 @@
-"""Questions about changes that wait: at most three wait, a prompt names one, and the next message may say yes.
+"""Questions about changes that wait: a prompt names one, and the next message may say yes.
+
+At most three wait under an expert in a space, where alone they are asked, answered and overtaken.
 
 A question is named in the prompt of one turn, which asks it, and with its id in that of the turn after it, which
 settles it. Later it waits in the list of proposals alone, until it is settled there or makes room for a newer one.
@@ -28,7 +30,10 @@ FROM memory_operations o
 WHERE o.tenant_id = %(tenant_id)s AND o.user_id = %(user_id)s AND o.type = 'memory_proposal'
   AND o.new_value IS NOT NULL
 """
-_WAITING: LiteralString = f"{OPEN} AND o.results->>'state' = 'waiting' AND NOT o.results ? 'kept'"
+OF_OWNER: LiteralString = (
+    "AND o.trigger->>'expert_id' = %(expert_id)s::text AND o.space_id IS NOT DISTINCT FROM %(space_id)s"
+)
+_WAITING: LiteralString = f"{OPEN} {OF_OWNER} AND o.results->>'state' = 'waiting' AND NOT o.results ? 'kept'"
 _IN_ORDER: LiteralString = f"{_WAITING} ORDER BY o.at, o.id"
 # The one that the turn before has asked comes first.
 _QUESTION: LiteralString = f"""
@@ -39,7 +44,6 @@ WITH before AS (
     ORDER BY t.started_at DESC, t.id DESC LIMIT 1
 )
 {_WAITING}
-  AND o.trigger->>'expert_id' = %(expert_id)s::text AND o.space_id IS NOT DISTINCT FROM %(space_id)s
   AND (NOT o.results ? 'asked' OR (o.results->>'asked')::uuid = (SELECT id FROM before))
 ORDER BY NOT o.results ? 'asked', o.at, o.id
 """  # noqa: S608 — a constant
@@ -55,7 +59,7 @@ RETURNING id
 ProposalKind = Literal["remember", "forget", "duplicate", "contradiction"]
 State = Literal["waiting", "accepted", "rejected", "undone", "expired"]
 MOST_OPEN = 3
-"""Changes that wait for a user at a time, those about pairs of memories not counted."""
+"""Changes that wait for a user under an expert in a space, those about pairs of memories not counted."""
 
 _ASKED: LiteralString = """
 UPDATE memory_operations SET results = results || jsonb_build_object('asked', %(turn_id)s::text)
@@ -116,7 +120,7 @@ class OpenQuestions:
         await connection.execute(_ASKED, {"tenant_id": tenant_id, "id": question_id, "turn_id": turn_id})
 
     async def waiting(self, connection: Connection, owner: Owner) -> list[OpenQuestion]:
-        """Return what waits for a user, oldest first, without what is overtaken: that is closed.
+        """Return what waits under an expert in a space, oldest first, without what is overtaken: that is closed.
 
         A question is overtaken if memory says already what it would add, if what it would change is gone, or if a
         newer one is about the same memory or says the same.
@@ -139,7 +143,8 @@ class OpenQuestions:
 
     async def _overtaken(self, owner: Owner, found: Sequence[OpenQuestion]) -> list[UUID]:
         read = await self._values.read(owner.tenant_id, owner.user_id)
-        held = {folded(each.text) for each in read if each.holds}
+        seen = {(owner.expert_id, None), (owner.expert_id, owner.space_id)}
+        held = {folded(each.text) for each in read if each.holds and (each.expert_id, each.space_id) in seen}
         known = {"v" + each.digest[:12] for each in read if each.holds}
         named = {one for each in found for one in each.memory.split(",") if one}
         ids = [UUID(each) for each in named if not each.startswith("v")]

@@ -96,12 +96,9 @@ class Proposals(ProposalList):
         return await self._log.append(connection, owner.tenant_id, owner.user_id, operation, whose)
 
     async def settle(self, tenant_id: UUID, user: str, proposal_id: UUID, *, accept: bool) -> MemoryChange | None:
-        """Carry a proposal out, or reject it; return the change of an accepted one that is not about two memories.
-
-        Raises:
-            NotFound: the user has no such proposal.
-            Conflict: it was settled before, or what it is about has changed since.
-        """
+        """Carry a proposal out, or reject it; return the change of an accepted one that is not about two
+        memories. Raises `NotFound` if the user has no such proposal, and `Conflict` if it was settled before,
+        or what it is about has changed since."""
         user_id = await user_id_of(self._database, tenant_id, user)
         values: dict[str, Any] = {"tenant_id": tenant_id, "user_id": user_id, "id": proposal_id}
         proposed = await self._waiting(values)
@@ -111,23 +108,21 @@ class Proposals(ProposalList):
         return None
 
     async def confirm(self, owner: Owner, proposal_id: UUID, request: ChangeRequest) -> MemoryChange:
-        """Carry a proposal out after the user's yes in a turn.
-
-        Raises:
-            NotFound: the user has no such proposal.
-            Conflict: it was settled before, or no earlier turn has asked the user.
-        """
+        """Carry a proposal out after the user's yes in a turn. Raises `NotFound` if the user has no such
+        proposal under this expert in this space, and `Conflict` if it was settled before, or no earlier turn
+        has asked the user."""
         values = {**vars(owner), "id": proposal_id}
-        proposed = await self._waiting(values)
+        proposed = await self._waiting(values, owner)
         if proposed.asked_in in {None, request.trigger.turn_id}:
             raise Conflict("The user has not been asked yet: ask them first.")
         change = await self._accept(values, proposed, request.trigger)
         assert change is not None  # noqa: S101 — no turn asks about two memories
         return change
 
-    async def _waiting(self, values: dict[str, Any]) -> OpenQuestion:
+    async def _waiting(self, values: dict[str, Any], owner: Owner | None = None) -> OpenQuestion:
+        """Return a proposal that waits; `owner` = under whose expert and in which space, if not in any."""
         rows = await self._database.fetch(values["tenant_id"], _PROPOSED, values, class_row(OpenQuestion))
-        if not rows:
+        if not rows or (owner and (rows[0].expert_id, rows[0].space_id) != (owner.expert_id, owner.space_id)):
             raise NotFound(f"There is no proposal {values['id']}.")
         if rows[0].state != "waiting":
             raise Conflict(f"The proposal {values['id']} was settled before.")
@@ -152,8 +147,9 @@ class Proposals(ProposalList):
         for each in ids:
             try:
                 values = {**vars(owner), "id": UUID(each)}
+                await self._waiting(values, owner)
                 await self._settle(values, "rejected")
-            except (ValueError, Conflict):
+            except (ValueError, Conflict, NotFound):
                 continue
             closed.append(each)
         return f"Closed, nothing was changed: {', '.join(closed)}." if closed and len(closed) == len(ids) else ""
@@ -168,11 +164,7 @@ class Proposals(ProposalList):
         return await self._changes.remember(request, proposed.text, replaces=replaces, kind=kind)
 
     async def _settle(self, values: dict[str, Any], state: State) -> None:
-        """Change the state of a proposal that waits.
-
-        Raises:
-            Conflict: it waits no more.
-        """
+        """Change the state of a proposal that waits. Raises `Conflict` if it waits no more."""
         settled = {**values, "ids": [values["id"]], "state": state}
         if not await self._database.fetch(values["tenant_id"], SETTLE, settled, tuple_row):
             raise Conflict(f"The proposal {values['id']} was settled before.")

@@ -11,7 +11,7 @@ from services.memory.core.blocks import Owner
 from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
 from services.memory.planning.planner import LONGEST_ITEM
-from services.memory.proposals.questions import OPEN, OpenQuestion
+from services.memory.proposals.questions import OF_OWNER, OPEN, OpenQuestion
 from services.memory.proposals.settling import Proposals
 from services.platform.postgres import Database
 from services.text.language import Language, folded, language_of
@@ -24,9 +24,7 @@ WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s AND NOT 'core_memory' =
   AND u.memory IS NOT FALSE
   AND EXISTS (SELECT FROM remembered_messages m WHERE m.id = t.user_message_id)
 """
-_EARLIER: LiteralString = f"""{OPEN} AND o.results->>'by' = 'feedback'
-  AND o.trigger->>'expert_id' = %(expert_id)s::text AND o.space_id IS NOT DISTINCT FROM %(space_id)s
-ORDER BY o.at DESC LIMIT 50"""
+_EARLIER: LiteralString = f"{OPEN} {OF_OWNER} AND o.results->>'by' = 'feedback' ORDER BY o.at DESC LIMIT 50"
 _WISH: dict[Language, str] = {"en": "about answers: “{text}”", "zh": "对回答的要求：“{text}”"}
 
 log = structlog.get_logger(__name__)

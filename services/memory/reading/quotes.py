@@ -12,11 +12,13 @@ from services.text.tokenizer import informative_terms
 _FEWEST_CHINESE, _A_WORD, _A_CLAUSE = 4, 2, 3
 """Chinese characters that a quote has at least, for how many a word in another script counts, and how many are
 enough if they are a whole clause."""
-_FOREIGN_TO_CHINESE = re.compile(r"[^\W_\u3400-\u9fff\uf900-\ufaff]+(?:'[^\W_\u3400-\u9fff\uf900-\ufaff]+)?")
+_NO_BLANKS = r"\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+"""Chinese characters and Japanese syllables, whose words no blank ends."""
+_FOREIGN_TO_CHINESE = re.compile(rf"[^\W_{_NO_BLANKS}]+(?:'[^\W_{_NO_BLANKS}]+)?")
 _CLAUSE_ENDS = re.compile(r"[,.!?;:、。…\s]+")
 _MARKS = str.maketrans(dict.fromkeys('“”„‟«»‹›「」『』＂"‘’‚‛`´＇', "'"))
 _EDGES = " '.,;:!?…。，；：！？、-–—"
-_CHINESE = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]")
+_CHINESE = re.compile(f"[{_NO_BLANKS}]")
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,8 @@ def quoted(quote: str, message: str, statement: str = "") -> Quoted | None:
             return Quoted(quote, is_certain)
         around = (each.text.strip() for each in sentences(text) if _stands_in(sought, folded(each.text)))
         sentence = next(around, "")
-        if not informative.isdisjoint(informative_terms(statement)) and _says_enough(folded(sentence), text):
+        is_enough = _says_enough(folded(sentence), text) or sentence == message.strip()
+        if is_enough and not informative.isdisjoint(informative_terms(statement)):
             return Quoted(sentence, is_certain)
     return None
 

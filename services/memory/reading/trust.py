@@ -181,10 +181,8 @@ def rests_on_user(text: str, read: Read) -> bool:
 
 
 def _is_agreed(text: str, sought: Sequence[str], agreed: Sequence[str]) -> bool:
-    """Return whether a statement says what the conversation says, to which the user has said yes.
-
-    A year may be resolved; any other figure, and a denial, must stand there.
-    """
+    """Return whether a statement says what the conversation says, to which the user has said yes. A year may be
+    resolved; any other figure, and a denial, must stand there."""
     if not agreed:
         return False
     told = " ".join(agreed).casefold()

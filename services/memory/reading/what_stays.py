@@ -228,10 +228,8 @@ def clauses_of(sentence: Sentence) -> list[Clause]:
 
 
 def _cut_in_chinese(before: str, left: str, mark: str, right: str, *, goes_on: bool) -> bool | None:  # noqa: ARG001
-    """Return whether the words after a mark stand alone; None = they are not cut off.
-
-    Every comma and blank ends a clause, unless a subject of which nothing is said yet stands beside it.
-    """
+    """Return whether the words after a mark stand alone; None = they are not cut off. Every comma and blank
+    ends a clause, unless a subject of which nothing is said yet stands beside it."""
     if _is_bare_subject(left) or _is_bare_subject(right) or len(right.strip(_EDGES)) <= 1:
         return None
     subjects = _CHINESE_SUBJECT.findall(simplified(before))
@@ -242,10 +240,8 @@ def _cut_in_chinese(before: str, left: str, mark: str, right: str, *, goes_on: b
 
 
 def _cut_in_english(before: str, left: str, mark: str, right: str, *, goes_on: bool) -> bool | None:
-    """Return whether the words after a mark stand alone; None = they are not cut off.
-
-    A comma and a conjunction between two that have verbs end a clause.
-    """
+    """Return whether the words after a mark stand alone; None = they are not cut off. A comma and a conjunction
+    between two that have verbs end a clause."""
     is_statement = goes_on or _says_something(before, is_chinese=False) or _ASKS.match(before) is not None
     stands = _is_whole(right)
     if not is_statement or not _ends(left, mark) or not (stands or _opens_with_verb(right)):

@@ -1,7 +1,7 @@
 """Filling a working set: from PostgreSQL, the newest memories first, with what the index has once it answers.
 
-A turn waits for a part of a second. What is there by then is used, made from the texts where the index is slow or
-away, and the rest follows behind it.
+A turn waits for a part of a second, and not at all for an index that sleeps. What is there by then is used, made
+from the texts where the index is slow or away, and the rest follows behind it.
 """
 
 import asyncio
@@ -22,8 +22,10 @@ from services.platform.shared_reads import Query
 
 EPISODES_AT_ONCE = 1_250
 """Episodes that are read at once: some 2,500 messages."""
-_INDEX_S, _TEXTS_S = 0.25, 0.3
+_INDEX_S, _TEXTS_S = 0.25, 0.2
 """Seconds that a turn waits for the index, and then for terms made from texts."""
+_BEHIND_S = 0.5
+"""Seconds after which an index that sleeps is woken: the turn that found it so has the processor until then."""
 _ROWS_AT_ONCE = 200
 """Units whose terms are made from their texts in one step."""
 _LEARNT_AT_ONCE = 100
@@ -60,6 +62,8 @@ class SetFilling:
         self._episodes_at_once = episodes_at_once
         self._embed_waiting = embed_waiting
         self._rows: list[UnitRow] = []
+        self._newest: list[UnitRow] = []
+        """The first rows, until the index is asked for them."""
         self._reading: asyncio.Task[tuple[dict[PassageId, Found], bool]] | None = None
         self._oldest: UUID | None = None
         """The oldest episode that was read; None = there are none before it."""
@@ -83,12 +87,9 @@ class SetFilling:
         if self._oldest is not None and await self._has_too_many():
             return False, None
         waiting = await self._embed_waiting(self._rows)
-        self._reading = asyncio.create_task(
-            self._indexed.read(self._scope, [*self._rows], all_of_them=True), name="working set from the index"
-        )
-        await asyncio.wait([self._reading], timeout=_INDEX_S)
-        if self._reading.done():
-            known, self.away = self._reading.result()
+        self._newest = [*self._rows]
+        if self._indexed.is_ready and (await asyncio.wait([reading := self._read_newest()], timeout=_INDEX_S))[0]:
+            known, self.away = reading.result()
             await take_in(self.units, self._rows, known | waiting, shared=False)
             self.is_whole = self._oldest is None
             return True, states[0] if states else None
@@ -100,10 +101,12 @@ class SetFilling:
 
     async def go_on(self, is_wanted: Callable[[], bool]) -> bool:
         """Read the rest, as long as it `is_wanted`; return whether there are few enough for a set."""
+        if self._reading is None and self.away:
+            await asyncio.sleep(_BEHIND_S)
         while self._rows and is_wanted():
             await self._take_in(self._some_rows(), {})
-        if self._reading is not None and self.away and is_wanted():
-            known, self.away = await self._reading
+        if self.away and is_wanted():
+            known, self.away = await (self._reading or self._read_newest())
             await self._learn(known)
         while self._oldest is not None and is_wanted():
             values = {**vars(self._scope), "most": self._episodes_at_once, "before": self._oldest}
@@ -129,6 +132,13 @@ class SetFilling:
         """Stop asking the index."""
         if self._reading is not None:
             self._reading.cancel()
+
+    def _read_newest(self) -> asyncio.Task[tuple[dict[PassageId, Found], bool]]:
+        """Begin to ask the index for what it has of the newest memories."""
+        rows, self._newest = self._newest, []
+        reading = self._indexed.read(self._scope, rows, all_of_them=True)
+        self._reading = asyncio.create_task(reading, name="working set from the index")
+        return self._reading
 
     def _note_oldest(self, rows: Sequence[UnitRow]) -> None:
         is_full = len({row.episode_id for row in rows}) >= self._episodes_at_once

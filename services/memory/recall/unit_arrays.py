@@ -123,10 +123,8 @@ class UnitArrays:
         return sum(each.nbytes for each in arrays) + _BYTES_OF_A_TERM * len(self._vocabulary)
 
     def replace(self, episode_ids: Iterable[UUID], units: Sequence[KeptUnit]) -> None:
-        """Replace the units of some episodes; episodes without units are removed.
-
-        A unit whose text is unchanged keeps its content and its embedding.
-        """
+        """Replace the units of some episodes; episodes without units are removed. A unit whose text is
+        unchanged keeps its content and its embedding."""
         wanted = {(unit.unit_id, unit.passage): unit for unit in units}
         for place in self._places_of_episodes(set(episode_ids)) if len(self._columns) else ():
             unit = wanted.get(passage := self.passage_id(place))

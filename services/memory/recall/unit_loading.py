@@ -85,6 +85,11 @@ class IndexedUnits:
         self._index = index
         self._lost = lost
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether the index may answer at once."""
+        return self._index.is_ready
+
     async def read(
         self, scope: Scope, rows: Sequence[UnitRow], *, all_of_them: bool
     ) -> tuple[dict[PassageId, Found], bool]:

@@ -10,15 +10,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from services.memory.recall.unit_arrays import (
-    ASKS,
-    BLOCK,
-    BY_ASSISTANT,
-    LONG,
-    STATES_NOTHING,
-    WRITTEN,
-    UnitArrays,
-)
+from services.memory.recall.unit_arrays import ASKS, BLOCK, BY_ASSISTANT, LONG, STATES_NOTHING, WRITTEN, UnitArrays
 from services.search.collection import BM25_B, BM25_K1
 from services.search.units import Mask, Overview, Places, Values
 
@@ -196,10 +188,8 @@ class WorkingSet(UnitArrays):
         return found if end == place + 1 else np.unique(found)
 
     def by_neighbours(self, places: Places) -> Values:
-        """Return the cosines of some units (columns) with the messages before and after them (rows).
-
-        0 where there is none, one has no embedding, or they have nothing in common.
-        """
+        """Return the cosines of some units (columns) with the messages before and after them (rows). 0 where
+        there is none, one has no embedding, or they have nothing in common."""
         known = self.overview()
         rows = np.array([places, known.previous[places], known.following[places]])
         vectors, scales = self._vectors.values.take(rows, axis=0).astype(np.float32), self._scales.values[rows]

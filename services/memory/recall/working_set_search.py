@@ -94,10 +94,8 @@ async def find_in_set(units: WorkingSet, sought: SearchRequest, episodes: Episod
 
 
 def best_of(units: WorkingSet, sought: SearchRequest) -> tuple[Scored, list[Wanted]]:
-    """The best units, by score and place, and those of them to read.
-
-    All that is needed of the set is taken: it may change once somebody else runs.
-    """
+    """The best units, by score and place, and those of them to read. All that is needed of the set is taken: it
+    may change once somebody else runs."""
     mask = units.within(**_part(sought.scope))
     then = units.within(**_part(sought.then)) if sought.then else None
     scored = score(sought.query, sought.vectors, units, mask, sought.heads, sought.kind, then)
@@ -126,10 +124,8 @@ def _nearest_passages(units: WorkingSet, places: Sequence[int], search: SearchRe
 def ranked(
     scored: Scored, wanted: Sequence[Wanted], stored: Mapping[str, StoredUnit] | None, sought: SearchRequest
 ) -> SearchResult:
-    """Return the units that are still there, best first, of several versions of a fact the newest.
-
-    Where they were not read (None), all of them, without their texts.
-    """
+    """Return the units that are still there, best first, of several versions of a fact the newest. Where they
+    were not read (None), all of them, without their texts."""
     columns: tuple[NDArray[Any], ...] = (
         scored.scores,
         scored.probability,

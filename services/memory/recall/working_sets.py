@@ -348,10 +348,8 @@ class WorkingSets:
                 entry.away, entry.filling = filling.away, None
 
     async def _waiting(self, rows: Sequence[UnitRow]) -> dict[PassageId, Found]:
-        """Embed what users said last and is not indexed yet: most of it was sought a moment ago.
-
-        Answers, and later passages, are found by their words until they are indexed, together and so at less cost.
-        """
+        """Embed what users said last and is not indexed yet: most of it was sought a moment ago. Answers, and
+        later passages, are found by their words until they are indexed, together and so at less cost."""
         if self._embed_soon is None:
             return {}
         said = [row for row in rows if row.text and row.role == "user" and not row.indexed][-_EMBEDDED_AT_ONCE:]

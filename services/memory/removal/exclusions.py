@@ -95,11 +95,9 @@ class Exclusions:
         return await self._database.fetch(tenant_id, _LIST, values, class_row(Exclusion))
 
     async def add(self, tenant_id: UUID, conversation_id: UUID, what: UUID) -> Exclusion:
-        """Never use a memory, or a message, in a conversation from its next turn on; repeated, it stays as it is.
-
-        Raises:
-            InvalidInput: the conversation's user has no memory or message of this id, or too many are excluded.
-        """
+        """Never use a memory, or a message, in a conversation from its next turn on; repeated, it stays as it
+        is. Raises `InvalidInput` if the conversation's user has no memory or message of this id, or too many
+        are excluded."""
         values = {"tenant_id": tenant_id, "conversation_id": conversation_id, "ids": [what], "most": MOST}
         await self._database.fetch(tenant_id, _ADD, {**values, "id": uuid7()}, tuple_row)
         known = await self.of_conversation(tenant_id, conversation_id)
@@ -111,21 +109,14 @@ class Exclusions:
         return found
 
     async def remove(self, tenant_id: UUID, conversation_id: UUID, exclusion_id: UUID) -> None:
-        """Use it again.
-
-        Raises:
-            NotFound: the conversation excludes nothing under this id.
-        """
+        """Use it again. Raises `NotFound` if the conversation excludes nothing under this id."""
         values = {"tenant_id": tenant_id, "conversation_id": conversation_id, "id": exclusion_id}
         if not await self._database.fetch(tenant_id, _REMOVE, values, tuple_row):
             raise NotFound(f"There is no exclusion {exclusion_id}.")
 
     async def expanded(self, tenant_id: UUID, user: str, ids: Sequence[UUID]) -> list[str]:
-        """The ids, with those of the messages that memories among them were made from.
-
-        Raises:
-            InvalidInput: the user has no memory and no message of one of these ids.
-        """
+        """The ids, with those of the messages that memories among them were made from. Raises `InvalidInput` if
+        the user has no memory and no message of one of these ids."""
         values = {"tenant_id": tenant_id, "user": user, "ids": list(ids)}
         sources: dict[UUID, list[UUID]] = dict(await self._database.fetch(tenant_id, _EXPANDED, values, tuple_row))
         for each in ids:

@@ -65,11 +65,8 @@ class KeyRenewal:
             await self._jobs.defer(connection, RENEW_KEY, tenant_id=tenant_id, lock=lock, user_id=user_id)
 
     async def reseal(self, tenant_id: UUID, user_id: UUID) -> int:
-        """Seal what old keys of a user have sealed with the present one, and destroy them; return how many rows.
-
-        Raises:
-            Unavailable: the keys, or the database, cannot be read or written.
-        """
+        """Seal what old keys of a user have sealed with the present one, and destroy them; return how many
+        rows. Raises `Unavailable` if the keys, or the database, cannot be read or written."""
         found = await self._user(tenant_id, user_id)
         if found is None:
             return 0
@@ -120,11 +117,8 @@ class KeyRenewal:
         return (vault.keys, rows[0][0]) if vault is not None and rows else None
 
     async def _others_have_ended(self, tenant_id: UUID) -> None:
-        """Wait until every transaction has ended that is under way now.
-
-        Raises:
-            Unavailable: one of them does not end.
-        """
+        """Wait until every transaction has ended that is under way now. Raises `Unavailable` if one of them
+        does not end."""
         [(latest,)] = await self._database.fetch(tenant_id, _LATEST, {}, tuple_row)
         try:
             async with asyncio.timeout(UNHURRIED_S / 2):

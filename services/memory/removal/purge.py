@@ -141,10 +141,8 @@ class Purge(Rows):
 
 
 def word_digest(kind: Literal["episode", "value", "title"], *said: str) -> bytes:
-    """Return the digest by which words are known again that are kept nowhere.
-
-    They are those of a written memory, of a value of core memory with its field, or of a title.
-    """
+    """Return the digest by which words are known again that are kept nowhere. They are those of a written
+    memory, of a value of core memory with its field, or of a title."""
     text = "\0".join((kind, *said)).encode("utf-8", "surrogatepass")
     return hashlib.blake2b(text, digest_size=_DIGEST_BYTES).digest()
 

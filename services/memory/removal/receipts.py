@@ -68,11 +68,8 @@ class ReceiptKey:
         self._key: Ed25519PrivateKey | None = None
 
     def load(self) -> Ed25519PrivateKey:
-        """Read the key; make it where there is none and no setting names one.
-
-        Raises:
-            ConfigurationError: it cannot be read, or is no Ed25519 key.
-        """
+        """Read the key; make it where there is none and no setting names one. Raises `ConfigurationError` if it
+        cannot be read, or is no Ed25519 key."""
         if self._key is None:
             try:
                 if self._is_ours and not self._path.exists():
@@ -106,17 +103,10 @@ class Receipts:
         self.key = key
 
     async def add(
-        self,
-        connection: Connection,
-        tenant_id: UUID,
-        user_id: UUID,
-        document: Mapping[str, Any],
+        self, connection: Connection, tenant_id: UUID, user_id: UUID, document: Mapping[str, Any]
     ) -> None:
-        """Sign and store a receipt, in the caller's transaction.
-
-        Raises:
-            ConfigurationError: there is no key that can be read.
-        """
+        """Sign and store a receipt, in the caller's transaction. Raises `ConfigurationError` if there is no key
+        that can be read."""
         text = canonical(document)
         values = {
             "id": UUID(document["id"]),
@@ -154,11 +144,8 @@ def key_id(public_key: str) -> str:
 
 
 def is_genuine(signed: Mapping[str, Any], public_key: str) -> bool:
-    """Whether a receipt was signed with a key, and nothing in it was changed since.
-
-    Raises:
-        InvalidInput: it is no receipt, or the key is none.
-    """
+    """Whether a receipt was signed with a key, and nothing in it was changed since. Raises `InvalidInput` if it
+    is no receipt, or the key is none."""
     try:
         receipt, signature = signed["receipt"], base64.b64decode(signed["signature"], validate=True)
         if not isinstance(receipt, dict):

@@ -106,9 +106,7 @@ class RemovalStores:
         return unfinished
 
     async def erase(
-        self,
-        tenant_id: UUID,
-        removed: Callable[[Connection], Awaitable[tuple[Result, Left | None]]],
+        self, tenant_id: UUID, removed: Callable[[Connection], Awaitable[tuple[Result, Left | None]]]
     ) -> tuple[Result, Counts, list[str]]:
         """Remove from PostgreSQL what `removed` does, then what that leaves in the other stores.
 

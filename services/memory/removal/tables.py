@@ -210,10 +210,8 @@ class Rows:
         return dict(zip(_ROWS[whole], row, strict=True))
 
     async def recent_turns(self, whole: Whole, *, recent_s: float) -> list[tuple[Any, bool]]:
-        """Return turns that may have events elsewhere, and whether each goes on.
-
-        Events of a turn that ended are kept for `recent_s` seconds.
-        """
+        """Return turns that may have events elsewhere, and whether each goes on. Events of a turn that ended
+        are kept for `recent_s` seconds."""
         statement: LiteralString = _TURNS + _ROWS[whole]["turns"] + _RECENT
         return [(row[0], row[1]) for row in await self.all(statement, recent_s=recent_s)]
 
@@ -235,10 +233,8 @@ class Rows:
         return await self.firsts(statement)
 
     async def remove_with_merged(self, episode_id: UUID) -> list[UUID]:
-        """Remove a memory with those that were merged into it, because they say the same.
-
-        What they had replaced stays out of memory. Return everything removed, nothing if there is no such memory.
-        """
+        """Remove a memory with those that were merged into it, because they say the same. What they had
+        replaced stays out of memory. Return everything removed, nothing if there is no such memory."""
         if not await self.all(_LOCK_EPISODE, episode_id=episode_id):
             return []
         gone = [episode_id, *await self.firsts(MERGED_INTO, episode_ids=[episode_id])]
@@ -251,10 +247,8 @@ async def scrub(owner_url: str) -> None:
     """Rewrite the tables of users, so that no page holds the bytes of deleted rows. Each is locked meanwhile.
 
     A plain VACUUM gives the space back and does not overwrite it, neither in a table nor in an index. VACUUM FULL
-    rewrites both with the living rows only, and drops the old files.
-
-    Raises:
-        DatabaseUnavailable: nothing answers at the address.
+    rewrites both with the living rows only, and drops the old files. Raises `DatabaseUnavailable` if nothing
+    answers at the address.
     """
     await asyncio.to_thread(_scrub, owner_url)
 

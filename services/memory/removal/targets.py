@@ -103,11 +103,7 @@ class Target:
 
     @property
     def kind(self) -> str:
-        """Return the name of the one that is given.
-
-        Raises:
-            InvalidInput: none, or more than one.
-        """
+        """Return the name of the one that is given. Raises `InvalidInput` if none, or more than one."""
         given = [name for name in KINDS if getattr(self, name) is not None]
         if len(given) != 1:
             raise InvalidInput("target", f"must be exactly one of {', '.join(KINDS)}")
@@ -161,12 +157,8 @@ class TargetPlanner:
         self._planner = planner
 
     async def plan(self, tenant_id: UUID, user: str, target: Target) -> TargetPlan:
-        """Find what a target names.
-
-        Raises:
-            InvalidInput: the target is none.
-            NotFound: there is no such user, expert, message, memory or value.
-        """
+        """Find what a target names. Raises `InvalidInput` if the target is none, and `NotFound` if there is no
+        such user, expert, message, memory or value."""
         kind = target.kind
         expert = target.expert or ("default" if kind == "value" else None)
         values = {"tenant_id": tenant_id, "user": user, "expert": expert, "space": target.space}

@@ -93,12 +93,9 @@ class Undo:
 
     @again_if_contended
     async def undo(self, tenant_id: UUID, user: str, operation_id: UUID) -> UndoneOperation:
-        """Undo an operation, all of it or nothing; one that was undone before stays as it is.
-
-        Raises:
-            NotFound: there is no such user, or no such operation of theirs.
-            Conflict: it has changed nothing, what it removed is not kept, or something was changed since.
-        """
+        """Undo an operation, all of it or nothing; one that was undone before stays as it is. Raises `NotFound`
+        if there is no such user, or no such operation of theirs, and `Conflict` if it has changed nothing, what
+        it removed is not kept, or something was changed since."""
         user_id = await user_id_of(self._database, tenant_id, user)
         async with self._database.tenant(tenant_id) as connection:
             return await self._revert(connection, tenant_id, user_id, operation_id)

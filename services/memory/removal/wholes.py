@@ -65,10 +65,8 @@ class Erased:
 
 
 class WholeErasure:
-    """Erases users, spaces and conversations; running turns of theirs are cancelled first.
-
-    Each method raises `NotFound` where there is none, or none of that user.
-    """
+    """Erases users, spaces and conversations; running turns of theirs are cancelled first. Each method raises
+    `NotFound` where there is none, or none of that user."""
 
     def __init__(self, stores: RemovalStores) -> None:
         self._stores = stores
@@ -124,10 +122,8 @@ class WholeErasure:
     async def conversation(
         self, tenant_id: UUID, conversation_id: UUID, *, user: str | None = None, keep_memories: bool = False
     ) -> Erased:
-        """Remove a conversation, of any user or only when it is this one's.
-
-        With `keep_memories`, core memory and what was written down stay; the words that were said go in any case.
-        """
+        """Remove a conversation, of any user or only when it is this one's. With `keep_memories`, core memory
+        and what was written down stay; the words that were said go in any case."""
         missing = f"There is no conversation {conversation_id}."
         asked = {"conversation_id": conversation_id, "user": user}
         values = await self._found(tenant_id, "conversation", missing, **asked)
@@ -144,11 +140,8 @@ class WholeErasure:
         return await self._remove({"tenant_id": tenant_id, **found}, keep_memories=True, silent_since=silent_since)
 
     async def scrub_index(self) -> int:
-        """Rewrite the index with the rows that are not removed, so that no file holds the others; return how many.
-
-        Raises:
-            Unavailable: Milvus or the database does not answer.
-        """
+        """Rewrite the index with the rows that are not removed, so that no file holds the others; return how
+        many. Raises `Unavailable` if Milvus or the database does not answer."""
         async with self._stores.database.only_one(WRITING, wait=True):
             return await self._stores.index.rewrite()
 

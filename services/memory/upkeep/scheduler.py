@@ -1,4 +1,4 @@
-"""The one nightly scheduler: merges, lets fade, and has the days summarised.
+"""The one nightly scheduler: retires past plans, merges, lets fade, and has the days summarised.
 
 Each round finds the users whose clock shows three or later in the night and whose memory is due, and queues a job
 for each, as many as workers have left room for. Users who are active at that moment are skipped until the next
@@ -15,6 +15,7 @@ from psycopg.rows import tuple_row
 
 from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
+from services.memory.upkeep.past_plans import PastPlans
 from services.memory.upkeep.policy import policy_of
 from services.memory.upkeep.upkeep import Upkeep
 from services.platform.postgres import Database
@@ -45,7 +46,8 @@ SELECT count(*) FROM procrastinate_jobs
 WHERE status = 'todo' AND task_name = %(task)s AND args->>'tenant_id' = %(tenant_id)s::text
 """
 
-# Those who waited longest come first. Memory with nothing new since, and in which nothing fades, is not due.
+# Those who waited longest come first. Memory with nothing new since, in which nothing fades and no plan is past,
+# is not due.
 _DUE: LiteralString = """
 SELECT u.id FROM users u LEFT JOIN upkeep_nights last ON last.user_id = u.id
 WHERE u.tenant_id = %(tenant_id)s AND u.timezone = ANY(%(timezones)s)
@@ -58,6 +60,7 @@ WHERE u.tenant_id = %(tenant_id)s AND u.timezone = ANY(%(timezones)s)
       e.content IS NOT NULL AND e.learned_at > coalesce(last.at, '-infinity')
       OR %(fades)s AND e.importance < %(importance)s::real AND e.learned_at < %(before)s AND e.pinned_at IS NULL
          AND (e.last_recalled_at IS NULL OR e.last_recalled_at < %(before)s)))
+    OR last.again_at <= %(now)s
     OR EXISTS (SELECT FROM core_memory_blocks b
       WHERE b.user_id = u.id AND b.updated_at > coalesce(last.at, '-infinity')))
 ORDER BY last.at NULLS FIRST, u.id LIMIT %(limit)s
@@ -70,9 +73,9 @@ WHERE u.id = %(user_id)s AND u.tenant_id = %(tenant_id)s
 """
 
 _DONE: LiteralString = """
-INSERT INTO upkeep_nights (user_id, tenant_id, at)
-SELECT id, tenant_id, %(at)s FROM users WHERE id = %(user_id)s AND tenant_id = %(tenant_id)s
-ON CONFLICT (user_id, tenant_id) DO UPDATE SET at = excluded.at
+INSERT INTO upkeep_nights (user_id, tenant_id, at, again_at)
+SELECT id, tenant_id, %(at)s, %(again_at)s FROM users WHERE id = %(user_id)s AND tenant_id = %(tenant_id)s
+ON CONFLICT (user_id, tenant_id) DO UPDATE SET at = excluded.at, again_at = excluded.again_at
 """
 
 
@@ -83,6 +86,7 @@ class UpkeepScheduler:
         self,
         database: Database,
         upkeep: Upkeep,
+        plans: PastPlans,
         jobs: JobQueue,
         *,
         find_days: Callable[[datetime], Awaitable[int]] | None,
@@ -95,6 +99,7 @@ class UpkeepScheduler:
         """
         self._database = database
         self._upkeep = upkeep
+        self._plans = plans
         self._jobs = jobs
         self._find_days = find_days
         self._on = on
@@ -102,10 +107,8 @@ class UpkeepScheduler:
         jobs.periodic(ROUND, _EVERY)(self._round)
 
     async def find(self, now: datetime) -> int:
-        """Queue a job for each due user, of all tenants; return how many.
-
-        Does nothing while another process does the same.
-        """
+        """Queue a job for each due user, of all tenants; return how many. Does nothing while another process
+        does the same."""
         async with self._database.only_one(ROUND) as alone:
             tenants = await self._database.tenants() if alone and self._on else []
             return sum([await self._find_of(tenant_id, now) for tenant_id in tenants])
@@ -116,9 +119,10 @@ class UpkeepScheduler:
         rows = await self._database.fetch(tenant_id, _LAST, values, tuple_row)
         if not rows:
             return
+        again_at = await self._plans.retire(tenant_id, user_id, now)
         await self._upkeep.run_by_night(tenant_id, user_id, rows[0][0], now)
         async with self._database.tenant(tenant_id) as connection:
-            await connection.execute(_DONE, values)
+            await connection.execute(_DONE, {**values, "again_at": again_at})
 
     async def _find_of(self, tenant_id: UUID, now: datetime) -> int:
         rows = await self._database.fetch(tenant_id, _TIMEZONES, {"tenant_id": tenant_id}, tuple_row)
@@ -131,6 +135,7 @@ class UpkeepScheduler:
         values = {
             **queued,
             "timezones": timezones,
+            "now": now,
             "same_night": now - _SAME_NIGHT,
             "active_since": now - _ACTIVE,
             "fades": policy.fading != "never",

@@ -45,12 +45,7 @@ class Upkeep:
     """Previews, carries out, reports and undoes runs."""
 
     def __init__(
-        self,
-        database: Database,
-        values: CoreValues,
-        finder: PairFinder,
-        proposed: Pairs,
-        operations: OperationLog,
+        self, database: Database, values: CoreValues, finder: PairFinder, proposed: Pairs, operations: OperationLog
     ) -> None:
         self._database = database
         self._values = values
@@ -80,11 +75,8 @@ class Upkeep:
     async def run(
         self, tenant_id: UUID, user: str, policy: UpkeepPolicy | None = None, *, now: datetime | None = None
     ) -> UpkeepRun:
-        """Carry out a run for a user by request, by a policy or the tenant's own; return its report.
-
-        Raises:
-            NotFound: the tenant has no such user, or the user was erased.
-        """
+        """Carry out a run for a user by request, by a policy or the tenant's own; return its report. Raises
+        `NotFound` if the tenant has no such user, or the user was erased."""
         policy = policy or await policy_of(self._database, tenant_id)
         user_id = await user_id_of(self._database, tenant_id, user)
         pairs = await self._pairs(tenant_id, user_id, None)
@@ -106,11 +98,8 @@ class Upkeep:
         await self._propose(tenant_id, user_id, pairs)
 
     async def report(self, tenant_id: UUID, user: str, run_id: UUID) -> UpkeepRun:
-        """Return the report of a run.
-
-        Raises:
-            NotFound: the tenant has no such user, or the user no such run.
-        """
+        """Return the report of a run. Raises `NotFound` if the tenant has no such user, or the user no such
+        run."""
         found = await self.runs(tenant_id, user, run_id=run_id)
         if not found:
             raise NotFound(f"There is no run of upkeep {run_id}.")
@@ -131,12 +120,9 @@ class Upkeep:
         return await self._database.fetch(tenant_id, sql.RUNS, values, class_row(UpkeepRun))
 
     async def undo(self, tenant_id: UUID, user: str, run_id: UUID) -> UpkeepRun:
-        """Bring back everything that a run took and that was not brought back or removed since.
-
-        Raises:
-            NotFound: the tenant has no such user, or the user no such run.
-            Conflict: it was undone before.
-        """
+        """Bring back everything that a run took and that was not brought back or removed since. Raises
+        `NotFound` if the tenant has no such user, or the user no such run, and `Conflict` if it was undone
+        before."""
 
         async def brought_back(rows: Rows) -> list[Any]:
             run = await rows.all(sql.LOCK_RUN)
@@ -151,12 +137,8 @@ class Upkeep:
         return await self.report(tenant_id, user, run_id)
 
     async def restore(self, tenant_id: UUID, user: str, episode_id: UUID) -> None:
-        """Bring one archived memory back.
-
-        Raises:
-            NotFound: the tenant has no such user, or the user no such memory.
-            Conflict: it is not archived.
-        """
+        """Bring one archived memory back. Raises `NotFound` if the tenant has no such user, or the user no such
+        memory, and `Conflict` if it is not archived."""
 
         async def brought_back(rows: Rows) -> list[Any]:
             run_ids = await rows.firsts(sql.ARCHIVED_BY)

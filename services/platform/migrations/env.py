@@ -1,4 +1,4 @@
-"""Run the migrations in the caller's transaction, or over a new connection."""
+"""Runs the migrations in the caller's transaction, or over a new connection."""
 
 from alembic import context
 from sqlalchemy import Connection, create_engine, pool

@@ -23,8 +23,8 @@ _AGAIN: dict[Language, str] = {
     "zh": "请再次调用 forget：用 keep 给出要留下的那句话（只用原有的词），或用 all=true 整句删除。",
 }
 _WHICH: dict[Language, str] = {
-    "en": " If the user means one of them, call forget again with its words.",
-    "zh": "如果用户指的是其中一条，请用它的原话再次调用 forget。",
+    "en": " If the user means one of them, call forget again with its words; or, of all, with all=true.",
+    "zh": "如果用户指的是其中一条，请用它的原话再次调用 forget；指的是全部，就用 all=true。",
 }
 
 
@@ -36,11 +36,7 @@ def make_tool(services: ToolServices) -> RegisteredTool | None:
 
     @service_tool
     async def forget(
-        runtime: ToolRuntime[OpenTurn],
-        what: What = "",
-        ids: Ids = None,
-        keep: str = "",
-        all: bool = False,
+        runtime: ToolRuntime[OpenTurn], what: What = "", ids: Ids = None, keep: str = "", all: bool = False
     ) -> str:
         """Remove from memory what the user asks to forget."""
         request = request_of(runtime)

@@ -35,10 +35,7 @@ _SPEAKERS: dict[Language, dict[str, str]] = {
     "en": {"user": "user", "assistant": "you"},
     "zh": {"user": "用户", "assistant": "你"},
 }
-_NOTHING: dict[Language, str] = {
-    "en": "Nothing in memory matches.",
-    "zh": "记忆里没有相符的内容。",
-}
+_NOTHING: dict[Language, str] = {"en": "Nothing in memory matches.", "zh": "记忆里没有相符的内容。"}
 _WEAK: dict[Language, str] = {"en": ", weak match", "zh": "，只是最接近的"}
 
 
@@ -50,11 +47,7 @@ def make_tool(services: ToolServices) -> RegisteredTool | None:
 
     @service_tool
     async def search_memory(
-        runtime: ToolRuntime[OpenTurn],
-        query: Query = "",
-        since: Day = "",
-        until: Day = "",
-        after: After = "",
+        runtime: ToolRuntime[OpenTurn], query: Query = "", since: Day = "", until: Day = "", after: After = ""
     ) -> str:
         """Search earlier conversations and memories beyond what the prompt shows."""
         turn, now = runtime.context, datetime.now(UTC)

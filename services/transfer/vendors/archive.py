@@ -63,11 +63,8 @@ class Archive:
             return sum(archive.getinfo(name).file_size for name in self._names(archive))
 
     def records(self, read: Callable[[int], None]) -> Iterator[tuple[Place, Any]]:
-        """Yield every record with its place; call `read` with the number of bytes as they are read.
-
-        Raises:
-            InvalidInput: The file cannot be read, or breaks off; the message names the file and the record.
-        """
+        """Yield every record with its place; call `read` with the number of bytes as they are read. Raises
+        `InvalidInput` if the file cannot be read, or breaks off; the message names the file and the record."""
         with ExitStack() as stack:
             archive = self._zip(stack)
             if archive is None:

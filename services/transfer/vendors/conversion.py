@@ -131,11 +131,8 @@ class VendorExport:
         self._expert = {"expert": expert} if expert else {}
 
     def lines(self, into: Conversion, read: Callable[[int], None] = lambda _: None) -> Iterator[bytes]:
-        """Yield the lines of every record in turn; counts are added to `into`.
-
-        Raises:
-            InvalidInput: The file cannot be read, or breaks off.
-        """
+        """Yield the lines of every record in turn; counts are added to `into`. Raises `InvalidInput` if the
+        file cannot be read, or breaks off."""
         for place, record in self._records(read):
             try:
                 if isinstance(record, records.BadRecord):

@@ -90,11 +90,8 @@ _DAYS_AND_MONTHS = "times whose day and month are a guess"
 
 
 def whatsapp(text: str, place: Place) -> VendorConversation:
-    """Read an exported chat; the date in its lines has the order of the phone's language.
-
-    In a chat of two, the owner is the one who is not in the file's name; otherwise everybody is another
-    participant.
-    """
+    """Read an exported chat; the date in its lines has the order of the phone's language. In a chat of two, the
+    owner is the one who is not in the file's name; otherwise everybody is another participant."""
     lines: list[list[str]] = []
     left_out = Counter[str]()
     for written in text.splitlines():

@@ -148,10 +148,7 @@ async def test_a_chat_that_waits_for_its_answer_takes_it_up_from_its_beginning(
 async def test_a_cancelled_turn_ends_as_both_protocols_say_it(
     client: httpx.AsyncClient, model_server: ModelServer
 ) -> None:
-    for path, body, last in (
-        (UI, ui("Count"), "abort"),
-        (AG_UI, run("Count", thread="t-9"), "RUN_FINISHED"),
-    ):
+    for path, body, last in ((UI, ui("Count"), "abort"), (AG_UI, run("Count", thread="t-9"), "RUN_FINISHED")):
         model_server.script(Reply(["One ", "two ", "three"], gap_s=30))
         seen: list[dict[str, Any]] = []
         async with client.stream("POST", path, json=body) as response:

@@ -9,12 +9,7 @@ import pytest
 from mcp.client import Client
 from mcp.client.auth import OAuthClientProvider
 from mcp.client.streamable_http import streamable_http_client
-from mcp.shared.auth import (
-    AuthorizationCodeResult,
-    OAuthClientInformationFull,
-    OAuthClientMetadata,
-    OAuthToken,
-)
+from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
 
 from services.platform.settings import Settings, load_settings
 from services.tools.mcp_config import McpServerConfig
@@ -93,8 +88,7 @@ async def test_an_assistant_finds_the_server_signs_its_user_in_and_uses_memory(
     assert kept.tokens is not None
     async with httpx2.AsyncClient(verify=False) as http:
         answer = await http.get(
-            f"{url}/api/v1/users/ben/core-memory",
-            headers={"Authorization": f"Bearer {kept.tokens.access_token}"},
+            f"{url}/api/v1/users/ben/core-memory", headers={"Authorization": f"Bearer {kept.tokens.access_token}"}
         )
     assert answer.status_code == 404  # there is no other user for this token
 

@@ -178,10 +178,7 @@ async def test_wrong_arguments_are_named_and_change_nothing(assistant: Client, s
         assert named in said, (tool, arguments)
         assert "pydantic" not in said
         assert "secret" not in said
-    assert await told(assistant, "profile") == {
-        **await told(assistant, "profile"),
-        "sections": {},
-    }
+    assert await told(assistant, "profile") == {**await told(assistant, "profile"), "sections": {}}
 
 
 async def test_a_connection_is_for_a_space_and_long_statements_are_kept(connect: Connect) -> None:

@@ -62,8 +62,7 @@ def test_a_header_is_believed_of_nobody_who_may_not_act_for_others() -> None:
 
 
 @pytest.mark.parametrize(
-    "headers",
-    [_signed("t" * 32), _signed(exp=1), _signed(iss="another"), {"X-OpenWebUI-User-Jwt": "x.y.z"}],
+    "headers", [_signed("t" * 32), _signed(exp=1), _signed(iss="another"), {"X-OpenWebUI-User-Jwt": "x.y.z"}]
 )
 def test_a_signed_header_must_be_right(headers: dict[str, str]) -> None:
     with pytest.raises(Unauthenticated):

@@ -14,10 +14,7 @@ ASKED = [{"role": "user", "content": "What is my dog called?"}]
 
 @pytest.mark.parametrize(
     "named",
-    [
-        {"extra_headers": {"X-Anamnesis-Space": quote("小说 2")}},
-        {"metadata": {"space": "小说 2"}},
-    ],
+    [{"extra_headers": {"X-Anamnesis-Space": quote("小说 2")}}, {"metadata": {"space": "小说 2"}}],
     ids=["header", "metadata"],
 )
 async def test_a_space_is_named_by_a_header_or_in_the_metadata(

@@ -86,18 +86,10 @@ LOBECHAT_DESCRIPTION = "你是一名擅长会话的助理，你需要将用户�
     [
         _messages(("user", TITLE)),
         _messages(
-            (
-                "system",
-                "You talk well. Summarize the conversation into a title of at most ten words.",
-            ),
+            ("system", "You talk well. Summarize the conversation into a title of at most ten words."),
             ("user", "Hello"),
         ),
-        _messages(
-            (
-                "user",
-                "Provide a concise title for the conversation.\n\nConversation:\nUser: Hi\nAI: Hello",
-            )
-        ),
+        _messages(("user", "Provide a concise title for the conversation.\n\nConversation:\nUser: Hi\nAI: Hello")),
         _messages(("system", "Name this conversation with a short title:\n<conversation>\nHi\n</conversation>")),
         _messages(("user", "你好"), ("assistant", "你好！"), ("user", NEXTCHAT_TOPIC)),
         _messages(("user", "Hi"), ("assistant", "Hello"), ("system", NEXTCHAT_COMPRESSION)),

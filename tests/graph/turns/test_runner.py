@@ -75,8 +75,7 @@ async def test_a_turn_goes_through_the_graph_and_is_stored(
 
 async def test_a_tool_is_called_and_its_result_answered(runner: TurnRunner, model_server: ModelServer) -> None:
     model_server.script(
-        Reply(["Let me see. "], [ToolCall("get_current_time", {"timezone": "Asia/Tokyo"})]),
-        Reply(["It is late."]),
+        Reply(["Let me see. "], [ToolCall("get_current_time", {"timezone": "Asia/Tokyo"})]), Reply(["It is late."])
     )
     events = await _run(runner, "What time is it in Tokyo?")
     statuses = [event.status for event in events]

@@ -7,12 +7,7 @@ import pytest
 from langchain_core.messages import HumanMessage, SystemMessage
 
 from services.context.epochs import NO_CHANGES, CoreMemoryChanges
-from services.context.sources.core_memory import (
-    MOST_TOKENS,
-    changes_since,
-    changes_text,
-    memory_text,
-)
+from services.context.sources.core_memory import MOST_TOKENS, changes_since, changes_text, memory_text
 from services.llm.request_form import ContextMessage
 from state.prompt import CoreMemoryBlock, CoreMemorySections, Epoch
 from tests.support.prompts import prompt_of
@@ -65,10 +60,7 @@ def test_in_chinese_its_words_are_chinese_and_nothing_is_nothing() -> None:
     assert memory_text({"human": {"name": "", "likes": []}, "persona": {}}, "", "en") == ("", [])
 
 
-@pytest.mark.parametrize(
-    "passing",
-    ["flight to Oslo tomorrow at 7", "下周搬家"],
-)
+@pytest.mark.parametrize("passing", ["flight to Oslo tomorrow at 7", "下周搬家"])
 def test_plans_for_a_day_named_by_its_distance_are_not_shown_once_it_may_have_passed(passing: str) -> None:
     content = {"human": {"current_intent": passing, "plans": ["a marathon in May", passing]}}
     text, left_out = memory_text(content, "", "en")

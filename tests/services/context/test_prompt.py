@@ -16,11 +16,7 @@ def _shown(
     message_id: str = "m",
 ) -> HistoryMessage:
     return HistoryMessage(
-        message_id=message_id,
-        role=role,
-        content=content,
-        parts=parts or [],
-        created_at=datetime.now(UTC),
+        message_id=message_id, role=role, content=content, parts=parts or [], created_at=datetime.now(UTC)
     )
 
 

@@ -45,11 +45,7 @@ def engines(server: EmbeddedPostgres, milvus_server: MilvusServer) -> Engines:
 def settings(settings: Settings, redis_server: str, tmp_path: Path) -> Settings:
     """With encryption, and a Redis of its own process."""
     return settings.model_copy(
-        update={
-            "encryption": True,
-            "encryption_keys_dir": tmp_path / "keys",
-            "redis_url": SecretStr(redis_server),
-        }
+        update={"encryption": True, "encryption_keys_dir": tmp_path / "keys", "redis_url": SecretStr(redis_server)}
     )
 
 

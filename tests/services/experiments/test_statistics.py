@@ -17,10 +17,7 @@ def _single(values: Sequence[float]) -> list[Cluster]:
     return [Cluster(1, value) for value in values]
 
 
-@pytest.mark.parametrize(
-    ("freedom", "quantile"),
-    [(1, 12.706), (3, 3.182), (29, 2.045), (10**9, 1.96)],
-)
+@pytest.mark.parametrize(("freedom", "quantile"), [(1, 12.706), (3, 3.182), (29, 2.045), (10**9, 1.96)])
 def test_quantiles_of_students_t_are_those_of_the_tables(freedom: int, quantile: float) -> None:
     assert student_t(freedom) == pytest.approx(quantile, rel=0.005)
 

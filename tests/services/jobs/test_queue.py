@@ -22,11 +22,7 @@ async def test_a_job_is_deferred_in_the_transaction_that_completes_the_turn(serv
     turn = await exchange(services.turns, "Hello", "Hi", summary_due=True)
     tenant = str(DEFAULT_TENANT)
     assert await _jobs(services.database) == [
-        (
-            "update_summary",
-            {"tenant_id": tenant, "conversation_id": str(turn.conversation_id)},
-            "todo",
-        ),
+        ("update_summary", {"tenant_id": tenant, "conversation_id": str(turn.conversation_id)}, "todo")
     ]
     with pytest.raises(Conflict):
         await services.turns.end(

@@ -12,14 +12,7 @@ from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob, reason_of
 from services.platform.postgres import Database
-from tests.support.jobs import (
-    defer,
-    has_ended,
-    hurried_queue,
-    jobs_of,
-    statuses,
-    until,
-)
+from tests.support.jobs import defer, has_ended, hurried_queue, jobs_of, statuses, until
 from tests.support.turns import some_uuid
 
 OTHER = UUID("0190a000-0000-7000-8000-0000000000aa")

@@ -66,14 +66,8 @@ async def test_html_is_shown_as_its_reader_sees_it() -> None:
     assert not any(word in text for word in ("alert", "Home", "p{}"))
 
 
-@pytest.mark.parametrize(
-    "encoding",
-    ["utf-8", "utf-16", "gb18030"],
-)
-@pytest.mark.parametrize(
-    "ending",
-    ["txt", "html"],
-)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "gb18030"])
+@pytest.mark.parametrize("ending", ["txt", "html"])
 async def test_chinese_text_is_read_in_every_usual_encoding(encoding: str, ending: str) -> None:
     assert (await _convert(f"a.{ending}", CHINESE.encode(encoding))).parts[0].text.strip() == CHINESE
 

@@ -70,12 +70,7 @@ def test_a_refusal_is_about_what_its_message_names(topic: RefusalTopic, message:
 
 
 @pytest.mark.parametrize(
-    "message",
-    [
-        "scripted 400",
-        "Incorrect API key provided.",
-        "Model names are case-sensitive.",
-    ],
+    "message", ["scripted 400", "Incorrect API key provided.", "Model names are case-sensitive."]
 )
 def test_another_refusal_is_about_nothing_in_particular(message: str) -> None:
     assert topic_of(message) is None

@@ -1,13 +1,7 @@
 """The built-in model quotes what it was given and makes nothing up."""
 
 import pytest
-from langchain_core.messages import (
-    AIMessage,
-    BaseMessage,
-    HumanMessage,
-    SystemMessage,
-    ToolMessage,
-)
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from services.llm.offline import OfflineChatModel
 

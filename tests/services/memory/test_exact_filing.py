@@ -14,19 +14,7 @@ from services.memory.operations import Trigger
 from services.time_reference.local_days import time_zone
 from state.turn import OpenTurn
 from tests.support.core_memory import know
-from tests.support.filing import (
-    add,
-    asked,
-    file,
-    filed,
-    human,
-    logged,
-    owner,
-    remove,
-    replace,
-    waiting,
-    written,
-)
+from tests.support.filing import add, asked, file, filed, human, logged, owner, remove, replace, waiting, written
 from tests.support.model_server import ModelServer, Received, Reply
 from tests.support.turns import exchange
 from tests.support.upkeep import change

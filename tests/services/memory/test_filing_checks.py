@@ -1,5 +1,7 @@
 """What becomes of an operation of the filing model that rests on the user's words, and is about something else."""
 
+from dataclasses import replace
+
 import pytest
 
 from services.memory.filing.answer import FilingOperation, filing_of_answer
@@ -57,10 +59,14 @@ def test_nothing_is_forgotten_and_the_user_is_asked_only_about_what_was_spoken_o
     assert check(operation, _evidence(message)).verdict == becomes
 
 
-@pytest.mark.parametrize(
-    "written",
-    [r"\ud83d", r"\u0000"],
-)
+@pytest.mark.parametrize(("is_strict", "becomes"), [(True, "drop"), (False, "ask")])
+def test_a_model_that_files_well_knows_a_memory_by_other_words(is_strict: bool, becomes: str) -> None:
+    evidence = replace(_evidence("Lose what I said about Bavaria."), is_strict=is_strict)
+    operation = FilingOperation("forget", "Lose what I said about Bavaria", memory="m1")
+    assert check(operation, evidence).verdict == becomes
+
+
+@pytest.mark.parametrize("written", [r"\ud83d", r"\u0000"])
 def test_what_the_database_rejects_in_a_text_is_left_out_of_it(written: str) -> None:
     answer = f'[{{"op": "add", "text": "likes tea{written}", "quote": "I like{written} tea"}}]'
     [operation] = filing_of_answer(answer, [], ["u1"]).operations

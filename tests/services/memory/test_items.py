@@ -92,8 +92,7 @@ def test_objects_are_merged_as_the_standard_says(old: Any, patch: Any, new: Any)
 
 
 @pytest.mark.parametrize(
-    ("old", "new"),
-    [("likes tea", "no longer likes tea"), ("knows C++", "knows C#"), ("喜欢喝茶", "不喜欢喝茶")],
+    ("old", "new"), [("likes tea", "no longer likes tea"), ("knows C++", "knows C#"), ("喜欢喝茶", "不喜欢喝茶")]
 )
 def test_nothing_goes_because_it_seems_to_be_contradicted(old: str, new: str) -> None:
     assert merge_items(["first", old], [new]) == ["first", old, new]

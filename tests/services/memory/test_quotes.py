@@ -112,6 +112,7 @@ def test_a_quote_is_compared_exactly_but_for_case_width_marks_and_blanks() -> No
         ("我吃素", "对了，我吃素，不吃肉", True),
         ("吃素的", "我是吃素的人，你知道", False),
         ("叫Amy", "我老婆叫Amy，在杭州", False),
+        ("ビーガンです", "私はビーガンです", True),
     ):
         assert is_quoted(quote, message) is holds, quote
 
@@ -123,6 +124,9 @@ def test_a_quote_that_says_too_little_is_the_sentence_around_it_if_the_statement
     assert (found.text, found.is_certain) == ("My cat is called Minka.", True)
     assert quoted("Minka", message, "banks with Zenith") is None
     assert quoted("the", message, "the cat") is None
+    answer = quoted("三月", "对，三月", "三月考试")
+    assert answer is not None, "a short message is all that there is"
+    assert answer.text == "对，三月"
 
 
 ENDED = [

@@ -15,6 +15,14 @@ from tests.support.model_server import ModelServer, Received, Reply
 from tests.support.turns import exchange
 
 pytestmark = pytest.mark.settings(llm_model="large", small_llm_model="small")
+
+
+@pytest.fixture(autouse=True)
+def _asked_once_more(model_server: ModelServer) -> None:
+    """What a model says that is asked once more is scripted here."""
+    model_server.agrees = False
+
+
 _SOME = pytest.mark.settings(llm_model="large", small_llm_model="small", memory_filing_grade="some")
 
 

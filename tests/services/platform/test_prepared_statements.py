@@ -19,9 +19,7 @@ async def connection(engines: Engines) -> AsyncIterator[psycopg.AsyncConnection]
         yield connection
 
 
-async def test_each_statement_gets_its_own_rows_and_is_prepared_once(
-    connection: psycopg.AsyncConnection,
-) -> None:
+async def test_each_statement_gets_its_own_rows_and_is_prepared_once(connection: psycopg.AsyncConnection) -> None:
     statements = PreparedStatements(connection)
     many = Command("SELECT generate_series(1, $1::integer)", [ROWS_AT_ONCE * 2 + 1])
     for value in ("one", None, "two"):

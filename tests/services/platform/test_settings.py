@@ -54,11 +54,7 @@ def test_an_openai_key_alone_sends_nothing_anywhere(monkeypatch: pytest.MonkeyPa
     ("name", "value", "says"),
     [
         ("ANAMNESIS_PORT", "eighty", ["ANAMNESIS_PORT=eighty", "1 to 65535"]),
-        (
-            "ANAMNESIS_DEFAULT_TIMEZONE",
-            "Mars/Olympus",
-            ["DEFAULT_TIMEZONE=Mars/Olympus", "Europe/Berlin"],
-        ),
+        ("ANAMNESIS_DEFAULT_TIMEZONE", "Mars/Olympus", ["DEFAULT_TIMEZONE=Mars/Olympus", "Europe/Berlin"]),
         ("ANAMNESIS_DEFAULT_LOCALE", "zh_CN.UTF-8", ["ANAMNESIS_DEFAULT_LOCALE=zh_CN.UTF-8", "such as zh-CN"]),
         ("ANAMNESIS_LLM_API", "soap", ["ANAMNESIS_LLM_API=soap", "responses or chat"]),
         ("ANAMNESIS_LLM_TIMEOUT_S", "0", ["ANAMNESIS_LLM_TIMEOUT_S=0", "more than 0"]),
@@ -70,11 +66,7 @@ def test_an_openai_key_alone_sends_nothing_anywhere(monkeypatch: pytest.MonkeyPa
         ("ANAMNESIS_MILVUS_URI", "milvus", ["ANAMNESIS_MILVUS_URI=milvus", "http://host:port"]),
         ("ANAMNESIS_HOST", "0.0.0.0", ["ANAMNESIS_HOST=0.0.0.0", "loopback"]),
         ("ANAMNESIS_AUTH", "basic", ["ANAMNESIS_AUTH=basic", "none", "api_key", "jwt"]),
-        (
-            "ANAMNESIS_LLM_MODEL",
-            "m",
-            ["ANAMNESIS_LLM_MODEL", "ANAMNESIS_LLM_API_KEY", "ANAMNESIS_LLM_BASE_URL"],
-        ),
+        ("ANAMNESIS_LLM_MODEL", "m", ["ANAMNESIS_LLM_MODEL", "ANAMNESIS_LLM_API_KEY", "ANAMNESIS_LLM_BASE_URL"]),
         ("ANAMNESIS_EMBEDDING_MODEL", "m", ["ANAMNESIS_EMBEDDING_DIM"]),
         ("ANAMNESIS_MIGRATION_DATABASE_URL", "postgresql://o@h/d", ["ANAMNESIS_DATABASE_URL"]),
         ("ANAMNESIS_WEATHER_URL", "api.example", ["ANAMNESIS_WEATHER_URL=api.example", "Open-Meteo"]),

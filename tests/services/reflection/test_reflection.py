@@ -66,11 +66,7 @@ async def test_it_is_thought_once(services: Services, model_server: ModelServer)
     assert model_server.requests == []
 
 
-@pytest.mark.parametrize(
-    "garbage",
-    [Reply(["Certainly."]), _reply(thoughts="x" * 495)],
-    ids=["prose", "long"],
-)
+@pytest.mark.parametrize("garbage", [Reply(["Certainly."]), _reply(thoughts="x" * 495)], ids=["prose", "long"])
 async def test_garbage_is_asked_for_once_more_and_never_stored(
     services: Services, model_server: ModelServer, garbage: Reply
 ) -> None:

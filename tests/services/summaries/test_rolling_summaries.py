@@ -106,10 +106,7 @@ async def test_a_long_transcript_is_read_in_parts_that_are_never_read_again(
     assert len(model_server.requests) - first in (11, 12)
 
 
-@pytest.mark.parametrize(
-    "bad",
-    ["\x00", "word " * 3000],
-)
+@pytest.mark.parametrize("bad", ["\x00", "word " * 3000])
 async def test_a_bad_summary_is_asked_for_once_more_and_never_stored(
     services: Services, model_server: ModelServer, bad: str
 ) -> None:

@@ -17,15 +17,7 @@ from services.llm.chat_models import ChatModels
 from services.platform.settings import load_settings
 from services.summaries.topic_store import TopicStore
 from services.summaries.topics import TopicArchive
-from tests.support.archiving import (
-    TWO,
-    answer,
-    archived,
-    archiving_queue,
-    thirty_messages,
-    topic,
-    topic_ids,
-)
+from tests.support.archiving import TWO, answer, archived, archiving_queue, thirty_messages, topic, topic_ids
 from tests.support.jobs import defer, has_ended, jobs_of, until
 from tests.support.model_server import ModelServer, Reply
 from tests.support.talks import new_expert, talk

@@ -176,10 +176,7 @@ def test_a_part_of_a_day_has_its_hours(message: str, hours: tuple[int, int] | No
     assert found["hours"] == hours
 
 
-@pytest.mark.parametrize(
-    "message",
-    ["最近我们聊了些什么", "Have you recommended any podcasts to me recently?"],
-)
+@pytest.mark.parametrize("message", ["最近我们聊了些什么", "Have you recommended any podcasts to me recently?"])
 def test_lately_is_the_last_two_weeks(message: str) -> None:
     found = detect(message, ZONE, NOW)
     assert found is not None
@@ -187,8 +184,7 @@ def test_lately_is_the_last_two_weeks(message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "message",
-    ["你之前推荐的那家牙科叫什么", "What was the name of the book you recommended before?"],
+    "message", ["你之前推荐的那家牙科叫什么", "What was the name of the book you recommended before?"]
 )
 def test_the_past_without_a_date_narrows_nothing(message: str) -> None:
     found = detect(message, ZONE, NOW)
@@ -196,10 +192,7 @@ def test_the_past_without_a_date_narrows_nothing(message: str) -> None:
     assert (found["kind"], found["start_date"], found["plain"]) == ("past", None, False)
 
 
-@pytest.mark.parametrize(
-    "message",
-    ["三天前给猫起的名字叫什么来着", "Continue the story you started yesterday."],
-)
+@pytest.mark.parametrize("message", ["三天前给猫起的名字叫什么来着", "Continue the story you started yesterday."])
 def test_a_reference_may_be_part_of_what_is_asked(message: str) -> None:
     found = detect(message, ZONE, NOW)
     assert found is not None
@@ -247,8 +240,7 @@ def test_a_birthday_is_no_day_of_talk(message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "message",
-    ["What did we talk about on my birthday, 3 May?", "What did we talk about on 3 May, my birthday?"],
+    "message", ["What did we talk about on my birthday, 3 May?", "What did we talk about on 3 May, my birthday?"]
 )
 def test_a_birthday_may_be_a_day_of_talk(message: str) -> None:
     assert detect(message, ZONE, NOW) is not None

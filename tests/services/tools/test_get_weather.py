@@ -60,12 +60,7 @@ async def test_the_weather_is_told_in_the_language_of_the_citys_name(
 
 
 @pytest.mark.parametrize(
-    ("city", "asked"),
-    [
-        ("北京市", ["北京市", "北京"]),
-        ("沙市", ["沙市"]),
-        ("无此地方", ["无此地方"]),
-    ],
+    ("city", "asked"), [("北京市", ["北京市", "北京"]), ("沙市", ["沙市"]), ("无此地方", ["无此地方"])]
 )
 async def test_a_city_is_also_found_without_the_word_city(
     weather: WeatherServer, http: OutgoingHttp, city: str, asked: list[str]

@@ -29,10 +29,7 @@ def test_no_tool_lets_the_model_say_who_the_user_is() -> None:
 async def test_who_goes_without_a_part_of_memory_goes_without_its_tools(services: Services) -> None:
     everything = {tool.name for tool in services.tools.for_model}
     without = {tool.name for tool in services.tools.with_features(["time"]).for_model}
-    assert everything - without == {
-        "remember",
-        "search_memory",
-    }
+    assert everything - without == {"remember", "search_memory"}
     assert services.tools.with_features(["core_memory", "recall", "memory_filing"]) is services.tools
 
 

@@ -4,6 +4,7 @@ import { get, post, remove } from '../api.js'
 import { number, t, word } from '../i18n.js'
 import { Chip, Confirm, Dialog, Field, Form, html, Icon, Loaded, Page, useLoad, useState, When } from '../ui.js'
 import { useForm } from './parts.js'
+import { Webhooks } from './webhooks.js'
 
 export const screen = 'keys'
 const SCOPES = ['chat', 'memory:read', 'memory:write', 'admin']
@@ -32,7 +33,8 @@ export function Screen({ service, may }) {
         <div class="scroll-x" tabindex="0"><table><thead><tr><th>${t('keys.name')}</th><th>${t('keys.scopes')}</th><th>${t('keys.made')}</th><th>${t('keys.used')}</th><th><span class="unseen">${t('actions')}</span></th></tr></thead><tbody>
           ${keys.data?.items.map((key) => html`<tr key=${key.id}><td><b>${key.name}</b></td><td>${key.scopes.map((scope) => html`<${Chip}>${scope}<//> `)}</td><td><${When} at=${key.created_at} /></td><td><${When} at=${key.last_used_at} /></td><td>${key.revoked_at ? html`<${Chip} kind="bad">${t('keys.revoked')}<//>` : html`<button type="button" class="link" onClick=${() => setDialog({ kind: 'revoke', key })}>${t('keys.revoke')}</button>`}</td></tr>`)}
         </tbody></table></div>
-      <//>`}
+      <//>
+      <${Webhooks} />`}
     ${dialog?.kind === 'new' && html`<${New} onClose=${() => { setDialog(null); keys.reload() }} />`}
     ${dialog?.kind === 'revoke' && html`<${Confirm} title=${t('keys.revoke_title', { name: dialog.key.name })} action=${t('keys.revoke')} onClose=${() => setDialog(null)} onConfirm=${async () => { await remove(`/api/v1/keys/${dialog.key.id}`); keys.reload() }}><p>${t('keys.revoke_note')}</p><//>`}
   <//>`

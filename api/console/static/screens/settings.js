@@ -3,7 +3,7 @@
 import { download, jsonLines, patch, send, userPath } from '../api.js'
 import { currentLanguage, LANGUAGES, number, t } from '../i18n.js'
 import { Button, Field, Failure, html, Loaded, Original, Page, Select, toast, useLoad, useRef, useState } from '../ui.js'
-import { chooseTheme, chosenTheme, TEMPORARY, THEMES } from '../preferences.js'
+import { chooseNotifying, chooseTheme, chosenTheme, notifies, TEMPORARY, THEMES } from '../preferences.js'
 import { userOf } from '../shell.js'
 import { useForm } from './parts.js'
 
@@ -45,6 +45,7 @@ function You({ user, known, onNamed }) {
 function Browser({ onLanguage }) {
   const [theme, setTheme] = useState(chosenTheme)
   const [temporary, setTemporary] = useState(localStorage.getItem(TEMPORARY) === 'yes')
+  const [notify, setNotify] = useState(notifies)
   const choose = (name) => {
     chooseTheme(name)
     setTheme(name)
@@ -58,6 +59,7 @@ function Browser({ onLanguage }) {
     <${Field} label=${t('users.locale')}><${Select} value=${currentLanguage()} onChange=${onLanguage} options=${Object.entries(LANGUAGES)} /><//>
     <label class="check"><input type="checkbox" checked=${temporary} onChange=${prefer} />${t('settings.temporary')}</label>
     <p class="muted small-text">${t('settings.temporary_hint')}</p>
+    ${globalThis.Notification && navigator.locks && html`<label class="check"><input type="checkbox" checked=${notify} onChange=${async (event) => setNotify(await chooseNotifying(event.target.checked))} />${t('settings.notify')}</label>`}
   </section>`
 }
 

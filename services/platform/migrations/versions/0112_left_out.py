@@ -26,8 +26,6 @@ ALTER TABLE conversations FORCE ROW LEVEL SECURITY;
 
 
 def upgrade() -> None:
-    """Add the column; a document without a note is read anew when it is added again.
-
-    A name whose composed form another one has stays, and is no longer reached by it.
-    """
+    """Add the column; a document without a note is read anew when it is added again. A name whose composed form
+    another one has stays, and is no longer reached by it."""
     op.get_bind().connection.cursor().execute(_UPGRADE)

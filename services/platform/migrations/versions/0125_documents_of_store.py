@@ -7,10 +7,8 @@ down_revision = "0120"
 
 
 def upgrade() -> None:
-    """Add the document, which PostgreSQL makes of each value that its JSON holds as it is.
-
-    Values that are encrypted have none.
-    """
+    """Add the document, which PostgreSQL makes of each value that its JSON holds as it is. Values that are
+    encrypted have none."""
     op.execute(r"""
         ALTER TABLE store_items ADD COLUMN document jsonb GENERATED ALWAYS AS (
             CASE WHEN starts_with(value, '{') AND octet_length(value) <= 8192 AND strpos(value, '\u0000') = 0

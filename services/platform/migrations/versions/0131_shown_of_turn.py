@@ -1,9 +1,9 @@
-"""What a turn has shown, for processes that find nothing of it in Redis."""
+"""Mark of turns that have shown something, for processes that find nothing of it in Redis."""
 
 from alembic import op
 
 revision = "0131"
-down_revision = "0126"
+down_revision = "0128"
 
 
 def upgrade() -> None:

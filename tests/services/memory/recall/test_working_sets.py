@@ -1,11 +1,13 @@
 """Two processes' working sets over the same stores: each sees at its next turn what the other did."""
 
+import asyncio
 import random
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from uuid import UUID
 
 import numpy as np
@@ -16,9 +18,12 @@ from services.engines import Engines
 from services.errors import Unavailable
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.episodes.episode import NewEpisode, Scope
+from services.memory.episodes.index import EpisodeIndex
 from services.memory.operations import Trigger
 from services.memory.recall.recall import RecallResult
 from services.memory.recall.working_sets import WorkingSets
+from services.platform.embedded_milvus import Standby
+from services.platform.milvus import Milvus
 from services.platform.settings import Settings
 from tests.support.jobs import until
 from tests.support.single_changes import supersede
@@ -135,6 +140,10 @@ async def test_a_set_ranks_as_one_read_at_once_whatever_any_process_does(
         now = datetime.now(UTC)
         kept = await asker.memory.recall.search(scope, QUESTION, now=now)
         remembering.memory.working_sets.forget(scope.user_id)
+        await remembering.memory.recall.search(
+            scope, QUESTION, now=now
+        )  # its first one does not wait for the index
+        await remembering.memory.working_sets.settled()
         fresh = await remembering.memory.recall.search(scope, QUESTION, now=now)
         assert ranking(kept) == ranking(fresh), step
 
@@ -174,6 +183,28 @@ async def test_of_a_large_set_the_newest_is_there_at_once_and_the_rest_follows(
     assert loaded.units is first.units
     assert (len(loaded.units), loaded.degraded) == (2 * len(SAID) + 2, [])
     assert (np.diff(loaded.units.said_at) >= 0).all()
+    await sets.close()
+
+
+async def test_a_turn_has_what_postgresql_has_before_a_sleeping_index_is_woken(
+    services: Services, tmp_path: Path
+) -> None:
+    turn = await exchange(services.turns, SAID[0], "Noted.")
+    asleep = Standby(tmp_path)
+    model, dimension = services.embedder.model, services.embedder.dimension
+    sets = WorkingSets(
+        services.database,
+        EpisodeIndex(Milvus("http://127.0.0.1:1", standby=asleep), model=model, dimension=dimension),
+        dimension=dimension,
+        limit_bytes=2**20,
+        lost=services.memory.episodes.index_again,
+    )
+    async with services.database.tenant(DEFAULT_TENANT) as connection:
+        await connection.execute("UPDATE episodes SET indexed_at = now()")
+    loaded = await sets.of(Scope(DEFAULT_TENANT, turn.user_id, turn.expert_id), None)
+    assert loaded is not None
+    assert (len(loaded.units), loaded.degraded, asleep.needed.exists()) == (2, ["milvus"], False)
+    await until(lambda: asyncio.to_thread(asleep.needed.exists))
     await sets.close()
 
 

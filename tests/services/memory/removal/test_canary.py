@@ -70,11 +70,7 @@ async def _tell(database: Database) -> list[str]:
         await remember(database, turn, said)
         keys.append(f"turn:{turn.turn_id}:events")
         await exchange(turns, f"Hello {number}", "Hi", user_id="u-2", session_id=f"s-{number}")
-    values = {
-        "user_id": f"u.{CANARY}",
-        "session_id": f"{CANARY}-0",
-        "images": [f"https://x.test/{CANARY}"],
-    }
+    values = {"user_id": f"u.{CANARY}", "session_id": f"{CANARY}-0", "images": [f"https://x.test/{CANARY}"]}
     running = await turns.open(new_turn("And now?", **values))
     async with database.tenant(DEFAULT_TENANT) as connection:
         await connection.execute("UPDATE users SET display_name = %s WHERE external_id <> 'u-2'", [CANARY])

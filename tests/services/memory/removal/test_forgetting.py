@@ -90,11 +90,7 @@ async def test_a_preview_changes_nothing_and_shows_what_then_happens(
     for name in ("items", "values", "counts"):
         assert done[name] == preview[name], name
     outcomes = {(each["kind"], each["outcome"]) for each in done["items"]}
-    assert {
-        ("message", "removed"),
-        ("summary", "rebuilt"),
-        ("episode", "removed"),
-    } <= outcomes
+    assert {("message", "removed"), ("summary", "rebuilt"), ("episode", "removed")} <= outcomes
 
 
 async def test_what_something_else_supports_is_kept_and_said_to_be(

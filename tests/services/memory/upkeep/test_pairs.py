@@ -58,10 +58,7 @@ async def test_contradictions_wait_with_both_texts(services: Services) -> None:
     await write(services, owner, BERLIN, HANGZHOU, "The user owns a red kettle", LISBON, SHANGHAI)
     before = await everything(services, owner)
     assert await _look(services) == 2
-    assert await _waiting(services) == [
-        ("contradiction", LISBON, BERLIN),
-        ("contradiction", SHANGHAI, HANGZHOU),
-    ]
+    assert await _waiting(services) == [("contradiction", LISBON, BERLIN), ("contradiction", SHANGHAI, HANGZHOU)]
     assert await everything(services, owner) == before
     assert await _look(services) == 0
 
