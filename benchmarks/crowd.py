@@ -187,11 +187,12 @@ def turns(given: argparse.Namespace, users: int) -> list[Row]:
     mean = given.units / 2
     often = [exchanges_of(user, mean) for user in range(users)]
     many = random.choices(range(users), often, k=round(given.rate * given.rate_seconds))
-    off = {f"ANAMNESIS_{name.upper()}": "off" for name in _OFF}
+    variables = {f"ANAMNESIS_{name.upper()}": "off" for name in _OFF}
+    variables["ANAMNESIS_DATA_DIR"] = str(given.folder / "data")
     with ExitStack() as stack:
         port = stack.enter_context(stand_in())
         url = f"http://127.0.0.1:{port}/burst/v1"
-        server = stack.enter_context(service(url, "responses", data=given.folder / "data", **off))
+        server = stack.enter_context(service(url, "responses", **variables))
         client = stack.enter_context(load_client())
         rows.append(_row(server, client, "warm-up, without memory", [_lane(messages, -1) for _ in range(50)]))
         rows.append(("memory at rest, PSS MB", _memory(server)))

@@ -115,10 +115,9 @@ def service(
     name: str = "ours",
     before: str = "",
     python: str | None = None,
-    data: Path | None = None,
     **variables: str,
 ) -> Iterator[Server]:
-    """The service over new data, or over `data`, with further environment variables; ready, its engines too.
+    """The service over new data, with further environment variables; ready, its engines too.
 
     `before` is Python that its process runs first; `python` the interpreter of another checkout, whose code runs.
     """
@@ -128,7 +127,7 @@ def service(
         folder.chmod(0o755)  # root's embedded PostgreSQL runs under another account
         environment = {
             **environment_without_settings(),
-            "ANAMNESIS_DATA_DIR": str(data or folder / "data"),
+            "ANAMNESIS_DATA_DIR": str(folder / "data"),
             "ANAMNESIS_LLM_MODEL": "stand-in",
             "ANAMNESIS_LLM_BASE_URL": base_url,
             "ANAMNESIS_LLM_API": api,
@@ -140,13 +139,7 @@ def service(
         with child(arguments, environment=environment, folder=folder, python=python) as process:
             wait_for(process, f"http://127.0.0.1:{port}/readyz", b'{"state":"ok"')
             yield Server(
-                name,
-                process.pid,
-                port,
-                "/api/v1/chat/stream",
-                "event: token",
-                "event: done",
-                data or folder / "data",
+                name, process.pid, port, "/api/v1/chat/stream", "event: token", "event: done", folder / "data"
             )
 
 
