@@ -454,4 +454,4 @@ def _halves(text: str) -> list[str]:
 def _text(content: Any) -> str:
     if isinstance(content, str):
         return content
-    return "".join(part.get("text", "") for part in content)
+    return "".join(part.get("text", "") for part in content or ())
