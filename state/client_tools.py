@@ -118,7 +118,7 @@ def open_calls(messages: Sequence[AnyMessage]) -> list[ToolCall]:
 
 
 SETTLED = "settled"
-"""Key of a result that the model need not hear of."""
+"""Artifact of a result that the model need not be told."""
 
 
 def is_answered(messages: Sequence[AnyMessage]) -> bool:

@@ -54,14 +54,12 @@ class Refusals:
         return {each for name, each in self._until if name == model and isinstance(each, int)}
 
     def remember(self, model: str, option: str | int) -> None:
-        """Remember that the model refuses the option."""
         now = time.monotonic()
         # Callers may name any number of models.
         self._until = {key: until for key, until in self._until.items() if now < until}
         self._until[model, option] = now + KEEP_S
 
     def forget(self, model: str, option: str | int) -> None:
-        """Forget that the model refused the option."""
         self._until.pop((model, option), None)
 
 
