@@ -29,7 +29,7 @@ from services.context.wiring import features_on
 from services.errors import DatabaseUnavailable
 from services.platform.metrics import NODE_SECONDS
 from services.platform.patience import despite
-from state.client_tools import calls_of, open_calls
+from state.client_tools import calls_of, is_answered, open_calls
 from state.conversation import ConversationState, GraphState, with_update
 from state.turn import OpenTurn
 
@@ -212,9 +212,11 @@ def after_generate(state: ConversationState) -> Literal["tools", "pause", "persi
     return "pause" if theirs else "persist"
 
 
-def after_tools(state: ConversationState) -> Literal["pause", "generate_kb", "generate_rag"]:
-    """Ask the model again, unless it has called tools of the client beside ours."""
-    return "pause" if open_calls(state["messages"]) else generation(state)
+def after_tools(state: ConversationState) -> Literal["pause", "persist", "generate_kb", "generate_rag"]:
+    """Ask the model again, unless it has called tools of the client beside ours, or has answered already."""
+    if open_calls(state["messages"]):
+        return "pause"
+    return "persist" if is_answered(state["messages"]) else generation(state)
 
 
 class _PlainNode(Runnable[Any, Any]):

@@ -117,6 +117,20 @@ def open_calls(messages: Sequence[AnyMessage]) -> list[ToolCall]:
     return []
 
 
+SETTLED = "settled"
+"""What a result carries of which the model need not hear."""
+
+
+def is_answered(messages: Sequence[AnyMessage]) -> bool:
+    """Whether the model's last message answers the user, and it need hear of no result of its calls."""
+    for each in reversed(messages):
+        if not isinstance(each, ToolMessage):
+            return bool(each.text.strip())
+        if each.artifact != SETTLED:
+            return False
+    return False
+
+
 def messages_of(rounds: Sequence[ClientRound]) -> list[AnyMessage]:
     """Return the rounds that a client has sent along as messages of a turn."""
     messages: list[AnyMessage] = []

@@ -168,8 +168,9 @@ class LeanChatOpenAI(ChatOpenAI):
         try:
             response = await self._post(stream.path, payload)
             try:
-                async for piece in _read(response, stream, on_begun):
-                    yield piece
+                async with aclosing(_read(response, stream, on_begun)) as pieces:
+                    async for piece in pieces:
+                        yield piece
             finally:
                 await response.aclose()
         except openai.BadRequestError as error:

@@ -16,7 +16,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from services.errors import ConfigurationError
 from services.platform.chosen_model import chosen_model
 from services.platform.machine import machine_locale, machine_timezone
-from services.platform.proxies import is_loopback
+from services.platform.proxies import is_loopback, is_nearby
 from services.platform.setting_values import (
     Aliases,
     Budget,
@@ -40,6 +40,9 @@ _TURNS_PER_MINUTE, _REQUESTS_PER_MINUTE = 60, 3000
 URL_VARIABLE, KEY_VARIABLE = f"{PREFIX}URL", f"{PREFIX}KEY"
 """Variables with address and credential for commands; no settings, because the service needs neither."""
 OF_COMMANDS = frozenset({URL_VARIABLE, KEY_VARIABLE})
+
+
+_PATIENCE_NEARBY_S = 600.0
 
 
 def _or_openai(name: str) -> AliasChoices:
@@ -297,10 +300,12 @@ class Settings(BaseSettings):
     )
     """Stop reading an answer of the model at this length; its `finish` is then `length`."""
     llm_timeout_s: float = Field(60.0, gt=0, le=3600, description="seconds, more than 0, at most 3600")
-    """Wait at most this long for the next byte of the model. Connecting has at most 5 s of it."""
+    """Wait at most this long for the next byte of the model; unset, 600 where LLM_BASE_URL is on this machine or
+    its own network. Connecting has at most 5 s of it."""
     llm_first_token_s: float = Field(15.0, gt=0, le=3600, description="seconds, more than 0, at most 3600")
-    """Wait at most this long for the first byte of an answer, then ask once more, as long as LLM_TIMEOUT_S says. A
-    model whose last answer began later than that is not hurried."""
+    """Wait at most this long for the first byte of an answer, then ask once more, as long as LLM_TIMEOUT_S says;
+    unset, as long as that where LLM_BASE_URL is near: reading a long prompt takes a processor minutes. A model
+    whose last answer began later than that is not hurried."""
 
     # Embeddings; no model = the built-in encoder
     embedding_model: str | None = Field(None, description="the model's name at the endpoint")
@@ -383,8 +388,8 @@ class Settings(BaseSettings):
     memory_mood: bool = Field(True, description="on or off")
     """Note how users feel where their own words say it, and tell the model in the next days; filing hears it."""
     memory_filing_quiet_s: float = Field(30.0, ge=0, le=3600, description="seconds, 0 to 3600")
-    """File at the earliest this long after a user's last message, four times as long after one that stands alone:
-    the turns of a talk share a call."""
+    """File at the earliest this long after a user's last message, four times as long while all that waits is of
+    one conversation: the turns of a talk share a call."""
     memory_filing_pause_s: float = Field(60.0, ge=0, le=3600, description="seconds, 0 to 3600")
     """Wait at least this long between two calls about the same user."""
     memory_episodes: bool = Field(True, description="on or off")
@@ -473,6 +478,15 @@ class Settings(BaseSettings):
     def _embedding_model_is_asked(cls, values: Any) -> Any:
         if isinstance(values, dict) and values.get("embedding_model"):
             values.setdefault("embedding_api", "openai")
+        return values
+
+    @model_validator(mode="before")
+    @classmethod
+    def _model_nearby_is_slow(cls, values: Any) -> Any:
+        names = (f"{PREFIX}LLM_BASE_URL", "OPENAI_BASE_URL", "llm_base_url")
+        if isinstance(values, dict) and any(is_nearby(str(values[name])) for name in names if values.get(name)):
+            values.setdefault("llm_timeout_s", _PATIENCE_NEARBY_S)
+            values.setdefault("llm_first_token_s", values["llm_timeout_s"])
         return values
 
     @model_validator(mode="after")

@@ -17,8 +17,8 @@ from services.text.language import Language
 from services.tools.aliases import meant
 from services.tools.approvals import Approvals
 from services.tools.registry import ToolRegistry
-from services.tools.tool import NotConnected, RegisteredTool, WithImages
-from state.client_tools import content_with
+from services.tools.tool import NotConnected, RegisteredTool, Settled, WithImages
+from state.client_tools import SETTLED, content_with
 from state.turn import OpenTurn
 
 log = structlog.get_logger(__name__)
@@ -104,6 +104,7 @@ class ToolExecutor:
             tool_call_id=call["id"] or "",
             name=call["name"],
             status="success" if ok else "error",
+            artifact=SETTLED if isinstance(text, Settled) else None,
         )
 
     async def _refused(
@@ -144,7 +145,7 @@ async def _run(
     try:
         async with asyncio.timeout(seconds) as limit:
             said = await registered.tool.ainvoke(arguments)
-            return said if isinstance(said, WithImages) else str(said), True
+            return said if isinstance(said, WithImages | Settled) else str(said), True
     except ValidationError as error:
         problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
         return f"The arguments are wrong: {problems}", False

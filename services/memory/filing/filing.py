@@ -46,15 +46,15 @@ from state.memory import PlannedChange
 
 _MOST_CALLS = 4
 """Times that a model is asked about the same turns: they have more to file, or memory is changed meanwhile."""
-_ALONE = 4
-"""Times as long as usual that a turn waits by itself: most are followed by another."""
-_MANY = 8
-"""Waiting turns that are filed although the user goes on."""
+_GOES_ON = 4
+"""Times as long as usual that turns of one conversation wait: the next ones see them anyway."""
+_MANY, _MANY_IN_PARTS = 16, 8
+"""Waiting turns that are filed although the user goes on, and that one call covers: with small questions fewer."""
 
 
 def longest_wait_s(quiet_s: float, pause_s: float) -> float:
     """Return the most seconds for which turns wait until they are filed, if the user is quiet."""
-    return max(_ALONE * quiet_s, pause_s)
+    return max(_GOES_ON * quiet_s, pause_s)
 
 
 log = structlog.get_logger(__name__)
@@ -119,6 +119,7 @@ class Filing:
         self._on = on
         self._hears_mood = hears_mood
         self._grade = grade
+        self._many = _MANY_IN_PARTS if grade == "some" else _MANY
         self._quiet_s = quiet_s
         self._pause_s = pause_s
         jobs.task(FILE_MEMORY)(self._job)
@@ -166,7 +167,8 @@ class Filing:
         """
         now = datetime.now(UTC)
         count = len(waiting.turns) + waiting.others
-        quiet_s = 0.0 if count >= _MANY else self._quiet_s * (_ALONE if count == 1 else 1)
+        is_one = not waiting.others and len({*waiting.turns.values()}) == 1
+        quiet_s = 0.0 if count >= self._many else self._quiet_s * (_GOES_ON if is_one else 1)
         since = ((said, quiet_s), (asked, self._pause_s))
         return max(seconds - (now - at).total_seconds() if at else 0.0 for at, seconds in since)
 
@@ -175,7 +177,7 @@ class Filing:
         changes = 0
         with authoring():
             for call in range(1, _MOST_CALLS + 1):
-                batch = await self._store.batch(waiting)
+                batch = await self._store.batch(waiting, self._many)
                 decided = await self._decide(batch)
                 applied = await self._apply(batch, decided, is_last=call == _MOST_CALLS)
                 changes += applied.changes

@@ -24,8 +24,8 @@ from services.platform.shared_reads import Query
 
 FILED = "memory_filing"
 """Type under which the log of operations records what was filed."""
-_MOST_TURNS, _MOST_CHARACTERS = 8, 8_000
-"""Turns, and characters of the user's messages, that one call covers; at least one turn."""
+_MOST_CHARACTERS = 8_000
+"""Characters of the user's messages that one call covers; at least one turn."""
 _EARLIER = 6
 """Messages of a conversation before the new ones that are shown."""
 
@@ -151,10 +151,10 @@ class FilingStore:
         [row] = await self.database.read(tenant_id, Query(_LAST, values, tuple_row))
         return row[0], row[1]
 
-    async def batch(self, waiting: WaitingTurns) -> Batch:
-        """Return the oldest turns that wait, as many as one call covers."""
+    async def batch(self, waiting: WaitingTurns, most: int) -> Batch:
+        """Return the oldest turns that wait, as many as one call covers, `most` of them."""
         owner = waiting.owner
-        values: dict[str, Any] = {**vars(owner), "turn_ids": list(waiting.turns)[:_MOST_TURNS]}
+        values: dict[str, Any] = {**vars(owner), "turn_ids": list(waiting.turns)[:most]}
         # What is read later than the newest change tells at least what it changed.
         changes, found = await self.database.read_each(
             owner.tenant_id,
