@@ -26,7 +26,7 @@ _COUNTED = ("users", "conversations", "messages", "episodes", "knowledge_bases",
 
 def backup(
     target: Annotated[
-        Path, typer.Argument(metavar="FILE|FOLDER", help="New file, or a folder for one named by the time.")
+        str, typer.Argument(metavar="FILE|FOLDER", help="New file, or a folder for one named by the time.")
     ],
     as_json: shell.AsJson = False,
 ) -> None:
@@ -35,7 +35,10 @@ def backup(
     Example: `anamnesis backup backups/`
     """
     settings = shell.quiet_settings()
-    file = target / f"anamnesis-{datetime.now(UTC):%Y%m%d-%H%M%S}.zip" if target.is_dir() else target
+    file = Path(target)
+    if target.endswith("/") or file.is_dir():
+        file.mkdir(parents=True, exist_ok=True)
+        file /= f"anamnesis-{datetime.now(UTC):%Y%m%d-%H%M%S}.zip"
     with _postgres(settings) as (database_url, _), shell.progress_bar() as progress:
         bar = progress.add_task("backup", total=None)
         manifest = write_backup(

@@ -34,8 +34,7 @@ def test_a_backup_of_the_busy_service_is_restored_elsewhere(
     talking = threading.Thread(target=talk)
     talking.start()
     assert begun.wait(120)
-    (tmp_path / "backups").mkdir()
-    made = run_command("backup", str(tmp_path / "backups"), "--json", variables=here)
+    made = run_command("backup", f"{tmp_path / 'backups'}/", "--json", variables=here)
     busy = False
     talking.join()
     assert made.returncode == 0, made.stderr

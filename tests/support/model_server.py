@@ -78,7 +78,7 @@ class Received:
         items = self.body.get("messages") or self.body.get("input") or []
         shown: list[tuple[str, str]] = []
         for item in items:
-            role, text = item.get("role", item.get("type", "")), _text(item.get("content", ""))
+            role, text = item.get("role", item.get("type", "")), _text(item.get("content") or "")
             added = _CONTEXT.fullmatch(text) if role == "user" else None
             unanswered, context, said = added.groups() if added else ("", "", text)
             shown += [("user", unanswered.strip())] if unanswered else []
