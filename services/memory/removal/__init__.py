@@ -1,1 +1,1 @@
-"""The one way for a memory to go: a target, its closure over all that was derived from it, then hide, delete, attest."""
+"""The way a memory goes: a target, its closure over what was derived from it, then hide, delete, attest."""
