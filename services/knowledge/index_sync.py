@@ -56,6 +56,7 @@ class ChunkIndexSync:
                     break
                 count += indexed
         if count:
+            await self._index.flush_written()
             await self._index.warm()
         return count
 

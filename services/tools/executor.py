@@ -36,7 +36,6 @@ class ToolExecutor:
         self._approvals = approvals
 
     def changes_memory(self, calls: Sequence[ToolCall]) -> bool:
-        """Return whether any of the calls changes memory."""
         return any(map(self._runs_alone, calls))
 
     async def run(

@@ -69,7 +69,6 @@ class CallPiece(str):
 
     @classmethod
     def of(cls, text: str, call: BegunCall) -> "CallPiece":
-        """Return a piece of a call."""
         piece = cls(text)
         piece.call = call
         return piece

@@ -104,6 +104,7 @@ class EpisodeIndexSync:
                             count += await self._index_batch(tenant_id, lane)
                         else:
                             held.add(lane)
+        await self._index.vectors.flush_written()
         return count
 
     async def _lanes_waiting(self, tenant_id: UUID) -> set[int]:

@@ -69,8 +69,6 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class RecallResult:
-    """The result of a recall."""
-
     query: Query | None = None
     """None = there was nothing to search for."""
     ranking: Ranking = _NOTHING

@@ -88,7 +88,8 @@ class SetFilling:
             return False, None
         waiting = await self._embed_waiting(self._rows)
         self._newest = [*self._rows]
-        if self._indexed.is_ready and (await asyncio.wait([reading := self._read_newest()], timeout=_INDEX_S))[0]:
+        may_wait = self._indexed.is_ready or not any(row.indexed for row in self._rows)  # it then is not asked
+        if may_wait and (await asyncio.wait([reading := self._read_newest()], timeout=_INDEX_S))[0]:
             known, self.away = reading.result()
             await take_in(self.units, self._rows, known | waiting, shared=False)
             self.is_whole = self._oldest is None
