@@ -55,7 +55,7 @@ _Written = dict[UUID, tuple[int, str | None, bool]]
 
 
 def _passages(unit: IndexedUnit) -> Iterator[tuple[IndexedUnit, str]]:
-    """Yield those passages of a unit that have terms, as they are indexed, each with what is embedded of it."""
+    """Yield the passages of a unit that have terms, in the form of the index, each with the text to embed."""
     for number, each in enumerate(passages_of(unit.text)):
         text = unit.text[each.start : each.end]
         if words := indexed_terms(text, unit.speaker)[:MOST_TERMS]:

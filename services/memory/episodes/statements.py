@@ -19,7 +19,7 @@ LEFT JOIN remembered_messages m ON m.id = ANY(e.source_message_ids) AND r.id IS 
     AND m.completed
 """
 
-# What is visible in a space: what was said in it, and what all spaces of the user share.
+# What a space shows: what was said in it, and what all spaces of the user share.
 OF_SPACE: LiteralString = "(e.space_id IS NULL OR e.space_id = %(space_id)s)"
 
 VISIBLE: LiteralString = f"""
