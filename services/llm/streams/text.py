@@ -63,7 +63,7 @@ class BegunCall:
 
 
 class CallPiece(str):
-    """A piece of the arguments of a call: a program reads it, and no person."""
+    """A piece of the arguments of a tool call: JSON, and no part of the answer's text."""
 
     call: BegunCall
 

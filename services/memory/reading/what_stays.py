@@ -16,9 +16,9 @@ from services.text.tokenizer import is_informative, simplified
 
 _EDGES = " \t\n.,!?;:。，！？；：、…"
 _LONGEST_SENTENCE = 1_000
-"""Characters; what is longer is a table or a heap of words, and one clause."""
+"""In characters; a longer sentence is a table or a list of words, and counts as one clause."""
 _MOST_CLAUSES = 2_500
-"""Clauses of a text that are looked at one by one, as many as 20,000 characters have; the rest is kept."""
+"""How many clauses of a text are judged, about those of 20,000 characters; the rest is kept."""
 _AND = re.compile(r"(?:[,;] (?:and |but |so )?| (?:and|but|so) )(?:that |also |then |now )?(?=\w)", re.IGNORECASE)
 _PRONOUN = re.compile(r"(?:(?:i|we|he|she|they|it)(?:'\w+)?|im|ive) (?!and\b|or\b)\w", re.IGNORECASE)
 _PRONOUN_ALONE = re.compile(r"(?:i|we|he|she|they|it|you)\b", re.IGNORECASE)
