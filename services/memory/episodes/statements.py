@@ -179,6 +179,8 @@ UPDATE episodes SET indexed_at = NULL
 WHERE tenant_id = %(tenant_id)s AND user_id = ANY(%(user_ids)s) AND indexed_at IS NOT NULL
 """
 
+ALL_WAITING = "SELECT count(*) FROM episodes WHERE tenant_id = %(tenant_id)s AND indexed_at IS NULL"
+
 WAITING = """
 SELECT count(*) FROM episodes
 WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND indexed_at IS NULL
