@@ -31,7 +31,7 @@ class Prompt:
     sections: list[PromptSection]
     """Sections of the prompt with their texts, in order."""
     epoch: Epoch
-    """With the marks of this prompt."""
+    """The epoch, with the marks that this prompt sets."""
     texts: list[str]
     """The texts of the messages, for learning from the token counts that the model reports."""
     tools: str
@@ -51,7 +51,7 @@ class _Shown:
     beside: int = 0
     """Tokens that belong to it besides its text."""
     _text: str | None = None
-    """As long as no item is dropped, like its size."""
+    """The text, cached until an item is dropped; `_size` likewise."""
     _size: int | None = None
 
     @property

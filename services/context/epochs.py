@@ -65,7 +65,7 @@ class NewestSummary:
 
     text: str = ""
     version: int = 0
-    """0 = there is none."""
+    """Version of the summary; 0 = there is no summary."""
     through: Place | None = None
     """The last message that it covers."""
     rewritten_version: int = 0
@@ -85,7 +85,7 @@ class Moment:
     over_high_water: bool
     """Whether the history of the epoch has passed its mark."""
     core_memory: CoreMemorySections | None = None
-    """None = currently unknown."""
+    """Core memory as it is now; None = unknown at the moment."""
     core_memory_reason: str | None = None
     """Why it requires a new epoch, if it does."""
     core_memory_grew: bool = False

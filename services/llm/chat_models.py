@@ -32,7 +32,7 @@ _FIRST_PAUSE_S = 0.25
 _LONGEST_WAIT_S = 10.0
 """Seconds that one answer waits at most between tries; where an endpoint wants longer, the caller waits."""
 BACKGROUND_TEMPERATURE = 0.3
-"""For background work."""
+"""Sampling temperature for calls in the background."""
 _FAILED_TURNS = 5
 """Consecutive turns for which a model was unavailable, after which it is not asked for some seconds."""
 

@@ -139,7 +139,8 @@ class Embedder:
 
     @classmethod
     def of(cls, settings: Settings) -> "Embedder":
-        """The one that the settings name. Raises `ConfigurationError` if a local model cannot be loaded."""
+        """Make the embedder that the settings name. Raises `ConfigurationError` if a local model cannot be
+        loaded."""
         if settings.embedding_model is None or settings.embedding_dim is None:
             if reason := missing():
                 log.warning("recall goes by words alone", reason=reason)

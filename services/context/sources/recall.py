@@ -67,7 +67,7 @@ class RecallSource(Source[RecallResult]):
         self._max_tokens = max_tokens
 
     def when_off(self) -> RecallResult:
-        """Nothing is recalled."""
+        """Return an empty result: nothing is recalled."""
         return RecallResult()
 
     async def load(self, draft: PromptDraft) -> RecallResult:

@@ -185,7 +185,7 @@ class SectionChange:
         return entries
 
     async def delete(self, trigger: Trigger) -> None:
-        """Remove it with all that is kept of it."""
+        """Delete the section with its versions, and its content from the log."""
         values: dict[str, Any] = {**vars(self.owner), "section": self._section}
         await self.connection.execute(core_sql.DELETE, values)
         await self.connection.execute(core_sql.SCRUB_SECTION, {**values, "content": None, "since": None})

@@ -37,7 +37,7 @@ MOST_UNITS = 100_000
 """Maximum units of a set; users with more are served by the index."""
 _BYTES_OF_A_SET, _BYTES_OF_A_UNIT = 8_192, 1_100
 _MOST_OF_THE_LIMIT = 0.5
-"""Maximum share of all bytes for one set."""
+"""Maximum share of the memory limit for one set."""
 _MOST_OF_THE_PAST = 20_000
 """Episodes of a set of what was remembered at a moment."""
 _LOADS = 2
@@ -75,11 +75,11 @@ class _Entry:
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     units: WorkingSet | None = None
-    """None = not filled, or the user has too much memory for a set."""
+    """The set; None = not filled, or the user has too many memories for a set."""
     state: MemoryState | None = None
     used_at: float = 0.0
     looked_at: float = 0.0
-    """When the index was last asked for missing data."""
+    """When the index was last asked for data that the set lacks."""
     tries: int = 0
     given_up: bool = False
     beginning: bool = False

@@ -234,7 +234,7 @@ class Undo:
         why: Mapping[str, Any],
         **details: str,
     ) -> bool:
-        """Take a logged change of core memory back where it was made; return whether that is all of it."""
+        """Undo a logged change of core memory where it was made; return whether all of it was undone."""
         expert_id = UUID(why["expert_id"]) if why.get("expert_id") else owner.expert_id
         whose = replace(owner, expert_id=expert_id, space_id=_space_of(why))
         return await self._core.take_back(

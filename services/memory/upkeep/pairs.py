@@ -55,7 +55,7 @@ class Compared:
     space_id: UUID | None
     content: str
     content_hash: str
-    """Hash of a memory's text as it is stored, by which a change is noticed."""
+    """Hash of the memory's stored text; it shows whether the text has changed."""
     field: str
     """Field of a value; empty for a memory."""
     origin: Origin
@@ -240,7 +240,7 @@ class PairFinder:
 def _equal(
     groups: Sequence[Sequence[Compared]], since: datetime | None, before: Collection[frozenset[Side]]
 ) -> tuple[list[Pair], set[Side]]:
-    """Pairs of equal texts: of several, all but the one that stays go."""
+    """Return pairs of equal texts; of several equal ones, all but one are to go."""
     found: list[Pair] = []
     taken: set[Side] = set()
     for group in groups:
