@@ -163,7 +163,7 @@ def _prompt_section(shown: _Shown, sizes: Mapping[str, int]) -> PromptSection:
 
 
 def _images_in(message: BaseMessage) -> int:
-    if isinstance(message.content, str):  # would be looked through by the character
+    if isinstance(message.content, str):  # a loop would look at each character
         return 0
     return sum(isinstance(part, dict) and part.get("type") == "image_url" for part in message.content)
 

@@ -115,7 +115,7 @@ def _new_summary_shown(epoch: Epoch, summary: NewestSummary, moment: Moment, idl
     if summary.rewritten_version > epoch["summary_version"]:
         return "late messages"
     if summary.version == epoch["summary_version"]:
-        return None  # a new one would be the same
+        return None  # a new epoch would begin in the same way
     if moment.over_high_water:
         return "history over its mark"
     return "idle" if _rested(moment, idle) else None

@@ -116,7 +116,7 @@ async def _run(command: Sequence[str], data: bytes, seconds: float, most_bytes: 
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
         env={name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ},
-        start_new_session=True,  # so that what it starts ends with it
+        start_new_session=True,  # its child processes are ended with it
     )
     try:
         async with asyncio.timeout(seconds):

@@ -147,7 +147,7 @@ class Embedder:
                 return cls(None, model=NONE, dimension=_NO_DIMENSIONS)
             builtin = BuiltinEncoder(settings.data_dir / "encoder")
             return cls(None, model=NAME, dimension=DIMENSIONS, builtin=builtin)
-        # Half a second and 50 MB, for who has a model of their own.
+        # This import takes half a second and 50 MB; only a configured model needs it.
         from services.llm.embedding_clients import EmbeddingClient  # noqa: PLC0415
 
         return cls(EmbeddingClient(settings), model=settings.embedding_model, dimension=settings.embedding_dim)

@@ -116,7 +116,7 @@ class Recall:
     def expect(self, message: str, *, alone: bool = False) -> None:
         """Begin to embed a message before its turn begins: together with others, or at once if `alone`."""
         loop = asyncio.get_running_loop()
-        if alone:  # in the step after next the statement that opens the turn has been sent
+        if alone:  # two steps of the loop later the statement that opens the turn has been sent
             loop.call_soon(loop.call_soon, partial(self._expect, message, alone=True))
         else:
             self._expect(message, alone=False)
@@ -133,7 +133,7 @@ class Recall:
         try:
             async with asyncio.timeout(_HANGS_S):
                 return await self._sets.of(Scope.of(Owner.of_turn(turn)), turn.memory_generation)
-        except (Unavailable, TimeoutError):  # reported if it fails again
+        except (Unavailable, TimeoutError):  # the turn tries once more, and reports a failure then
             return None
 
     async def for_turn(
@@ -309,7 +309,7 @@ class Recall:
         if self._embedder.by_words_alone:
             return _NO_VECTORS
         try:
-            if self._embedder.is_loading:  # as in the first second after a start
+            if self._embedder.is_loading:  # in the first second after the start
                 patience_s = _EMBEDDING_S
             async with Patience(_EMBEDDING_S if patience_s is None else patience_s):
                 return query.vectors(await self._embedder.embed_queries(query.embedded))

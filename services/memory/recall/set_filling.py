@@ -88,7 +88,9 @@ class SetFilling:
             return False, None
         waiting = await self._embed_waiting(self._rows)
         self._newest = [*self._rows]
-        may_wait = self._indexed.is_ready or not any(row.indexed for row in self._rows)  # it then is not asked
+        may_wait = self._indexed.is_ready or not any(
+            row.indexed for row in self._rows
+        )  # none: Milvus is not asked
         if may_wait and (await asyncio.wait([reading := self._read_newest()], timeout=_INDEX_S))[0]:
             known, self.away = reading.result()
             await take_in(self.units, self._rows, known | waiting, shared=False)

@@ -203,7 +203,7 @@ class WorkingSets:
             states = await self._database.fetch(scope.tenant_id, sql.GENERATION, values, class_row(MemoryState))
             generation = states[0].generation if states else 0
             kept = self._past.get(scope, generation)
-            if kept is not None:  # one that holds nothing counts as well
+            if kept is not None:  # an empty set is a result, too
                 return Loaded(kept, round((perf_counter() - begun) * 1000, 1))
             rows = await self._database.fetch(scope.tenant_id, as_of(sql.KEPT), values, class_row(UnitRow))
             units = WorkingSet(self._dimension)
@@ -299,7 +299,7 @@ class WorkingSets:
         try:
             fits = await asyncio.shield(beginning)
         except asyncio.CancelledError:
-            # The turn waits no longer. The work is not lost: the next turn would have to begin with it.
+            # The turn has stopped waiting. Finish the set nevertheless, because the next turn needs it.
             entry.beginning = True
             self._start(self._finish(entry, beginning))
             raise
@@ -362,7 +362,7 @@ class WorkingSets:
         if entry.given_up or entry.units is None:
             return
         async with entry.lock:
-            if entry.read_at < entry.changed_at:  # otherwise the next turn has come sooner
+            if entry.read_at < entry.changed_at:  # otherwise the next turn has already read it
                 await self._renew(entry, scope)
 
     def _complete_behind(self, entry: _Entry, scope: Scope) -> None:

@@ -214,7 +214,7 @@ class Undo:
         await rows.run(sql.HOLDS_AGAIN)
         await rows.run(sql.RELEASE_TURNS)
         await self._hiding.bring_back(connection, owner, operation.id, message_ids, before.get("unmerged", []))
-        await rows.run(sql.RETRACT_WHOLE)  # last: what it brings back has the same mark
+        await rows.run(sql.RETRACT_WHOLE)  # last, because what the statements before bring back has the same mark
         if message_ids:
             await rows.run(FILE_AGAIN)
             await defer_filing(self._jobs, connection, owner.tenant_id, owner.user_id, delay_s=0)

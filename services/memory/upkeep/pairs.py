@@ -87,7 +87,7 @@ def _of_memory(row: dict[str, Any]) -> Compared:
 
 def _of_values(values: Iterable[CoreValue]) -> Iterable[Compared]:
     for value in values:
-        if value.holds and "." not in value.field:  # what is nested is named, and has one value
+        if value.holds and "." not in value.field:  # a nested field has only one value
             yield Compared(
                 Side(value.block_id, value.digest),
                 value.expert_id,
@@ -327,6 +327,6 @@ def _numbered(number: int, pair: Candidate) -> str:
 
 
 def _quoted(compared: Compared) -> str:
-    # A line of a memory could look like a number of ours.
+    # Unquoted, a line of a memory could look like one of our numbered lines.
     text = f"{compared.field}: {compared.content}" if compared.field else compared.content
     return "\n".join(f"> {line}" for line in text.splitlines())
