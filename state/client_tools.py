@@ -167,10 +167,8 @@ def said_in(rounds: Sequence[KeptRound]) -> str:
 
 
 def last_words(answer: str, rounds: Sequence[KeptRound]) -> str:
-    """Return the text of an answer after its last calls; all of the answer if that is empty.
-
-    Clients that leave calls out of a history show only this text.
-    """
+    """Return the text of an answer after its last calls; all of the answer if that is empty. Clients that leave
+    calls out of a history show only this text."""
     said = said_in(rounds)
     return (answer[len(said) :] if answer.startswith(said) else answer).strip() or answer
 

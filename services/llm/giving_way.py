@@ -1,4 +1,4 @@
-"""A request that gives way: what a model refuses of it is left out, tried again at once, and remembered."""
+"""Requests that give way: an option that a model refuses is left out at once, and the refusal is remembered."""
 
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence

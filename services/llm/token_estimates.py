@@ -56,7 +56,7 @@ def _measure(text: str) -> tuple[float, float]:
 
 
 class TokenEstimator:
-    """The tokens of texts as one model counts them: linear in their wide and their other characters.
+    """Estimates how many tokens one model counts in a text, from its wide and its other characters.
 
     The two rates minimise the relative errors over the reported prompts, newer ones weighing more, with the static
     rates as regulariser: one prompt corrects prompts with the same mixture of scripts, prompts with different

@@ -208,11 +208,7 @@ class VectorIndex:
             await self.flush(name)
 
     async def flush_written(self) -> None:
-        """Flush what has been added, but for a few rows.
-
-        Raises:
-            Unavailable: Milvus does not answer.
-        """
+        """Flush what has been added, but for a few rows. Raises `Unavailable` if Milvus does not answer."""
         for name in [name for name, rows in self._unflushed.items() if rows >= _FLUSH_AFTER_ROWS]:
             await self.flush(name)
 

@@ -1,4 +1,4 @@
-"""The user and turn for which a tool changes memory, and the texts of others that its model read."""
+"""The user and turn for which a tool changes memory, and the texts of others that its model has read."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial

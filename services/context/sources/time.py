@@ -175,7 +175,7 @@ class TimeSource(Source[None]):
 
 
 def mood_note(mood: Mapping[str, Any], now: datetime, timezone: str, language: Language) -> str:
-    """Return what the user felt, when, and in which words. Raises `BadTimeZone` if there is no such time zone."""
+    """Return the user's feeling, its time and its words. Raises `BadTimeZone` if there is no such time zone."""
     zone, at = time_zone(timezone), datetime.fromisoformat(mood["at"])
     days = (now.astimezone(zone).date() - at.astimezone(zone).date()).days
     names, (begin, end) = _FELT_DAYS[language], mood["span"]

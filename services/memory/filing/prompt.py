@@ -94,7 +94,7 @@ _FORM: dict[Language, str] = {
         ', "mood": {"feeling": "", "about": "", "quote": ""}, "promises": []}'
     ),
 }
-"""With an example, by which small models see what a quote is; what repeats it is not filed."""
+"""Form of the answer, with an example that shows small models what a quote is; copies of it are not filed."""
 _NAMES: dict[Language, dict[str, str]] = {
     "zh": {
         "today": "今天", "memories": "记忆", "done": "已经办好", "earlier": "之前的消息", "new": "新消息",
@@ -146,8 +146,8 @@ class DoneChange:
 def known_changes(
     changes: Sequence[tuple[MemoryChangeKind, str | None, Sequence[str] | None, bool]],
 ) -> list[DoneChange]:
-    """Return what was done, by entries of the log: kind, what was named, what it was about, whether it is
-    shown. A text that was removed since stands in none of them."""
+    """Return what was done, from entries of the log: kind, what was named, what it was about, and whether it is
+    shown. No entry has a text that was removed since."""
     gone = [folded(text) for kind, _, items, _ in changes if kind == "forget" for text in items or () if text]
     done = []
     for kind, named, items, is_shown in changes:
@@ -203,7 +203,7 @@ class Said:
         return marked(self.content, sentences_at(self.whole, self.foreign_spans))
 
     def said_by(self, *, others: bool) -> str:
-        """Return what it says in words of others, or in those of who wrote it."""
+        """Return what it says in words of others, or in the words of its writer."""
         return "".join(text for text, is_foreign in self.parts if is_foreign == others)
 
 

@@ -1,7 +1,7 @@
-"""Storage of filing: the turns that wait for it and when, what was said in them, and the record of what was filed.
+"""Stores of filing: the turns that wait for it and when, what was said in them, and records of what was filed.
 
-A record names the turns that it covers. It is written in the transaction of their changes, so that neither is
-without the other. A turn waits from its end on, however long that takes.
+A record names the turns that it covers. It is written in the transaction of their changes, so that neither exists
+without the other. A turn waits from its end until it is filed, however long that takes.
 """
 
 import asyncio
@@ -133,7 +133,7 @@ class WaitingTurns:
 
 
 class FilingStore:
-    """Reads what is to be filed, and records what was."""
+    """Reads what is to be filed, and records what was filed."""
 
     def __init__(self, database: Database, log: OperationLog) -> None:
         self.database = database

@@ -1,6 +1,6 @@
-"""How a user feels, where their own words say it: no fact, but a line in the prompts of the next days.
+"""Finds how a user feels from the user's own words. It is no fact, but a line in the prompts of the next days.
 
-Nothing of it is written down but the feeling and where its words stand in their message: it goes with them.
+Only the feeling and the place of its words in their message are stored, so it goes with these words.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from services.text.storable import storable
 Feeling = Literal["anxious", "sad", "grieving", "angry", "lonely", "tired", "confused", "excited", "proud", "calm"]
 FEELINGS: tuple[Feeling, ...] = get_args(Feeling)
 Switch = Literal["off", "on"]
-"""What the user asks of their feelings: not to be noted any more, or again."""
+"""The user's wish about their feelings: not to be noted any more, or to be noted again."""
 _SWITCHES: tuple[Switch, ...] = get_args(Switch)
 _LONGEST = 160
 """Characters of the words that say it."""

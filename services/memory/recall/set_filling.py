@@ -1,7 +1,7 @@
-"""Filling a working set: from PostgreSQL, the newest memories first, with what the index has once it answers.
+"""Fills a working set from PostgreSQL, the newest memories first, with what the index has of them.
 
-A turn waits for a part of a second, and not at all for an index that sleeps. What is there by then is used, made
-from the texts where the index is slow or away, and the rest follows behind it.
+A turn waits for a fraction of a second, and not at all for an index that sleeps. It uses what is there by then,
+made from the texts if the index is slow or away; the rest follows later.
 """
 
 import asyncio

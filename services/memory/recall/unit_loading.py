@@ -115,11 +115,8 @@ class IndexedUnits:
         return known, False
 
     async def embed(self, units: WorkingSet, scope: Scope, missing: Sequence[PassageId]) -> None:
-        """Read the embeddings that a set lacks; others run between parts of it.
-
-        Raises:
-            Unavailable: the index does not answer.
-        """
+        """Read the embeddings that a set lacks; others run between parts of it. Raises `Unavailable` if the
+        index does not answer."""
         whose = scope.whole
         for begin in range(0, len(missing), _AT_ONCE):
             part = missing[begin : begin + _AT_ONCE]
@@ -133,10 +130,8 @@ class IndexedUnits:
 async def take_in(
     units: WorkingSet, rows: list[UnitRow], known: dict[PassageId, Found], *, shared: bool = True
 ) -> None:
-    """Take in changes; many of them in a thread, or in parts where the set is `shared` with searches.
-
-    Empties `rows` and `known`: to free ten thousand objects takes as long as to make them.
-    """
+    """Take in changes; many of them in a thread, or in parts where the set is `shared` with searches. Empties
+    `rows` and `known`: to free ten thousand objects takes as long as to make them."""
     living = [row for row in rows if row.text and row.text != UNREADABLE]
     living.sort(key=lambda row: (row.created_at, row.unit_id))  # of equal units the newest is the best
     units.participants.update(row.speaker for row in living if row.speaker and row.role == "user")

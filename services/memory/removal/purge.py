@@ -1,4 +1,4 @@
-"""Purges what a retraction keeps so that it can be undone, and every other copy of it that PostgreSQL holds."""
+"""Purges what a retraction keeps for being undone, and every other copy of it in PostgreSQL."""
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
