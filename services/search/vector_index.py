@@ -144,7 +144,7 @@ class VectorIndex:
         async def search() -> tuple[Hits, Hits]:
             try:
                 return await both()
-            except CollectionMissing:  # another may just have taken its place
+            except CollectionMissing:  # a new collection may just have replaced it
                 return await both()
 
         words, meaning = await (search() if within_s is None else self.in_time(search, within_s))

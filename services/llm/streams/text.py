@@ -87,7 +87,7 @@ class Said:
 
     @property
     def text(self) -> str:
-        """All of it."""
+        """The whole text so far."""
         return "".join(self.pieces)
 
 

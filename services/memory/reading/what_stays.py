@@ -107,11 +107,11 @@ class Rest:
     """A text after something has gone: what stays, and what does not."""
 
     text: str
-    """Whole sentences and clauses of it; empty = nothing stays."""
+    """The sentences and clauses that stay; empty = nothing stays."""
     gone: tuple[str, ...] = ()
     """The clauses that go."""
     shared: tuple[str, ...] = ()
-    """Those of them that also say something else, each with what follows it and cannot stand without it."""
+    """Removed clauses that also say something else, each with the clauses after it that cannot stand alone."""
 
 
 def what_stays(

@@ -59,7 +59,7 @@ class UnitRow:
     importance: float
     conversation_id: UUID | None
     text: str | None
-    """None = the episode is no longer remembered."""
+    """The text; None = the episode was removed."""
     created_at: datetime
     role: Any
     speaker: str | None
@@ -93,7 +93,7 @@ class IndexedUnits:
     async def read(
         self, scope: Scope, rows: Sequence[UnitRow], *, all_of_them: bool
     ) -> tuple[dict[PassageId, Found], bool]:
-        """Return what the index has of units, or of all of them, and whether it is unavailable."""
+        """Return the data of units from the index, and whether the index is unavailable."""
         indexed = sorted((row for row in rows if row.indexed and row.text), key=attrgetter("unit_id"))
         known: dict[PassageId, Found] = {}
         try:
@@ -173,7 +173,7 @@ async def take_in(
 
 
 def contents_of(unit: UnitRow | StoredUnit, known: Mapping[PassageId, Found]) -> list[UnitContent]:
-    """Return what is derived from the text of each passage of a unit; `known` is what the index has of it."""
+    """Return the terms and kinds of each passage of a unit; `known` has terms from the index."""
     text, speaker = unit.text or "", unit.speaker
     kinds = WRITTEN * (unit.message_id is None) | BY_ASSISTANT * said_by_assistant(unit.role, speaker)
     kinds |= ASKS * asks(text, language_of([text])) | LONG * is_long(text)
