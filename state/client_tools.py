@@ -13,9 +13,6 @@ from typing_extensions import TypedDict
 
 _MARK = "client:"
 _CALL_ID = re.compile(r"_([0-9a-f]{32})([0-9a-f]{3})([0-9a-f]{2})\Z")
-MOST_PARTS = 400
-"""Maximum number of parts of a turn; the model is then offered no tools of the client any more."""
-
 
 RESULTS = "results"
 """Entry in `degraded` of a turn that shows only a part of a result of the client's tools."""
