@@ -43,7 +43,9 @@ class Rig:
     http: httpx.Client
     model: ModelServer
     database: "psycopg.Connection[Any]"
-    """As the superuser, whom no row-level security holds back."""
+    """Connection of the superuser, whom no row-level security holds back."""
+    pid: int
+    """Id of the service's process."""
 
     def add_expert(self, strategy: str, window: int = 32_000) -> None:
         """Add an expert of this strategy, by the name of the strategy."""
@@ -134,4 +136,4 @@ def rig(*, scale: float = 1.0, **settings: str) -> Iterator[Rig]:
                 httpx.Client(base_url=url, timeout=60) as http,
                 psycopg.connect(postgres.url("postgres"), autocommit=True) as database,
             ):
-                yield Rig(http, model, database)
+                yield Rig(http, model, database, process.pid)

@@ -1,12 +1,16 @@
-"""Tokens that a model is asked for, by purpose: `python -m benchmarks.cost [--sessions 20] [--turns 10]`.
+"""Tokens that a model is asked for, by purpose.
 
-Visits of some turns each, with a pause after each, in which the background work is done; every visit is ended. The
+    python -m benchmarks.cost [--sessions 20] [--turns 10] [--scale 1]
+
+Visits of some turns each, with a pause after each, in which the background work is done; every visit is ended. A
+scale of 0.4 makes messages and answers as short as in a chat. The model counts as one that files well. The
 stand-in's tokenizer counts every prompt, tools included. Prints the calls and tokens of 1,000 turns.
 """
 
 import argparse
 import json
 import time
+from functools import partial
 
 from rich.console import Console
 from rich.table import Table
@@ -16,14 +20,15 @@ from benchmarks.dialogue import SMALL_MODEL, answer, message_of
 from tests.support.filing import filed
 from tests.support.model_server import Received, Reply
 
-_QUIET_S = 1.0
+_QUIET_S = 2.0
+"""After which the turns of a visit are filed."""
 _LOOKS, _LOOK_S = 120, 0.5
 
 
-def _answered(received: Received) -> Reply:
+def _answered(scale: float, received: Received) -> Reply:
     """Return the stand-in's answer; it files nothing."""
     asked = "\n".join(text for _, text in received.prompt)
-    reply = answer(received)
+    reply = answer(received, scale)
     if received.body.get("model") != SMALL_MODEL:
         return reply
     if "operations" in asked:
@@ -33,10 +38,10 @@ def _answered(received: Received) -> Reply:
     return reply
 
 
-def _visit(service: Rig, session: str, first: int, turns: int) -> None:
+def _visit(service: Rig, session: str, first: int, turns: int, scale: float) -> None:
     for number in range(first, first + turns):
-        service.say(session, message_of(1, number))
-    time.sleep(2 * _QUIET_S)
+        service.say(session, message_of(1, number, scale))
+    time.sleep(1.5 * _QUIET_S)
     service.settle()
     closing = f"/api/v1/conversations/{service.conversation(session)}/close"
     service.http.post(closing, params={"user_id": USER}).raise_for_status()
@@ -62,11 +67,13 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--sessions", type=int, default=20)
     parser.add_argument("--turns", type=int, default=10)
+    parser.add_argument("--scale", type=float, default=1.0)
     options = parser.parse_args()
-    with rig(memory_filing_quiet_s=str(_QUIET_S), memory_filing_pause_s="0") as service:
-        service.model.default = _answered
+    quiet = str(_QUIET_S / 4)
+    with rig(memory_filing_quiet_s=quiet, memory_filing_pause_s="0", memory_filing_grade="well") as service:
+        service.model.default = partial(_answered, options.scale)
         for number in range(options.sessions):
-            _visit(service, f"visit-{number}", number * options.turns + 1, options.turns)
+            _visit(service, f"visit-{number}", number * options.turns + 1, options.turns, options.scale)
         table = Table(title=f"1,000 turns, in visits of {options.turns}")
         for heading in ("purpose", "calls", "input tokens"):
             table.add_column(heading, justify="right")

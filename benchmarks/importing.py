@@ -4,7 +4,8 @@ and whether everything derived of it names what it was made from.
 `python -m benchmarks.importing [--turns 10000] [--sessions 1] [--seed N] [--no-summaries]`
 
 The service is a process with everything embedded; the dialogue is generated. Summaries are made behind the
-import, by a stand-in for the language model.
+import, by a stand-in for the language model. The CPU of a message counts the service, PostgreSQL and Milvus until
+all of it is indexed.
 """
 
 import argparse
@@ -22,10 +23,13 @@ from rich.table import Table
 
 from benchmarks.conversation_rig import USER, Rig, rig
 from benchmarks.dialogue import answer_to, message_of
+from benchmarks.processes import weigh
 from services.memory.lineage.audit import ORPHANS
 
 _BEGUN = datetime(2024, 1, 1, tzinfo=UTC)
 _CHUNK = 64 * 1024
+_INDEXED_S, _LOOK_S = 540, 0.5
+_WAITING = "SELECT count(*) FROM episodes WHERE indexed_at IS NULL"
 
 
 def dialogue(turns: int, sessions: int, seed: int) -> Iterator[str]:
@@ -54,6 +58,17 @@ def _send(service: Rig, file: Path) -> tuple[float, dict[str, Any]]:
         ).raise_for_status()
     found: dict[str, Any] = answer.json()
     return time.perf_counter() - begun, found
+
+
+def _cpu_s(service: Rig) -> float:
+    weight = weigh(service.pid)
+    return weight.cpu_s + weight.postgres_cpu_s
+
+
+def _await_index(service: Rig) -> None:
+    end = time.monotonic() + _INDEXED_S
+    while (service.database.execute(_WAITING).fetchone() or (0,))[0] and time.monotonic() < end:
+        time.sleep(_LOOK_S)
 
 
 def _take(service: Rig) -> tuple[float, int]:
@@ -90,11 +105,15 @@ def main() -> None:
         file = Path(folder) / "dialogue.jsonl"
         with file.open("w", encoding="utf-8") as lines:
             lines.writelines(dialogue(given.turns, given.sessions, given.seed))
+        before = _cpu_s(service)
         for what in ("import", "the same again"):
             seconds, report = _send(service, file)
             told = f"{report['imported']} imported, {report['skipped']} skipped, {report['refused']} refused"
             table.add_row(what, f"{seconds:.1f}", f"{given.turns / seconds:.0f}", told)
             if what == "import":
+                _await_index(service)
+                cpu_ms = 1000 * (_cpu_s(service) - before) / (2 * given.turns)
+                table.add_row("CPU of a message, ms", f"{cpu_ms:.2f}", "", "")
                 first = service.first_token_ms("s-0", "Where were we?")
         seconds, size = _take(service)
         table.add_row("export", f"{seconds:.1f}", f"{given.turns / seconds:.0f}", f"{size / 1e6:.1f} MB")

@@ -54,10 +54,10 @@ def measure(folder: Path, rest_s: float, *, model: bool) -> Start:
         wait_for(process, f"http://127.0.0.1:{port}/healthz")
         ready_s, cpu_s = time.perf_counter() - begun, weigh(process.pid).cpu_s
         time.sleep(rest_s)
-        return Start(ready_s, cpu_s, weigh(process.pid).cpu_s, _memory(process.pid))
+        return Start(ready_s, cpu_s, weigh(process.pid).cpu_s, memory_of(process.pid))
 
 
-def _memory(pid: int) -> dict[str, float]:
+def memory_of(pid: int) -> dict[str, float]:
     """PSS in MB of a process and its descendants, by what they are."""
     top = psutil.Process(pid)
     found: Counter[str] = Counter(service=0)

@@ -29,7 +29,7 @@ from services.context.wiring import features_on
 from services.errors import DatabaseUnavailable
 from services.platform.metrics import NODE_SECONDS
 from services.platform.patience import despite
-from state.client_tools import calls_of, open_calls
+from state.client_tools import calls_of, is_answered, open_calls
 from state.conversation import ConversationState, GraphState, with_update
 from state.turn import OpenTurn
 
@@ -144,9 +144,7 @@ def build_graph(services: Services, schema: type[GraphState] = GraphState) -> Tu
 
 def _measured(name: str, node: Node, choice: Choice | None) -> MeasuredNode:
     """Record how long a node takes: in the metrics, in the turn's timings and, with `debug`, in the stream.
-
-    With a `choice`, continue at the node that it names; it sees the state after the node.
-    """
+    With a `choice`, continue at the node that it names; it sees the state after the node."""
     timed = "generate" if name in {"generate_kb", "generate_rag"} else name
     seconds = NODE_SECONDS.labels(timed)
 
@@ -183,10 +181,8 @@ def _measured(name: str, node: Node, choice: Choice | None) -> MeasuredNode:
 def after_history(
     state: ConversationState,
 ) -> Literal["heard", "no_record", "retrieve", "quick", "generate_kb", "generate_rag"]:
-    """Skip the model if another agent has answered, or for days on which nothing was said.
-
-    Knowledge bases are searched only if they may help.
-    """
+    """Skip the model if another agent has answered, or for days on which nothing was said. Knowledge bases are
+    searched only if they may help."""
     if "answer" in state:
         return "heard"
     if state.get("told_without_model"):
@@ -212,9 +208,11 @@ def after_generate(state: ConversationState) -> Literal["tools", "pause", "persi
     return "pause" if theirs else "persist"
 
 
-def after_tools(state: ConversationState) -> Literal["pause", "generate_kb", "generate_rag"]:
-    """Ask the model again, unless it has called tools of the client beside ours."""
-    return "pause" if open_calls(state["messages"]) else generation(state)
+def after_tools(state: ConversationState) -> Literal["pause", "persist", "generate_kb", "generate_rag"]:
+    """Ask the model again, unless it has called tools of the client beside ours, or has answered already."""
+    if open_calls(state["messages"]):
+        return "pause"
+    return "persist" if is_answered(state["messages"]) else generation(state)
 
 
 class _PlainNode(Runnable[Any, Any]):

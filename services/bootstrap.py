@@ -231,6 +231,7 @@ class Services(Connected):
             memory.proposals,
             jobs,
             FiledPromises(self.promises).make,
+            self.feedback.complain,
             on=settings.memory_filing and (settings.memory_core or settings.memory_episodes),
             hears_mood=settings.memory_mood,
             grade=settings.memory_filing_grade,
@@ -290,7 +291,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
         stack.push_async_callback(memory.working_sets.close)
         http = OutgoingHttp()
         stack.push_async_callback(http.close)
-        promises = Promises(database, memory.operations)
+        promises = Promises(database, memory.operations, memory.values)
         memory.undo.also(OPERATION, promises.take_back)
         tools = await asyncio.to_thread(Tools, settings, database, memory, promises, http)
         stack.push_async_callback(tools.servers.close)

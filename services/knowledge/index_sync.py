@@ -56,6 +56,7 @@ class ChunkIndexSync:
                     break
                 count += indexed
         if count:
+            await self._index.flush_written()
             await self._index.warm()
         return count
 
@@ -130,6 +131,12 @@ class ChunkIndexSync:
             rows = await self._database.fetch(tenant_id, sql.COUNT, {"tenant_id": tenant_id}, tuple_row)
             count += rows[0][0]
         return count
+
+    async def begin_anew(self) -> None:
+        """Remove the index, so that everything is indexed in the background."""
+        async with self._database.only_one(WRITING, wait=True):
+            await remove(self._index.milvus, NAME)
+            await self._lost()
 
     async def rebuild(self, on_progress: Callable[[int], None], *, everything: bool = True) -> int:
         """Rebuild the whole index from PostgreSQL while it is in use; return the number of chunks.

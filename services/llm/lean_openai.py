@@ -1,10 +1,10 @@
-"""`ChatOpenAI` with a stream that costs a quarter of the CPU, reads what compatible endpoints really send, and in
-which a truncated answer is never complete.
+"""`ChatOpenAI` with a stream that costs a quarter of the CPU and accepts what compatible endpoints really send; a
+truncated answer never counts as complete.
 
 The stock class spends most of its time for a streamed answer on building an SDK object and a message chunk for
-every few characters, and takes every endpoint for OpenAI's. This class reads the response's events itself
-(`services.llm.streams`), and passes text on in the pieces in which the network delivered it. For streams as
-OpenAI sends them, the tests compare its messages with those of `ChatOpenAI`.
+every few characters, and treats every endpoint like OpenAI's. This class reads the response's events itself
+(`services.llm.streams`), and passes text on in the pieces in which the network delivered it. For streams as OpenAI
+sends them, the tests compare its messages with those of `ChatOpenAI`.
 """
 
 import asyncio
@@ -168,8 +168,9 @@ class LeanChatOpenAI(ChatOpenAI):
         try:
             response = await self._post(stream.path, payload)
             try:
-                async for piece in _read(response, stream, on_begun):
-                    yield piece
+                async with aclosing(_read(response, stream, on_begun)) as pieces:
+                    async for piece in pieces:
+                        yield piece
             finally:
                 await response.aclose()
         except openai.BadRequestError as error:

@@ -7,6 +7,7 @@ each accepts.
 import ipaddress
 import os
 from collections.abc import MutableMapping
+from contextlib import suppress
 from urllib.parse import urlsplit
 from urllib.request import getproxies_environment
 from urllib.request import proxy_bypass_environment as is_spared  # type: ignore[attr-defined]
@@ -55,6 +56,14 @@ def is_loopback(address: str) -> bool:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def is_nearby(address: str) -> bool:
+    """Return whether an address is this machine's, or one of a network of one's own."""
+    host = urlsplit(address).hostname or ""
+    with suppress(ValueError):
+        return is_loopback(host) or ipaddress.ip_address(host).is_private
+    return bool(host) and ("." not in host or host.endswith((".local", ".internal", ".lan")))
 
 
 def proxy_for(url: str) -> str | None:

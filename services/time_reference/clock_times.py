@@ -15,13 +15,13 @@ _WORDS = rf"(?:(?:{_TENS})(?:[ -](?:{_ONES}))?|{_ONES})"
 _NUMBER = rf"(?:\d{{1,3}}|{_WORDS})"
 _CLOCK = re.compile(
     rf"\b(?:(?P<away>half|(?:a )?quarter|{_NUMBER})(?: minutes?)? (?P<way>past|to) (?P<of>\d{{1,2}}|{_ONES})\b"
-    r"|(?P<hour12>\d{1,2})(?:[:.](?P<minute12>[0-5]\d))? ?(?P<half>[ap])\.?m\b\.?"
+    rf"|(?P<hour12>\d{{1,2}}|{_ONES})(?:[:.](?P<minute12>[0-5]\d))? ?(?P<half>[ap])\.?m\b\.?"
     r"|(?:at )?(?P<hour24>[01]?\d|2[0-4]):(?P<minute24>[0-5]\d)(?::[0-5]\d)?(?!\d)"
     rf"|at (?P<hour>\d{{1,2}}|{_ONES})(?: (?P<minute>thirty|fifteen|forty[ -]five|[0-5]\d))?\b"
     r"(?![:.]\d| ?[ap]\.?m\b)"
     rf"|(?P<sharp>\d{{1,2}}|{_ONES})(?: o'clock| (?=in the (?:morning|afternoon|evening)\b))"
     r"|(?P<named>noon|midday|midnight)\b)"
-    rf"|(?P<chinese>{CHINESE_NUMERAL}{{1,3}})(?:点|时(?![间候]))"
+    rf"|(?P<chinese>{CHINESE_NUMERAL}{{1,3}}) ?(?:点|时(?![间候]))"
     rf"(?P<after>半|一刻|三刻|钟|整|{CHINESE_NUMERAL}{{1,3}}分?)?"
 )
 _NAMED = {"noon": 12, "midday": 12, "midnight": 24}
@@ -93,8 +93,8 @@ def _read(found: re.Match[str]) -> tuple[int, int, bool]:
         hour = _number(found["of"])
         return (hour, minutes, False) if found["way"] == "past" else ((hour - 1) or _NOON, 60 - minutes, False)
     if found["half"]:
-        hour = int(found["hour12"]) % 12 + (12 if found["half"] == "p" else 0)
-        return (hour if int(found["hour12"]) <= _NOON else -1), int(found["minute12"] or 0), True
+        hour = _number(found["hour12"]) % 12 + (12 if found["half"] == "p" else 0)
+        return (hour if _number(found["hour12"]) <= _NOON else -1), int(found["minute12"] or 0), True
     if found["hour24"]:
         return int(found["hour24"]), int(found["minute24"]), found["hour24"].startswith("0")
     if found["chinese"]:

@@ -36,6 +36,10 @@ class WithImages(str):
     images: Sequence[str] = ()
 
 
+class Settled(str):
+    """Result of a tool of which the model need not hear: it has said what there is to say."""
+
+
 @dataclass(frozen=True)
 class QuickMatch:
     """How a tool recognises a question.

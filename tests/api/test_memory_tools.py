@@ -191,3 +191,26 @@ async def test_what_is_to_be_remembered_is_kept_whatever_the_model_does(talk: Ta
     assert "penicillin" in fact
     await talk.say("Hello again.", "s-3")
     assert fact in str(talk.model.requests[-1].body)
+
+
+@pytest.mark.parametrize(
+    ("said", "arguments", "asked"),
+    [
+        ("Noted, no penicillin for you.", {"answered": True}, 1),
+        ("Noted, no penicillin for you.", {}, 2),
+        ("", {"answered": True}, 2),
+        ("Noted.", {"answered": True, "replaces": "my sister"}, 2),
+    ],
+    ids=["answered", "not said to be one", "no words", "nothing changed"],
+)
+async def test_a_model_that_has_answered_is_not_called_again_only_to_say_saved(
+    talk: Talk, said: str, arguments: dict[str, Any], asked: int
+) -> None:
+    await talk.say("My sister Ines lives in Graz. My sister Ada plays the tuba.", "s-2")
+    before = len(talk.model.requests)
+    call = ToolCall("remember", {"text": "Allergic to penicillin.", **arguments})
+    talk.model.script(Reply([said], tool_calls=[call]), Reply(["All right."]))
+    told = await talk.say("I'm allergic to penicillin, note that down please.", "s-2")
+    assert len(talk.model.requests) - before == asked
+    assert told["answer"] == (said if asked == 1 else f"{said}All right.")
+    assert ("Allergic to penicillin" in str(await talk.core())) == ("replaces" not in arguments)

@@ -66,6 +66,8 @@ class Cluster:
                     worker="external",
                     llm_model="scripted",
                     llm_base_url=self.model.base_url,
+                    llm_timeout_s="60",
+                    llm_first_token_s="15",
                     log_level="warning",
                 )
             )

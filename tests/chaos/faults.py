@@ -83,7 +83,6 @@ Act = Callable[[Stage], Awaitable[float]]
 
 
 async def nothing(_: Stage) -> float:
-    """Break nothing."""
     return 0.0
 
 
@@ -291,6 +290,8 @@ async def _workers() -> AsyncIterator[Stage]:
             environment={"PYTHONPATH": str(ROOT)},
             llm_model="scripted",
             llm_base_url=model.base_url,
+            llm_timeout_s="60",
+            llm_first_token_s="15",
             log_level="warning",
         )
         await asyncio.to_thread(service.start)

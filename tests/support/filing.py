@@ -20,29 +20,33 @@ from tests.support.model_server import ModelServer, Received, Reply
 Operation = dict[str, Any]
 
 
-def filed(*operations: Operation, story: Any = False, mood: Any = None, promises: Any = None) -> Reply:
+def filed(
+    *operations: Operation, story: Any = False, mood: Any = None, complaint: str = "", promises: Any = None
+) -> Reply:
     """Return a reply with which the small model answers these operations."""
-    answer = {"operations": list(operations), "story": story, "mood": mood, "promises": promises}
+    answer = {
+        "operations": list(operations),
+        "story": story,
+        "mood": mood,
+        "complaint": complaint,
+        "promises": promises,
+    }
     return Reply([json.dumps(answer, ensure_ascii=False)])
 
 
 def add(text: str, quote: str, field: str = "", **more: Any) -> Operation:
-    """Return an operation that adds a statement."""
     return {"op": "add", "text": text, "quote": quote, **({"field": field} if field else {}), **more}
 
 
 def replace(memory: str, text: str, quote: str) -> Operation:
-    """Return an operation that replaces a memory by a statement."""
     return {"op": "replace", "id": memory, "text": text, "quote": quote}
 
 
 def remove(memory: str, quote: str) -> Operation:
-    """Return an operation that forgets a memory."""
     return {"op": "remove", "id": memory, "quote": quote}
 
 
 def owner(turn: OpenTurn) -> Owner:
-    """Return the owner of the memory that a turn is about."""
     return Owner(turn.tenant_id, turn.user_id, turn.expert_id, turn.space_id)
 
 
@@ -79,7 +83,6 @@ async def logged(services: Services, user: str = "u-1") -> list[LoggedOperation]
 
 
 def filing_for(services: Services, jobs: JobQueue, *, quiet_s: float = 0.0, pause_s: float = 0.0) -> Filing:
-    """Return a filing service for another queue."""
     memory = services.memory
     store = FilingStore(services.database, memory.operations)
     return Filing(
@@ -91,6 +94,7 @@ def filing_for(services: Services, jobs: JobQueue, *, quiet_s: float = 0.0, paus
         memory.proposals,
         jobs,
         FiledPromises(services.promises).make,
+        services.feedback.complain,
         quiet_s=quiet_s,
         pause_s=pause_s,
     )

@@ -27,21 +27,21 @@ FROM pg_attribute a WHERE a.attrelid = %s::regclass AND a.attnum > 0 AND NOT a.a
 """
 
 _KEY: LiteralString = """
-SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = %s::regclass AND contype = 'p'
+SELECT pg_get_constraintdef(oid) FROM pg_constraint
+WHERE conrelid = %s::regclass AND contype = 'p' AND pg_get_constraintdef(oid) <> 'PRIMARY KEY (id, tenant_id)'
 """
 
 _BEGINNING = """\
 # Schema
 
 Tables and views of PostgreSQL at revision {revision}, written by `make schema` from a database that the \
-migrations made; a test compares them. Types, defaults, constraints, indexes, functions and triggers are in \
-`services/platform/migrations/`. A transaction sees the rows of the tenant that it names. The tables of the job \
-queue (`procrastinate_…`) are procrastinate's.
+migrations made; a test compares them. The key is `(id, tenant_id)` where none is named. Defaults, constraints, \
+indexes, functions and triggers are in `services/platform/migrations/`. A transaction sees the rows of the tenant \
+that it names. The tables of the job queue (`procrastinate_…`) are procrastinate's.
 """
 
 
 def schema_page(connection: Connection) -> str:
-    """Return the page."""
     return "\n".join([_BEGINNING.format(revision=newest_revision()), *_sections(connection)])
 
 
@@ -50,9 +50,9 @@ def _sections(connection: Connection) -> Iterator[str]:
         yield f"## {name}\n"
         yield f"{'View. ' if is_view else ''}{description}\n"
         columns = connection.execute(_COLUMNS, [name]).fetchall()
-        if plain := [f"`{column} {type_}`" for column, type_, meaning in columns if not meaning]:
+        if plain := [f"`{column}:{type_}`" for column, type_, meaning in columns if not meaning]:
             yield f"- {', '.join(plain)}"
-        yield from (f"- `{column} {type_}`: {meaning}" for column, type_, meaning in columns if meaning)
+        yield from (f"- `{column}:{type_}`: {meaning}" for column, type_, meaning in columns if meaning)
         yield from (f"- `{row[0]}`" for row in connection.execute(_KEY, [name]).fetchall())
         yield ""
 

@@ -1,8 +1,8 @@
-"""The text of a streamed answer: its kinds, and reasoning that a model writes into it between tags.
+"""Kinds of text in a streamed answer, and reasoning that a model writes into it between tags.
 
 The templates of some models open the tag themselves, so that an answer begins with reasoning and has only the
-closing tag. Where that is known of a model, nothing passes as text before the tag. Otherwise the tag is text like
-any other: what was passed on as text stays text.
+closing tag. If a model is known to do so, nothing before the tag passes as text. Otherwise the tag is ordinary
+text, and what was passed on as text stays text. gpt-oss writes channels: `analysis` is reasoning, others are text.
 """
 
 import json
@@ -18,7 +18,18 @@ from services.encryption.private_files import replace_file
 _NAME = r"(?:[a-z]+:)?(?:think|thinking|thought|reasoning)"
 _OPENING = re.compile(rf"\A\s*(?:<{_NAME}>|\[THINK\]|◁think▷)", re.IGNORECASE)
 _CLOSING = re.compile(rf"</{_NAME}>|\[/THINK\]|◁/think▷", re.IGNORECASE)
-_UNFINISHED = re.compile(r"[<\[◁]/?[a-z:]{0,20}\Z", re.IGNORECASE)
+_CHANNEL = re.compile(
+    r"\A\s*(?:<\|start\|>assistant)?(?:<\|channel\|>(analysis|commentary|final)\s*(?:<\|constrain\|>\w+)?<\|message\|>"
+    r"|(?=<\|channel\|>\w+ to=))"
+)
+_CHANNEL_UNFINISHED = re.compile(
+    r"\A\s*(?:<(?:\|[a-z]{0,10}\|?)?|<\|start\|>[a-z]{0,9}(?:<(?:\|[a-z]{0,8}\|?)?)?"
+    r"|(?:<\|start\|>assistant)?<\|channel\|>\w*(?: t?o?|\s*(?:<\|constrain\|>\w*)?(?:<(?:\|[a-z]{0,9}\|?)?)?))\Z"
+)
+_CHANNEL_ENDS = re.compile(r"<\|(?:end|return)\|>|(?=<\|start\|>assistant|<\|channel\|>[acf])")
+_UNFINISHED = re.compile(
+    r"(?:[<\[◁]/?[a-z:]{0,20}|<\|(?:[a-z]{0,8}\|?|start\|>[a-z]{0,8}|channel\|>))\Z", re.IGNORECASE
+)
 """Beginning of a possible tag at the end of a text."""
 _ANY_OPENING = re.compile(rf"<{_NAME}>|\[THINK\]|◁think▷", re.IGNORECASE)
 _TO_LEARN = 3
@@ -52,13 +63,12 @@ class BegunCall:
 
 
 class CallPiece(str):
-    """A piece of the arguments of a call: a program reads it, and no person."""
+    """A piece of the arguments of a tool call: JSON, and no part of the answer's text."""
 
     call: BegunCall
 
     @classmethod
     def of(cls, text: str, call: BegunCall) -> "CallPiece":
-        """Return a piece of a call."""
         piece = cls(text)
         piece.call = call
         return piece
@@ -77,7 +87,7 @@ class Said:
 
     @property
     def text(self) -> str:
-        """All of it."""
+        """The whole text so far."""
         return "".join(self.pieces)
 
 
@@ -141,7 +151,9 @@ class ThinkTags:
 
     def __init__(self, *, thinks_first: bool = False) -> None:
         """Take whether the answer is expected to begin with reasoning that has no opening tag."""
-        self._state: Literal["start", "held", "inside", "text"] = "held" if thinks_first else "start"
+        self._state: Literal["start", "held", "inside", "text", "channel"] = "held" if thinks_first else "start"
+        self._channel: str | None = None
+        """Name of the channel that is being written; None = the answer has none."""
         self._waiting = ""
         """Text that may belong to a tag."""
         self._open: list[str] = []
@@ -181,6 +193,8 @@ class ThinkTags:
                 case "text":
                     yield self._waiting
                     self._waiting = ""
+                case "channel":
+                    yield from self._in_channel(last=last)
                 case _:
                     yield from self._reasoning(last=last)
             if (self._state, self._waiting) == before or not self._waiting:
@@ -188,13 +202,31 @@ class ThinkTags:
 
     def _begin(self, *, last: bool) -> None:
         """Look whether the answer, or what follows its reasoning, begins with an opening tag."""
-        if found := _OPENING.match(self._waiting):
+        if found := _CHANNEL.match(self._waiting):
+            self._channel = found[1] or "commentary"
+            self._state, self._waiting = "channel" if found[1] else "text", self._waiting[found.end() :]
+        elif found := _OPENING.match(self._waiting):
             self._state, self._waiting = "inside", self._waiting[found.end() :]
             self._open.append(found[0])
-        elif last or not (self._waiting.isspace() or _UNFINISHED.fullmatch(self._waiting.lstrip())):
+        elif last or not (
+            self._waiting.isspace()
+            or _UNFINISHED.fullmatch(self._waiting.lstrip())
+            or _CHANNEL_UNFINISHED.match(self._waiting)
+        ):
             self._state = "text"
             if self.thinks:
                 self._waiting = self._waiting.lstrip()
+
+    def _in_channel(self, *, last: bool) -> Iterator[str]:
+        ends = _CHANNEL_ENDS.search(self._waiting)
+        certain = (
+            ends.start() if ends else len(self._waiting) if last else _length_before_unfinished(self._waiting)
+        )
+        if said := self._waiting[:certain]:
+            yield Reasoning(said) if self._channel == "analysis" else said
+        self._waiting = self._waiting[ends.end() if ends else certain :]
+        if ends:
+            self.thinks, self._state = self.thinks or self._channel == "analysis", "start"
 
     def _reasoning(self, *, last: bool) -> Iterator[str]:
         closing = _CLOSING.search(self._waiting)

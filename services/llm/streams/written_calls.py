@@ -1,7 +1,8 @@
 """Calls of tools that a model writes into its text or its reasoning, as its template has them.
 
 Servers without the right parser pass them on as they are. They are the templates of Hermes and Qwen, Qwen3-Coder,
-GLM, Kimi, DeepSeek with its DSML, Mistral, MiniMax, Llama, gpt-oss, Gemini's `tool_code`, and bare JSON.
+GLM, Kimi, DeepSeek with its DSML, Mistral, MiniMax, Llama, gpt-oss, Gemini's `tool_code`, and bare JSON; of others
+whatever stands in marks that are named after tools, functions or actions.
 """
 
 import ast
@@ -19,15 +20,31 @@ Offered = Mapping[str, Mapping[str, Any]]
 _OPENINGS = (
     "<tool_call", "<|tool_call", "<｜tool▁call", "<｜DSML｜", "<function=", "<function_calls>", "[TOOL_CALLS]",
     "<minimax:tool_call>", "<invoke name=", "<tool_code>", "```tool_code", "<|python_tag|>", "<|channel|>",
-    "<|im_end|>", "<|eot_id|>", "<|endoftext|>", "<｜end▁of▁sentence｜>",
+    "<|im_end|>", "<|eot_id|>", "<|endoftext|>", "<｜end▁of▁sentence｜>", "<|return|>", "<|end|>", "<|call|>",
 )  # fmt: skip
-_FIRST = re.compile(r"[<\[`]")
+_WORDS = (
+    r"(?:[a-z]+[:|_])?(?:(?:start|begin|end)_)?(?:tool|function|action|plugin)s?(?:_?(?:call|use|request)s?)?"
+    r"(?:_(?:start|begin|end))?"
+)
+_IN_BRACKETS = r"\[(?:end_)?(?:tool|function)_(?:call|request)s?\]"
+_NAMED_MARK = rf"(?:<\|?{_WORDS}\|?>|{_IN_BRACKETS}|✿FUNCTION✿:)"
+_UNSEEN = re.compile(
+    rf"{_NAMED_MARK}\s*(?=[\[{{]|<(?:\||function|invoke|parameter|name>)|call:|[\w.-]+\s*[({{\[✿])", re.IGNORECASE
+)
+"""A mark that is named after a tool, and the beginning of a call."""
+_UNSEEN_BEGUN = re.compile(
+    rf"(?:<\|?[a-z:|_]{{0,30}}|[✿\[][a-z_✿]{{0,20}}|{_NAMED_MARK}\s*(?:<[|\w]*|[\w.-]*\s*))\Z", re.IGNORECASE
+)
+_UNSEEN_BETWEEN = re.compile(
+    rf"(?:\s|</?\|?{_WORDS}\|?>|{_IN_BRACKETS}|✿(?:FUNCTION|ARGS)✿:|call:)+", re.IGNORECASE
+)
+_FIRST = re.compile(r"[<\[`✿]")
 _FENCE = "```"
 _MARK = re.compile(
     r"<tool_calls?>\s*(?:[\[{]|<function=|<invoke |[\w.-]+\s*(?:<arg_key>|</tool_call>|\n))"
     r"|<\|tool_calls?(?:_section)?(?:_begin)?\|>|<｜tool▁calls?▁begin｜>|<｜DSML｜\w|<function=[\w.-]+>"
     r"|\[TOOL_CALLS\]\s*[\[{\w]|<(?:minimax:tool_call|function_calls)>\s*<invoke |<invoke name=\"|```tool_code\s"
-    r"|<tool_code>\s*\w|<\|python_tag\|>|<\|channel\|>\w+ to=functions\."
+    r"|<tool_code>\s*\w|<\|python_tag\|>|<\|channel\|>\w+ to="
 )
 """The beginning of a call in a template, which no other text has."""
 _BARE = re.compile(
@@ -43,7 +60,10 @@ _BETWEEN = re.compile(
     r"|<\|/?(?:tool_calls?(?:_section)?(?:_begin|_end)?|python_tag|eom_id|eot_id|im_end|endoftext|call|end)\|>"
     r"|<｜(?:tool▁calls?▁(?:begin|end)|end▁of▁sentence)｜>|\[/?TOOL_CALLS\]|```(?:json|tool_code|tool_call|python)?)+"
 )
-_END = re.compile(r"(?:\s|<\|(?:im_end|eot_id|endoftext)\|>|<｜end▁of▁sentence｜>)*")
+_CLOSES = re.compile(
+    r"</[\w:]+>\s*\Z|<\|/?\w*(?:end|call)\w*\|>|\[END_\w+\]|</\w*(?:tool|function|action)\w*>", re.IGNORECASE
+)
+_END = re.compile(r"(?:\s|<\|(?:im_end|eot_id|endoftext|return|end|call)\|>|<｜end▁of▁sentence｜>)*")
 _FUNCTION = re.compile(r"<function=([\w.-]+)>(.*?)(?:</function>|\Z)", re.DOTALL)
 _PARAMETER = re.compile(r"<parameter=([^>\s]+)>(.*?)(?:</parameter>|(?=<parameter=)|\Z)()\s*", re.DOTALL)
 _INVOKE = re.compile(r"<(?:｜DSML｜)?invoke name=\"([\w.-]+)\">(.*?)</(?:｜DSML｜)?invoke>", re.DOTALL)
@@ -69,17 +89,17 @@ _DECODER = json.JSONDecoder(strict=False)
 
 @dataclass(frozen=True)
 class Written:
-    """The end of a text that was held back."""
+    """The end of an answer, which was held back until the answer was complete."""
 
     text: str = ""
-    """The part of it that is to be shown."""
+    """The part of this end that the user is to see."""
     calls: tuple[tuple[str, dict[str, Any]], ...] = ()
     unusable: bool = False
-    """Whether it is a call that cannot be run, or is none alone."""
+    """Whether this end was meant as a tool call, but cannot be run as one."""
 
 
 class WrittenCalls:
-    """Passes text on as it comes, but for what may be a call: that is held to the end of the answer."""
+    """Passes text on as it comes, and holds back what may be a tool call until the answer ends."""
 
     def __init__(self, offered: Offered, *, thoughts: bool = False) -> None:
         """Take the tools that may be called; calls in `thoughts` may follow other words."""
@@ -119,7 +139,7 @@ class WrittenCalls:
         held, alone = self._waiting, self._thoughts or not "".join(self._passed).strip()
         if not held:
             return Written()
-        marked = bool(_MARK.match(held))
+        marked = bool(_MARK.match(held) or _UNSEEN.match(held))
         calls, rest = _read(held, self._offered, marked=marked)
         if calls and alone and not rest.strip() and all(name in self._offered for name, _ in calls):
             return Written(calls=tuple(calls))
@@ -144,23 +164,31 @@ class WrittenCalls:
         """Return the place from which a text is held; one that stands in code is none."""
         for found in _FIRST.finditer(text):
             rest = text[found.start() :]
-            if not any(rest.startswith(opening) or opening.startswith(rest) for opening in _OPENINGS):
+            is_unseen = bool(_UNSEEN.match(rest))
+            if not is_unseen and not _UNSEEN_BEGUN.match(rest) and not _may_open(rest):
                 continue
             before = "".join(self._passed) + text[: found.start()]
             if before.endswith("`") or before.count(_FENCE) % 2:
                 continue
-            self._holds = rest.startswith(_OPENINGS)
+            self._holds = is_unseen or rest.startswith(_OPENINGS)
             return found.start()
         return len(text)
 
 
+def _may_open(text: str) -> bool:
+    return any(text.startswith(opening) or opening.startswith(text) for opening in _OPENINGS)
+
+
 def _without_marks(text: str) -> str:
-    """Return a text without the calls and marks that are in it."""
+    """Return a text without the calls and marks that are in it; of a call that cannot be read nothing remains."""
     kept: list[str] = []
-    while found := _MARK.search(text):
+    while found := min(
+        filter(None, (_MARK.search(text), _UNSEEN.search(text))), key=lambda each: each.start(), default=None
+    ):
         kept.append(text[: found.start()])
-        rest = _read(text[found.start() :], {}, marked=True)[1]
-        text = rest if len(rest) < len(text) - found.start() else text[found.end() :]
+        calls, rest = _read(text[found.start() :], {}, marked=True)
+        closing = None if calls else _CLOSES.search(text, found.end())
+        text = rest if calls else text[closing.end() :] if closing else ""
     return "".join([*kept, text])
 
 
@@ -168,7 +196,7 @@ def _read(text: str, offered: Offered, *, marked: bool) -> tuple[list[tuple[str,
     """Return the calls at the beginning of a text, and what follows them."""
     calls: list[tuple[str, dict[str, Any]]] = []
     while True:
-        if between := _BETWEEN.match(text):
+        while between := _BETWEEN.match(text) or _UNSEEN_BETWEEN.match(text):
             text = text[between.end() :]
         found = _call_at(text, offered, marked=marked) if text else None
         if found is None:

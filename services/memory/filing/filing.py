@@ -1,14 +1,14 @@
-"""Filing: one model call for all that a user has newly said, whose operations are checked and then carried out.
+"""Filing: one model call for everything new that a user has said; its operations are checked and carried out.
 
-A quiet moment after a user's last message, and at most once a minute, the small model reads what was said since
-the last filing. What it wants changed must rest on words of the user, which is checked exactly
-(`filing/checks.py`). All changes of a call are made in one transaction with the record of what was filed: nothing
-is filed twice, or lost. Where the user has had memory changed meanwhile, or where there may be more to file, the
-turns are asked about again, and the model is told what is done already. Without a model nothing is filed.
+After a quiet moment, and at most once a minute, the small model reads what was said since the last filing. The
+changes that it wants must rest on words of the user, which `filing/checks.py` checks exactly. All changes of a
+call are made in one transaction with the record of what was filed, so nothing is filed twice or lost. If the user
+has had memory changed meanwhile, or if there may be more to file, the model is asked about the turns again and
+told what is already done. Without a model nothing is filed.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
@@ -46,19 +46,23 @@ from state.memory import PlannedChange
 
 _MOST_CALLS = 4
 """Times that a model is asked about the same turns: they have more to file, or memory is changed meanwhile."""
-_ALONE = 4
-"""Times as long as usual that a turn waits by itself: most are followed by another."""
-_MANY = 8
-"""Waiting turns that are filed although the user goes on."""
+_GOES_ON = 4
+"""Times as long as usual that turns of one conversation wait: the next ones see them anyway."""
+_MANY, _MANY_IN_PARTS = 16, 8
+"""Waiting turns that are filed although the user goes on, and that one call covers: with small questions fewer."""
 
 
 def longest_wait_s(quiet_s: float, pause_s: float) -> float:
     """Return the most seconds for which turns wait until they are filed, if the user is quiet."""
-    return max(_ALONE * quiet_s, pause_s)
+    return max(_GOES_ON * quiet_s, pause_s)
 
 
 log = structlog.get_logger(__name__)
 _STORY: dict[Language, str] = {"en": "a game or story ({count} messages)", "zh": "游戏或故事里的话（{count}条）"}
+
+
+HearComplaint = Callable[[UUID, UUID, str], Awaitable[None]]
+"""Hears, for a tenant, that a message finds fault with the answer before it, in these words."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,7 @@ class Filing:
         proposals: Proposals,
         jobs: JobQueue,
         make_promises: MakePromises,
+        hear_complaint: HearComplaint,
         *,
         on: bool = True,
         hears_mood: bool = True,
@@ -116,9 +121,11 @@ class Filing:
         self._proposals = proposals
         self._jobs = jobs
         self._make_promises = make_promises
+        self._hear_complaint = hear_complaint
         self._on = on
         self._hears_mood = hears_mood
         self._grade = grade
+        self._many = _MANY_IN_PARTS if grade == "some" else _MANY
         self._quiet_s = quiet_s
         self._pause_s = pause_s
         jobs.task(FILE_MEMORY)(self._job)
@@ -166,7 +173,8 @@ class Filing:
         """
         now = datetime.now(UTC)
         count = len(waiting.turns) + waiting.others
-        quiet_s = 0.0 if count >= _MANY else self._quiet_s * (_ALONE if count == 1 else 1)
+        is_one = not waiting.others and len({*waiting.turns.values()}) == 1
+        quiet_s = 0.0 if count >= self._many else self._quiet_s * (_GOES_ON if is_one else 1)
         since = ((said, quiet_s), (asked, self._pause_s))
         return max(seconds - (now - at).total_seconds() if at else 0.0 for at, seconds in since)
 
@@ -175,10 +183,11 @@ class Filing:
         changes = 0
         with authoring():
             for call in range(1, _MOST_CALLS + 1):
-                batch = await self._store.batch(waiting)
+                batch = await self._store.batch(waiting, self._many)
                 decided = await self._decide(batch)
                 applied = await self._apply(batch, decided, is_last=call == _MOST_CALLS)
                 changes += applied.changes
+                await self._complain(batch, decided, applied)
                 MEMORY_FILINGS.labels(decided.by).inc()
                 filed = {"turns": len(batch.turn_ids), "changes": applied.changes, "dropped": decided.dropped}
                 log.info("memory filed", by=decided.by, **filed)
@@ -204,9 +213,9 @@ class Filing:
             return _undecided("model", batch)
 
     async def _apply(self, batch: Batch, decided: Decided, *, is_last: bool) -> _Applied:
-        """Carry out what was decided, all or nothing, but for what has changed meanwhile.
+        """Carry out what was decided, all or nothing, except for what has changed meanwhile.
 
-        `is_last` = a full answer is not continued.
+        With `is_last`, a full answer is not continued.
         """
         owner = batch.owner
         steps, asked = await self._planned(batch, decided, decided.done), list(decided.asked)
@@ -254,6 +263,12 @@ class Filing:
                 mood=decided.mood if self._hears_mood else None,
             )
         return _Applied(len(done), sorted(left))
+
+    async def _complain(self, batch: Batch, decided: Decided, applied: _Applied) -> None:
+        """Have what the user finds fault with taken for a thumb down, once its turn is filed."""
+        key, quote = decided.complaint or ("", "")
+        if key and _turn_in(batch, key) not in applied.left:
+            await self._hear_complaint(batch.owner.tenant_id, batch.messages[key].id, quote)
 
     async def _planned(self, batch: Batch, decided: Decided, done: Sequence[Checked]) -> list[_Step]:
         operations = [(dated(each, batch), batch.messages[each.source]) for each in done]
@@ -313,8 +328,12 @@ def _played(batch: Batch, story: Sequence[UUID]) -> tuple[Trigger, str]:
 
 
 def _turn_of(batch: Batch, checked: Checked) -> UUID:
-    turn_id = batch.messages[checked.source].turn_id if checked.source else None
-    return turn_id or batch.turn_ids[-1]
+    return _turn_in(batch, checked.source)
+
+
+def _turn_in(batch: Batch, key: str) -> UUID:
+    """Return the turn of a message, by its short id; without one the last."""
+    return (batch.messages[key].turn_id if key else None) or batch.turn_ids[-1]
 
 
 def _id_of(step: _Step) -> UUID:

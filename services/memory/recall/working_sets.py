@@ -37,7 +37,7 @@ MOST_UNITS = 100_000
 """Maximum units of a set; users with more are served by the index."""
 _BYTES_OF_A_SET, _BYTES_OF_A_UNIT = 8_192, 1_100
 _MOST_OF_THE_LIMIT = 0.5
-"""Maximum share of all bytes for one set."""
+"""Maximum share of the memory limit for one set."""
 _MOST_OF_THE_PAST = 20_000
 """Episodes of a set of what was remembered at a moment."""
 _LOADS = 2
@@ -75,11 +75,11 @@ class _Entry:
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     units: WorkingSet | None = None
-    """None = not filled, or the user has too much memory for a set."""
+    """The set; None = not filled, or the user has too many memories for a set."""
     state: MemoryState | None = None
     used_at: float = 0.0
     looked_at: float = 0.0
-    """When the index was last asked for missing data."""
+    """When the index was last asked for data that the set lacks."""
     tries: int = 0
     given_up: bool = False
     beginning: bool = False
@@ -122,7 +122,6 @@ class WorkingSets:
         *,
         dimension: int,
         limit_bytes: int,
-        most_units: int = MOST_UNITS,
         episodes_at_once: int = EPISODES_AT_ONCE,
         embed_soon: Callable[[Sequence[str]], Awaitable[Sequence[Embedding] | None]] | None = None,
         lost: Callable[[UUID, UUID], Coroutine[Any, Any, bool]],
@@ -133,7 +132,6 @@ class WorkingSets:
             database: source of episodes.
             index: source of terms and embeddings.
             limit_bytes: for all sets together; 0 = no sets.
-            most_units: maximum per user; with more there is no set.
             episodes_at_once: newest episodes that a turn waits for; the others are read behind it.
             embed_soon: returns embeddings in some milliseconds, or None if it takes longer; without, what is not
                 indexed yet is found by its words alone.
@@ -145,7 +143,7 @@ class WorkingSets:
         self._dimension = dimension
         self._limit_bytes = limit_bytes
         self._episodes_at_once = episodes_at_once
-        self._most_units = min(most_units, int(_MOST_OF_THE_LIMIT * limit_bytes / _BYTES_OF_A_UNIT))
+        self._most_units = min(MOST_UNITS, int(_MOST_OF_THE_LIMIT * limit_bytes / _BYTES_OF_A_UNIT))
         self._entries: OrderedDict[Owned, _Entry] = OrderedDict()
         self._loads = asyncio.Semaphore(_LOADS)
         self._rests = asyncio.Semaphore(1)
@@ -205,7 +203,7 @@ class WorkingSets:
             states = await self._database.fetch(scope.tenant_id, sql.GENERATION, values, class_row(MemoryState))
             generation = states[0].generation if states else 0
             kept = self._past.get(scope, generation)
-            if kept is not None:  # one that holds nothing counts as well
+            if kept is not None:  # an empty set is a result, too
                 return Loaded(kept, round((perf_counter() - begun) * 1000, 1))
             rows = await self._database.fetch(scope.tenant_id, as_of(sql.KEPT), values, class_row(UnitRow))
             units = WorkingSet(self._dimension)
@@ -301,7 +299,7 @@ class WorkingSets:
         try:
             fits = await asyncio.shield(beginning)
         except asyncio.CancelledError:
-            # The turn waits no longer. The work is not lost: the next turn would have to begin with it.
+            # The turn has stopped waiting. Finish the set nevertheless, because the next turn needs it.
             entry.beginning = True
             self._start(self._finish(entry, beginning))
             raise
@@ -364,7 +362,7 @@ class WorkingSets:
         if entry.given_up or entry.units is None:
             return
         async with entry.lock:
-            if entry.read_at < entry.changed_at:  # otherwise the next turn has come sooner
+            if entry.read_at < entry.changed_at:  # otherwise the next turn has already read it
                 await self._renew(entry, scope)
 
     def _complete_behind(self, entry: _Entry, scope: Scope) -> None:

@@ -14,7 +14,7 @@ from services.memory.planning.planner import Kept
 from services.memory.proposals.settling import Proposals
 from services.memory.reading.plain_forms import plain_forms
 from services.tools.actor import proposed, request_of
-from services.tools.tool import RegisteredTool, ToolServices, service_tool
+from services.tools.tool import RegisteredTool, Settled, ToolServices, service_tool
 from state.turn import OpenTurn, Read
 
 Text = Annotated[str, Field(description="Short sentence in the user's language, dates as dates")]
@@ -22,7 +22,7 @@ Replaces = Annotated[str, Field(description="Outdated memory: id or words")]
 Kind = Annotated[
     str, Field(description="name, home, work, people, pets, allergies, health, plans, dates, wishes, facts")
 ]
-Confirm = Annotated[str, Field(description="Id of a waiting change, after the user's yes")]
+Answered = Annotated[bool, Field(description="This message answers the user")]
 _BESIDES_FILING = "Save what the user asks to keep, corrects or wishes; other facts are kept anyway."
 """The description where filing keeps facts that the user only mentions."""
 
@@ -39,7 +39,8 @@ def make_tool(services: ToolServices) -> RegisteredTool | None:
         text: Text = "",
         field: Kind = "",
         replaces: Replaces = "",
-        confirm: Confirm = "",
+        confirm: str = "",
+        answered: Answered = False,
     ) -> str:
         """Save or correct a lasting fact or wish that the user states."""
         try:
@@ -57,7 +58,8 @@ def make_tool(services: ToolServices) -> RegisteredTool | None:
             raise ToolException(f"Nothing was changed: {error.field}: {error.message}.") from error
         except AnamnesisError as error:
             raise ToolException(f"Nothing was changed: {error.message}") from error
-        return change["summary"]
+        is_settled = answered and change["operation_id"] is not None
+        return Settled(change["summary"]) if is_settled else change["summary"]
 
     usual = remember.model_copy(update={"description": _BESIDES_FILING}) if services.files else remember
     return RegisteredTool(usual, timeout_s=5.0, feature="core_memory", alone=True, without_filing=remember)

@@ -31,10 +31,11 @@ from tests.support.filing import (
     waiting,
     written,
 )
-from tests.support.jobs import hurried_queue, statuses, until
+from tests.support.jobs import defer, hurried_queue, statuses, until
 from tests.support.model_server import ModelServer, Received, Reply
 from tests.support.talks import new_expert
 from tests.support.turns import exchange
+from tests.support.upkeep import change
 
 pytestmark = pytest.mark.settings(llm_model="large", small_llm_model="small")
 
@@ -343,6 +344,25 @@ async def test_turns_queue_one_job_that_waits_for_quiet(
         filing_for(services, queue, quiet_s=0.2, pause_s=0.1)
         queue.start_worker()
         await until(lambda: _is_filed(services))
+    assert len(asked(model_server)) == 1
+
+
+async def test_a_talk_is_filed_once_it_rests_and_what_was_left_for_another_talk_at_once(
+    services: Services, model_server: ModelServer
+) -> None:
+    at_rest = await exchange(services.turns, "I drink tea.", "Nice.", user_id="u-2")
+    await exchange(services.turns, "I run daily.", "Nice.", user_id="u-2")
+    gone_on = await exchange(services.turns, "I drink tea.", "Nice.", session_id="s-1")
+    await exchange(services.turns, "I run daily.", "Nice.", session_id="s-2")
+    await change(services, "UPDATE turns SET started_at = started_at - interval '40 seconds'")
+    model_server.default = filed()
+    async with hurried_queue(services.database) as queue:
+        filing_for(services, queue, quiet_s=30)
+        for turn in (at_rest, gone_on):
+            assert await defer(services.database, queue, FILE_MEMORY, user_id=turn.user_id)
+        queue.start_worker()
+        await until(lambda: _is_filed(services))
+    assert not [each for each in await logged(services, "u-2") if each.type == "memory_filing"]
     assert len(asked(model_server)) == 1
 
 

@@ -32,6 +32,28 @@ def test_the_endpoint_falls_back_to_the_openai_variables(monkeypatch: pytest.Mon
     assert ours.get_secret_value() == "our-key"
 
 
+@pytest.mark.parametrize(
+    ("address", "patience"),
+    [
+        ("http://127.0.0.1:8081/v1", (600, 600)),
+        ("http://192.168.1.20:11434/v1", (600, 600)),
+        ("http://ollama:11434/v1", (600, 600)),
+        ("https://api.example.com/v1", (60, 15)),
+        ("https://8.8.8.8/v1", (60, 15)),
+    ],
+)
+def test_a_model_nearby_is_given_time_unless_it_is_set(
+    address: str, patience: tuple[float, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANAMNESIS_LLM_BASE_URL", address)
+    read = load_settings(llm_model="m")
+    assert (read.llm_timeout_s, read.llm_first_token_s) == patience
+    monkeypatch.setenv("ANAMNESIS_LLM_TIMEOUT_S", "90")
+    monkeypatch.setenv("ANAMNESIS_LLM_FIRST_TOKEN_S", "5")
+    read = load_settings(llm_model="m")
+    assert (read.llm_timeout_s, read.llm_first_token_s) == (90, 5)
+
+
 def test_zone_and_locale_are_those_of_the_machine_unless_they_are_set(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("ANAMNESIS_DEFAULT_TIMEZONE", "LC_ALL", "LC_MESSAGES"):
         monkeypatch.delenv(name, raising=False)

@@ -32,6 +32,8 @@ def _local(moment: datetime | None) -> str:
         ("2026-12-24T09:00:00+08:00", "2026-12-24 02:00", ""),
         ("every Monday and Thursday at 18:30", "2026-11-30 18:30", "2026-12-03 18:30"),
         ("every weekday at 8:15", "2026-11-30 08:15", "2026-12-01 08:15"),
+        ("tomorrow at six pm", "2026-11-30 18:00", ""),
+        ("每天 8 点半", "2026-11-30 08:30", "2026-12-01 08:30"),
         ("every month on the 31st", "2026-12-31 09:00", "2027-01-31 09:00"),
         ("明早九点", "2026-11-30 09:00", ""),
         ("後天下午三點一刻", "2026-12-01 15:15", ""),
@@ -68,6 +70,12 @@ def test_what_cannot_be_read_or_is_past_is_refused(said: str) -> None:
         read_occasion(said, _NOW, _ZONE)
 
 
+def test_an_error_quotes_the_words_that_cannot_be_read() -> None:
+    for said, words in (("tomorrow, After the  Exam", "after the exam"), ("考试以后", "考试以后")):
+        with pytest.raises(BadOccasion, match=f"cannot be read: “{words}”"):
+            read_occasion(said, _NOW, _ZONE)
+
+
 @pytest.mark.parametrize(
     ("message", "text", "at"),
     [
@@ -94,6 +102,8 @@ def test_a_listed_form_is_taken_at_its_word(message: str, text: str, at: str) ->
     [
         *(
             "Can you remind me about the meeting tomorrow?",
+            "Remind me about tomorrow's meeting at ten am",
+            "Remind me to meet Joe at six tomorrow at the latest",
             "Remind me what we did yesterday",
             "Remind me to be nice",
         ),

@@ -18,6 +18,21 @@ CASES: dict[str, tuple[Sequence[str], bool, str, str]] = {
     "no opening tag, expected": (["Hm.", "</thi", "nk>Yes."], True, "Hm.", "Yes."),
     "expected in vain": (["Yes", "."], True, "Yes.", "Yes."),
     "expected, with both tags": (["<think>Hm.", "</think>Yes."], True, "Hm.", "Yes."),
+    "channels": (
+        ["<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>Yes <|",
+         "b.<|return|>"],
+        False, "Hm.", "Yes <|b.",
+    ),
+    "channels that do not end": (
+        ["<|channel|>analysis<|message|>Hm.<|channel|>final<|message|>Yes."], False, "Hm.", "Yes.",
+    ),
+    "a channel of thoughts alone": (["<|channel|>analysis<|message|>Hm. <", "b"], False, "Hm. <b", ""),
+    "a channel of words, and a call": (
+        ["<|start|>assistant<|channel|>commentary<|message|>I look.<|end|><|start|>assistant"
+         "<|channel|>commentary to=functions.a <|constrain|>json<|message|>{}<|call|>"],
+        False, "", "I look.<|channel|>commentary to=functions.a <|constrain|>json<|message|>{}<|call|>",
+    ),
+    "about channels": (["<|channel|> begins one."], False, "", "<|channel|> begins one."),
     "a comparison": (["a <", " b [", "1] <i", ">"], False, "", "a < b [1] <i>"),
     "about tags": (["It ends with </think> ", "then.\n"], False, "", "It ends with </think> then.\n"),
     "in code": (["Use `", "</think>", "`:\n", "yes"], False, "", "Use `</think>`:\nyes"),

@@ -61,6 +61,18 @@ FORMS = {
     "Llama 3.1": f"<function=search>{JSON}</function>",
     "Llama 4": '[search(query="面馆", limit=3)]',
     "gpt-oss": f"<|channel|>commentary to=functions.search <|constrain|>json<|message|>{JSON}<|call|>",
+    "gpt-oss, after its thoughts": "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant"
+    f"<|channel|>commentary to=functions.search <|constrain|>json<|message|>{JSON}<|call|>",
+    "LFM2": '<|tool_call_start|>[search(query="面馆", limit=3)]<|tool_call_end|>',
+    "Nemotron": f"<TOOLCALL>[{CALL}]</TOOLCALL>",
+    "InternLM": f"<|action_start|><|plugin|>\n{CALL}<|action_end|>",
+    "Command": f'<|START_ACTION|>[{{"tool_name": "search", "parameters": {JSON}}}]<|END_ACTION|>',
+    "LM Studio": f"[TOOL_REQUEST]{CALL}[END_TOOL_REQUEST]",
+    "Granite": f"<|tool_call|>[{CALL}]",
+    "Seed": "<seed:tool_call><function=search><parameter=query>面馆</parameter><parameter=limit>3</parameter>"
+    "</function></seed:tool_call>",
+    "LongCat": f"<longcat_tool_call>{CALL}</longcat_tool_call>",
+    "functions by name": f"<function_call>search{JSON}</function_call>",
     "bare JSON": CALL,
     "JSON in a fence": f"```json\n{CALL}\n```",
 }
@@ -82,7 +94,7 @@ async def test_an_answer_that_is_a_call_and_nothing_else_calls_the_tool(
     assert [(each["name"], each["args"]) for each in answer.tool_calls] == [
         ("search", {"query": "面馆", "limit": 3})
     ]
-    assert (answer.text, heard) == ("", [])
+    assert (answer.text, [each for each in heard if not isinstance(each, Reasoning)]) == ("", [])
 
 
 async def test_several_calls_and_one_at_the_end_of_the_reasoning_are_run(
@@ -148,6 +160,9 @@ async def test_a_model_that_only_calls_or_only_thinks_is_paid_for_twice_at_most(
         "[1] is the first note, a < b, and [TOOL",
         "<b>Bold</b> {braces}",
         "The <tool_call> tag is Qwen's.",
+        "<action> is what XForms calls it, and <function> what PHP does.",
+        "<plugins><plugin>x</plugin></plugins> and [tools](http://x)",
+        "✿ A flower, 3 <5, and <section>text</section>.",
     ],
 )
 async def test_text_about_calls_and_other_text_stays_as_it_is(
@@ -174,3 +189,14 @@ async def test_the_words_around_a_call_remain_where_no_tools_are_offered(
     said = Said()
     await make(model_server.base_url, "chat").answer(QUESTION, on_text=said)
     assert said.text == "First.\nThen."
+
+
+async def test_a_call_of_a_kind_that_nobody_reads_is_not_shown(make: Make, model_server: ModelServer) -> None:
+    model_server.script(
+        _in_pieces("First.\n<tool_use>{name: search; 面馆}</tool_use>\nThen."),
+        _in_pieces("First.\n✿FUNCTION✿: search\n✿ARGS✿: {"),
+    )
+    for shown in ("First.\n\nThen.", "First.\n"):
+        said = Said()
+        await make(model_server.base_url, "chat").answer(QUESTION, on_text=said)
+        assert said.text == shown
