@@ -2,12 +2,14 @@
 
 import asyncio
 import contextlib
+from collections.abc import Coroutine
 from contextlib import aclosing
 from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
 
+import orjson
 import structlog
 from fastapi import APIRouter, Header, Query, Request, WebSocket, WebSocketDisconnect
 from fastapi.responses import JSONResponse, StreamingResponse
@@ -24,6 +26,7 @@ from services.conversations.turn import TurnRequest
 from services.errors import AnamnesisError, InvalidInput
 from services.identity.authentication import TICKET_S
 from services.identity.caller import Caller
+from services.identity.tenants import user_id_of
 from services.platform.metrics import TURNS_REFUSED
 from state.events import TurnEvent
 
@@ -106,14 +109,31 @@ async def ticket(connection: Request, services: ServicesOf, _: Chatter) -> Ticke
 
 
 @router.websocket("/ws")
-async def chat_socket(socket: WebSocket, starter: TurnStarter) -> None:
+async def chat_socket(
+    socket: WebSocket,
+    starter: TurnStarter,
+    events_of: Annotated[str | None, Query(description="A user whose own events are sent, too.")] = None,
+    after: Annotated[
+        int | None, Query(ge=0, description="Number of the last of them seen; unset = new ones.")
+    ] = None,
+) -> None:
     """Take requests as JSON frames and send the events of their turns; several turns may run at once.
 
     A frame that cannot be accepted is answered with an `error` frame and the socket stays open. When the
     socket closes, its turns continue, except those with `on_disconnect: cancel`.
     """
+    user_id = None if events_of is None else await _user_told(starter, events_of)
     await socket.accept()
     following: set[asyncio.Task[None]] = set()
+
+    def follow(work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        following.add(task)
+        task.add_done_callback(following.discard)
+        task.add_done_callback(_log_failure)
+
+    if user_id is not None:
+        follow(_tell(socket, starter, user_id, after))
     try:
         while True:
             frame = await socket.receive()
@@ -128,10 +148,7 @@ async def chat_socket(socket: WebSocket, starter: TurnStarter) -> None:
                 problem = invalid_fields(error.errors(), {"body": SocketRequest.model_json_schema()})
                 await socket.send_text(_refusal(problem, retryable=False))
                 continue
-            task = asyncio.create_task(_answer(socket, starter, request))
-            following.add(task)
-            task.add_done_callback(following.discard)
-            task.add_done_callback(_log_failure)
+            follow(_answer(socket, starter, request))
     finally:
         for task in following:
             task.cancel()
@@ -151,6 +168,26 @@ async def _read(frame: str | bytes) -> SocketRequest:
 def _log_failure(task: "asyncio.Task[None]") -> None:
     if not task.cancelled() and (error := task.exception()):
         log.error("a request of a socket failed", exc_info=error)
+
+
+async def _user_told(starter: StartsTurns, name: str) -> UUID:
+    """Return the id of a user of whose events a caller may be told."""
+    starter.caller.require("memory:read")
+    starter.caller.act_for(name)
+    return await user_id_of(starter.services.database, starter.caller.tenant_id, name)
+
+
+async def _tell(socket: WebSocket, starter: StartsTurns, user_id: UUID, after: int | None) -> None:
+    """Send what happens to a user without a request of theirs, until the socket closes."""
+    feed, tenant_id = starter.services.event_feed, starter.caller.tenant_id
+    begin = await feed.newest(tenant_id, user_id) if after is None else after
+    with contextlib.suppress(WebSocketDisconnect, RuntimeError):  # it was closed while we were sending
+        async with aclosing(feed.follow(tenant_id, user_id, begin)) as batches:
+            async for batch in batches:
+                for each in batch:
+                    content = {**each.about, "at": each.at}
+                    frame = {"id": each.id, "status": each.kind, "content": content, "turn_id": None}
+                    await socket.send_text(orjson.dumps(frame).decode())
 
 
 async def _answer(socket: WebSocket, starter: StartsTurns, request: SocketRequest) -> None:

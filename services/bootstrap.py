@@ -290,7 +290,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
         stack.push_async_callback(memory.working_sets.close)
         http = OutgoingHttp()
         stack.push_async_callback(http.close)
-        promises = Promises(database, memory.operations)
+        promises = Promises(database, memory.operations, memory.values)
         memory.undo.also(OPERATION, promises.take_back)
         tools = await asyncio.to_thread(Tools, settings, database, memory, promises, http)
         stack.push_async_callback(tools.servers.close)

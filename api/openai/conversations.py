@@ -56,8 +56,8 @@ def item_list(messages: Sequence[Message]) -> dict[str, Any]:
 async def item_page(
     first: Sequence[Message], others: AsyncGenerator[Sequence[Message]], limit: int
 ) -> AsyncGenerator[bytes]:
-    """Yield the JSON of a list of at most `limit` messages, given its first part and what yields the others. If
-    the database fails meanwhile, the list ends early, and says that there are more."""
+    """Yield the JSON of a list of at most `limit` messages, from its first part and an iterator over the
+    others. If the database fails meanwhile, the list ends early, and says that there are more."""
     listed = MessageList(first, others, limit)
     yield b'{"object":"list","data":['
     async for piece in listed.pieces(_pieces):
@@ -237,7 +237,7 @@ async def _stored_before(caller: ServedCaller, found: Conversation, said: Sequen
     newest = await caller.services.transcript.newest(caller.tenant_id, found.id, len(said))
     try:
         await caller.services.turns.get(caller.tenant_id, newest[-1].turn_id)
-    except (IndexError, NotFound):  # it came from elsewhere, and may well be said again
+    except (IndexError, NotFound):  # an imported message may be added again
         return 0
 
     def is_stored(count: int) -> bool:

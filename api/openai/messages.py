@@ -96,7 +96,7 @@ def _read(
     check_lengths(messages, where)
     said: list[_Spoken] = []
     instructions: list[str] = []
-    begun = ""  # what an answer says before its calls: it is known by what it says after them
+    begun = ""  # text of an answer before its calls; only the text after them identifies it
     for place, message in enumerate(messages):
         if message.role in {"tool", "function"}:
             continue
@@ -129,7 +129,7 @@ def _earlier(said: Sequence[_Spoken]) -> list[EarlierMessage]:
 
 
 def without_names_of(names: frozenset[str], said: Sequence[EarlierMessage]) -> list[EarlierMessage]:
-    """Return messages of which only those of other participants name who said them."""
+    """Return messages in which only other participants are named as speakers."""
     return [
         EarlierMessage(**{**each, "speaker": other_speaker(each["speaker"], names)}) if "speaker" in each else each
         for each in said

@@ -70,7 +70,8 @@ class Allowance:
 
     @property
     def spent(self) -> str | None:
-        """The limit that does not allow another call at all; None = none of them, as far as is known."""
+        """The limit that is used up, so that no model may be called again; None = no limit is, as far as is
+        known."""
         if self.model_calls is not None and self.model_calls < 1:
             return "model_calls"
         if self.seconds is not None and self.seconds <= 0:
@@ -131,11 +132,11 @@ def fit(
     tools: bool,
     besides: int = 0,
 ) -> FittedPrompt:
-    """Assemble the prompt within `budget` and what is `left` of the request's.
+    """Assemble the prompt within `budget` and within what is `left` of the request's budget.
 
-    Tools are offered only if what is left is enough for two such prompts with their answers, because the model
-    reads the prompt again together with their results. `besides` are tokens of the request that belong to no
-    prompt: those of the client's tools.
+    Tools are offered only if the rest suffices for two such prompts with their answers, because the model reads
+    the prompt again together with the tools' results. `besides` are tokens of the request outside the prompt:
+    those of the client's tools.
     """
     measures: list[BudgetMeasure] = []
     offered = tools and left.allows_tools

@@ -1,6 +1,6 @@
-"""Sources of the prompt's sections: each loads what it needs and then selects what to show; and what they share.
+"""Sources of the prompt's sections, and what they share: each loads its data and then selects what to show.
 
-Tags enclose data, which nothing inside can open or close.
+Tags enclose data; nothing inside can open or close a tag.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ class PromptDraft:
     turn: OpenTurn
     tokens: TokenEstimator
     features: frozenset[Feature]
-    """Those that are on in the turn."""
+    """Features that are on in this turn."""
     tools: str = ""
     """The tools as the model reads them."""
     reference: TimeReference | None = None

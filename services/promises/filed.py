@@ -62,9 +62,8 @@ class FiledPromises:
             )
             trigger = Trigger("filing", message.id, message.conversation_id, message.turn_id)
             try:
-                operation_id = await self._promises.make_in(
-                    connection, owner, new, trigger, message.created_at, but=moments
-                )
+                occasion = await self._promises.occasion(owner, asked.when, message.created_at, message.timezone)
+                operation_id = await self._promises.make_in(connection, owner, new, occasion, trigger, but=moments)
             except (InvalidInput, Conflict) as error:
                 log.info("a promise was not made", reason=type(error).__name__)  # its words may be the user's
                 continue

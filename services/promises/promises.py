@@ -12,15 +12,18 @@ from uuid_utils.compat import uuid7
 from services.encryption.marks import Words
 from services.errors import CallerError, Conflict, InvalidInput, NotFound
 from services.memory.core.blocks import Owner
+from services.memory.core.values import CoreValues
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.memory.planning.wording import told
 from services.platform.connections import Connection
 from services.platform.postgres import Database
 from services.platform.shared_reads import page_after
 from services.promises import sql
+from services.promises.after_event import after_event
 from services.promises.promise import LONGEST_TEXT, AskedBy, Promise, occasion_of, promise_of
 from services.text.language import language_of
 from services.time_reference.local_days import BadTimeZone, time_zone
+from services.time_reference.occasions import Occasion
 from state.memory import MemoryChange, PlainPromise
 from state.turn import OpenTurn
 
@@ -52,8 +55,9 @@ class NewPromise:
 class Promises:
     """Makes, lists and changes promises."""
 
-    def __init__(self, database: Database, log: OperationLog) -> None:
+    def __init__(self, database: Database, log: OperationLog, values: CoreValues) -> None:
         self._database = database
+        self._values = values
         self._log = log
         self._secrets = log.secrets
 
@@ -66,9 +70,10 @@ class Promises:
         now = now or datetime.now(UTC)
         known = replace(new, id=new.id or uuid7(), timezone=await self._zone(owner, new.timezone))
         assert known.id is not None  # noqa: S101 — it was just given one
+        occasion = await self.occasion(owner, new.when, now, known.timezone or "")
 
         async def add(connection: Connection) -> None:
-            await self.make_in(connection, owner, known, trigger, now)
+            await self.make_in(connection, owner, known, occasion, trigger)
 
         await self._database.transact(owner.tenant_id, add)
         return await self.get(owner, known.id, now), uuid5(known.id, "operation")
@@ -78,8 +83,8 @@ class Promises:
         connection: Connection,
         owner: Owner,
         new: NewPromise,
+        occasion: Occasion,
         trigger: Trigger,
-        now: datetime,
         *,
         but: Sequence[datetime] = (),
     ) -> UUID | None:
@@ -87,7 +92,6 @@ class Promises:
         None = it is there already, or it is due at one of the moments of `but`. Raises as `make`."""
         assert new.id is not None  # noqa: S101 — as the caller promises
         assert new.timezone is not None  # noqa: S101
-        occasion = occasion_of(new.when, now, new.timezone)
         operation_id = uuid5(new.id, "operation")
         values = {
             **vars(owner),
@@ -114,6 +118,20 @@ class Promises:
         items = [_told(occasion.at, new.timezone, made["text"])]
         await self._note(connection, owner, "make", None, made, trigger, operation_id, items)
         return operation_id
+
+    async def occasion(self, owner: Owner, said: str, now: datetime, timezone: str) -> Occasion:
+        """Read when something is promised for; it may name an event of the user's, of which memory knows the day.
+
+        Raises:
+            InvalidInput: `when` cannot be read, lies in the past, or names an event whose day is not known.
+        """
+        try:
+            return occasion_of(said, now, timezone)
+        except InvalidInput:
+            found = await after_event(self._values, owner, said, now, timezone)
+            if found is None:
+                raise
+            return found
 
     async def make_plain(self, turn: OpenTurn, asked: PlainPromise) -> MemoryChange:
         """Make what a message asks for in plain form, once; return what the turn tells of it. Where it cannot
@@ -175,7 +193,10 @@ class Promises:
             InvalidInput: as `make`; or it is to wait again for a moment that is past.
         """
         now = now or datetime.now(UTC)
-        await self.get(owner, promise_id, now)
+        found = await self.get(owner, promise_id, now)
+        zone = await self._zone(owner, timezone or found.timezone)
+        moved = when is not None or timezone is not None
+        occasion = await self.occasion(owner, found.said if when is None else when, now, zone) if moved else None
         values = {**vars(owner), "id": promise_id}
 
         async def change(connection: Connection) -> None:
@@ -185,11 +206,10 @@ class Promises:
             new = {name: row[name] for name in (*_FIELDS, "due_at")}
             if text is not None:
                 new["text"] = self._text(text)
-            new["timezone"] = await self._zone(owner, timezone or row["timezone"])
-            if when is not None or timezone is not None:
-                said = when if when is not None else row["said"]
-                occasion = occasion_of(said, now, new["timezone"])
-                new |= {"said": said.strip(), "rule": occasion.rule, "due_at": occasion.at, "state": "open"}
+            if occasion is not None:
+                said = (found.said if when is None else when).strip()
+                new |= {"said": said, "rule": occasion.rule, "due_at": occasion.at, "state": "open"}
+                new["timezone"] = zone
             if state is not None:
                 new["state"] = state
             if new["state"] == "open" and row["state"] != "open" and new["due_at"] <= now:

@@ -36,6 +36,8 @@ _COUNTED = re.compile(
 )
 _FILLER = re.compile(r"\b(?:at|on|in|by|the|of|o'clock|this|and|again|please)\b|[的在于去再就,、.。;!\s和及请]")
 _SATURDAY = 5
+_WHILE = timedelta(days=8)
+"""Weekdays and relative days of so long ago are others."""
 
 
 class BadOccasion(ValueError):
@@ -85,9 +87,24 @@ def next_moment(rule: str, after: datetime, timezone: str) -> datetime | None:
         return None
 
 
-def recurs(text: str) -> bool:
-    """Whether a text, in lower case and simplified characters, names times that come again and again."""
-    return _RECURS.search(text) is not None
+def last_day(said: str, told: date) -> date | None:
+    """Return the last day that a text names; None = none of them lay ahead when it was told, or it recurs."""
+    return max((each.end for each in _days_ahead(said, told)), default=None)
+
+
+def fixed_day(said: str, today: date) -> date | None:
+    """Return the day that a text names, from `today` on, if it is one and the same whenever the text is read."""
+    days = _days_ahead(said, today)
+    if len(days) != 1 or days[0].start != days[0].end:
+        return None
+    return days[0].end if days[0].end == last_day(said, today - _WHILE) else None
+
+
+def _days_ahead(said: str, told: date) -> Sequence[TimeRange]:
+    text = _written_out(said)
+    named = parse(text, datetime.combine(told, time()), ahead=True)
+    is_ahead = not _RECURS.search(text) and all(each.start >= told for each in named)
+    return named if is_ahead else ()
 
 
 def names_time(said: str, today: date) -> bool:

@@ -45,8 +45,6 @@ log = structlog.get_logger(__name__)
 
 
 class McpServer:
-    """One server."""
-
     def __init__(self, name: str, config: McpServerConfig, on_tools: OnTools) -> None:
         self.name = name
         self._config = config
@@ -92,7 +90,7 @@ class McpServer:
     @asynccontextmanager
     async def _connected(self) -> AsyncIterator[Client]:
         async with AsyncExitStack() as stack:
-            # Not over the whole block: its end would be taken for the limit's.
+            # The limit must not cover the whole block, or a cancellation of the block would look like a time-out.
             async with asyncio.timeout(CONNECT_S):
                 client = await stack.enter_async_context(Client(await self._transport(stack)))
             yield client

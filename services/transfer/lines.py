@@ -202,6 +202,7 @@ class UserLine(_OfUser):
     locale: Locale | None = None
     display_name: _Name | None = None
     memory: bool = True
+    mood: bool = True
     created_at: Moment | None = None
 
 

@@ -5,6 +5,7 @@ import hashlib
 import hmac
 import json
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -12,6 +13,8 @@ import httpx
 import pytest
 from aiohttp import web
 from psycopg.rows import tuple_row
+from websockets.asyncio.client import connect
+from websockets.exceptions import WebSocketException
 
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
@@ -89,6 +92,29 @@ async def test_a_stream_tells_what_happens_and_resumes_after_any_event(
     assert (heard["kind"], heard["about"]["promise_id"]) == ("promise.due", made["id"])
     assert heard["about"]["conversation_id"] == said["conversation_id"]
     assert (await client.get("/api/v1/users/nobody/events")).status_code == 404
+
+
+async def test_the_socket_of_turns_tells_them_too_and_resumes(
+    client: httpx.AsyncClient, services: Services, url: str
+) -> None:
+    await say(client, "Hello")
+    address = url.replace("http", "ws") + "/api/v1/chat/ws"
+    async with connect(f"{address}?events_of=u-1") as socket:
+        body = {"user_id": "u-1", "session_id": "s-1", "message": "Remind me in one minute to call Bo."}
+        await socket.send(json.dumps(body))
+        frames = [json.loads(await socket.recv())]
+        while {"done", "memory.changed"} - {each["status"] for each in frames}:
+            frames.append(json.loads(await socket.recv()))
+        owner = await services.memory.core.owner(DEFAULT_TENANT, "u-1", "default")
+        await services.keeping.keep(DEFAULT_TENANT, owner.user_id, datetime.now(UTC) + timedelta(minutes=2))
+        due = json.loads(await socket.recv())
+    [made] = (await client.get("/api/v1/users/u-1/promises")).json()["items"]
+    assert (due["status"], due["content"]["promise_id"], due["turn_id"]) == ("promise.due", made["id"], None)
+    assert due["content"]["message_id"] == made["kept_in"]
+    async with connect(f"{address}?events_of=u-1&after={due['id'] - 1}") as socket:
+        assert json.loads(await socket.recv()) == due
+    with pytest.raises(WebSocketException):
+        await connect(f"{address}?events_of=nobody")
 
 
 async def test_who_listens_is_woken(client: httpx.AsyncClient) -> None:

@@ -1,8 +1,8 @@
-"""The text of a streamed answer: its kinds, and reasoning that a model writes into it between tags.
+"""Kinds of text in a streamed answer, and reasoning that a model writes into it between tags.
 
 The templates of some models open the tag themselves, so that an answer begins with reasoning and has only the
-closing tag. Where that is known of a model, nothing passes as text before the tag. Otherwise the tag is text like
-any other: what was passed on as text stays text. gpt-oss writes channels: `analysis` is reasoning, others text.
+closing tag. If a model is known to do so, nothing before the tag passes as text. Otherwise the tag is ordinary
+text, and what was passed on as text stays text. gpt-oss writes channels: `analysis` is reasoning, others are text.
 """
 
 import json
@@ -19,11 +19,11 @@ _NAME = r"(?:[a-z]+:)?(?:think|thinking|thought|reasoning)"
 _OPENING = re.compile(rf"\A\s*(?:<{_NAME}>|\[THINK\]|◁think▷)", re.IGNORECASE)
 _CLOSING = re.compile(rf"</{_NAME}>|\[/THINK\]|◁/think▷", re.IGNORECASE)
 _CHANNEL = re.compile(
-    r"\s*(?:<\|start\|>assistant)?(?:<\|channel\|>(analysis|commentary|final)\s*(?:<\|constrain\|>\w+)?<\|message\|>"
+    r"\A\s*(?:<\|start\|>assistant)?(?:<\|channel\|>(analysis|commentary|final)\s*(?:<\|constrain\|>\w+)?<\|message\|>"
     r"|(?=<\|channel\|>\w+ to=))"
 )
 _CHANNEL_UNFINISHED = re.compile(
-    r"\s*(?:<(?:\|[a-z]{0,10}\|?)?|<\|start\|>[a-z]{0,9}(?:<(?:\|[a-z]{0,8}\|?)?)?"
+    r"\A\s*(?:<(?:\|[a-z]{0,10}\|?)?|<\|start\|>[a-z]{0,9}(?:<(?:\|[a-z]{0,8}\|?)?)?"
     r"|(?:<\|start\|>assistant)?<\|channel\|>\w*(?: t?o?|\s*(?:<\|constrain\|>\w*)?(?:<(?:\|[a-z]{0,9}\|?)?)?))\Z"
 )
 _CHANNEL_ENDS = re.compile(r"<\|(?:end|return)\|>|(?=<\|start\|>assistant|<\|channel\|>[acf])")
@@ -63,13 +63,12 @@ class BegunCall:
 
 
 class CallPiece(str):
-    """A piece of the arguments of a call: a program reads it, and no person."""
+    """A piece of the arguments of a tool call: JSON, and no part of the answer's text."""
 
     call: BegunCall
 
     @classmethod
     def of(cls, text: str, call: BegunCall) -> "CallPiece":
-        """Return a piece of a call."""
         piece = cls(text)
         piece.call = call
         return piece
@@ -88,7 +87,7 @@ class Said:
 
     @property
     def text(self) -> str:
-        """All of it."""
+        """The whole text so far."""
         return "".join(self.pieces)
 
 

@@ -1,12 +1,12 @@
-"""Tells whose words the parts of a message are: the user's own, those of others, or either's. Pure functions.
+"""Tells whose words the parts of a message are: the user's, those of others, or possibly either's. Pure functions.
 
-Marks, shapes and announcements tell what a message quotes, forwards, pastes or hands over to be worked on. A text
-of others ends at its last closing mark, because its author may have written the ones before. A text without marks
-is theirs up to its last blank line, or, if it is announced within a line, for a sentence; whose words the rest is
-nobody can tell. What is doubtful counts as foreign, except that filing is shown it: a change that rests on it is
-asked about, and never made or lost.
+Marks, shapes and announcements show what a message quotes, forwards, pastes or hands over to be worked on. A text
+of others ends at its last closing mark, because its author may have written the earlier ones. A text without marks
+is theirs up to its last blank line, or for one sentence if it is announced within a line; whose words the rest is,
+nobody can tell. Doubtful parts count as foreign, but filing is shown them: a change that rests on them is asked
+about, never made and never lost.
 
-Every pattern is bounded, so that the time grows with the length of a message alone.
+Every pattern is bounded, so that the time grows only with the length of a message.
 """
 
 import re
@@ -71,7 +71,7 @@ _STAMP = re.compile(
 _STAMPED = re.compile(rf"\[[^\]\n]{{0,40}}{_CLOCK}[^\]\n]{{0,20}}\]")
 _CLAUSE = re.compile(r"(?:[^\n.!?。！？;；:：—→⇒>]|;(?=\w))+|(.)", re.DOTALL)
 _LEADS_ON, _JUDGED = ":：→⇒>—\n", 200
-"""Marks that lead on to a text; characters before one that may announce it."""
+"""Marks that announce a text, and how many characters before one are judged."""
 
 
 @dataclass(frozen=True)
@@ -246,7 +246,7 @@ def _of_lines(message: str) -> Iterator[Part]:
 
 
 def _row(line: str) -> str:
-    """The shape of a row of a table; empty = it is none."""
+    """Return the shape of a table row; empty = the line is none."""
     for mark in ("\t", "|"):
         if line.count(mark) >= _SEPARATORS:
             return mark
@@ -279,7 +279,7 @@ def _announced(message: str) -> Iterator[Part]:
 
 
 def _end_of_marked(message: str, start: int) -> int:
-    """Where a text that begins with a mark ends: at the last of its closing marks; 0 = nothing closes it."""
+    """Return the end of a text that begins with a mark: after its last closing mark; 0 = it has none."""
     begun = _BEGINS_MARKED.match(message, start)
     if begun is None:
         return 0

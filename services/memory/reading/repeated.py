@@ -16,11 +16,11 @@ _HAN = re.compile(r"[\u3400-\u9fff]")
 
 
 def repeated_spans(answer: str, foreign: Iterable[str], said: Iterable[str]) -> list[int]:
-    """Return where sentences of an answer that repeat foreign texts begin and end, one after the other.
+    """Return the places of an answer's sentences that repeat foreign texts, one after the other.
 
     Args:
-        foreign: the texts of others.
-        said: what the user has said themselves.
+        foreign: Texts of others.
+        said: Words of the user.
     """
     texts = [each for each in foreign if each.strip()]
     if not texts:
@@ -47,6 +47,6 @@ def sentences_at(text: str, spans: Sequence[int] | None) -> list[str]:
 
 
 def marked(text: str, repeats: Sequence[str]) -> list[tuple[str, bool]]:
-    """Return the sentences of a text, or of what is left of it, each with whether it is one of some sentences."""
+    """Return the sentences of a text, each with whether it repeats one of `repeats`."""
     known = [folded(each) for each in repeats]
     return [(each.text, any(folded(each.text) in one for one in known)) for each in sentences(text)]

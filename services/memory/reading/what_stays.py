@@ -1,8 +1,8 @@
-"""Decides what stays of a text when something goes; nothing else does.
+"""Decides what stays of a text when something goes; nothing else decides this.
 
-What goes are whole clauses, and what stays are the others, letter by letter and in their order. Nothing is joined
-into a new sentence. Where what goes and what does not stand in one clause, or a clause cannot stand without one
-that goes, both are told as `shared`, for the caller to ask about.
+Whole clauses go, and the others stay letter by letter and in their order. Nothing is joined into a new sentence.
+If one clause holds both what goes and what does not, or if a clause cannot stand without one that goes, both are
+returned as `shared`, for the caller to ask about.
 """
 
 import re
@@ -16,9 +16,9 @@ from services.text.tokenizer import is_informative, simplified
 
 _EDGES = " \t\n.,!?;:。，！？；：、…"
 _LONGEST_SENTENCE = 1_000
-"""Characters; what is longer is a table or a heap of words, and one clause."""
+"""In characters; a longer sentence is a table or a list of words, and counts as one clause."""
 _MOST_CLAUSES = 2_500
-"""Clauses of a text that are looked at one by one, as many as 20,000 characters have; the rest is kept."""
+"""How many clauses of a text are judged, about those of 20,000 characters; the rest is kept."""
 _AND = re.compile(r"(?:[,;] (?:and |but |so )?| (?:and|but|so) )(?:that |also |then |now )?(?=\w)", re.IGNORECASE)
 _PRONOUN = re.compile(r"(?:(?:i|we|he|she|they|it)(?:'\w+)?|im|ive) (?!and\b|or\b)\w", re.IGNORECASE)
 _PRONOUN_ALONE = re.compile(r"(?:i|we|he|she|they|it|you)\b", re.IGNORECASE)
@@ -104,14 +104,14 @@ class Clause:
 
 @dataclass(frozen=True)
 class Rest:
-    """A text after something has gone: what stays of it, and what does not."""
+    """A text after something has gone: what stays, and what does not."""
 
     text: str
-    """Whole sentences and clauses of it; empty = nothing stays."""
+    """The sentences and clauses that stay; empty = nothing stays."""
     gone: tuple[str, ...] = ()
     """The clauses that go."""
     shared: tuple[str, ...] = ()
-    """Those of them that also say something else, each with what follows it and cannot stand without it."""
+    """Removed clauses that also say something else, each with the clauses after it that cannot stand alone."""
 
 
 def what_stays(
@@ -119,8 +119,8 @@ def what_stays(
 ) -> Rest:
     """Return what stays of a text without the clauses for which `goes` is true.
 
-    A clause that depends on one that goes (“and train for a marathon”) goes with it, and so does what else a
-    clause says for which `says_more` is true. Both are in `shared`.
+    A clause that depends on one that goes (“and train for a marathon”) goes with it, and so does the rest of a
+    clause for which `says_more` is true. Both are in `shared`.
     """
     gone, shared, written = list[str](), list[str](), ""
     seen = 0

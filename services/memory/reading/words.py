@@ -1,4 +1,4 @@
-"""The words by which a text is found in others, and by which a clause says what another text says."""
+"""Words by which a text is found in other texts, and which show that a clause says what another text says."""
 
 import re
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ _LITTLE = frozenset("我你您他她它咱们的地得了着是对有在会于�
 """Chinese characters that distinguish no statement."""
 _NAME = re.compile(r"\d+|(?<=[\w,;:'’“(] )[A-Z][\w'-]*")
 _MOST_OF_IT = 0.5
-"""Share of a text's words from which on a clause with more of them says what the text says."""
+"""A clause with more than this share of a text's words counts as saying what the text says."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def stated(memory: Memory) -> str:
 
 
 def words_of(memory: Memory) -> Words:
-    """Return the words by which a memory is found: of a value also those by which a user states it."""
+    """Return the words by which a memory is found; a value is also found by the words in which users state it."""
     return Words.of(stated(memory))
 
 

@@ -1,7 +1,8 @@
-"""Memories and messages that a conversation never uses, and those that one answer goes without.
+"""Memories and messages that a conversation never uses, or that one answer goes without.
 
-Excluding a memory also excludes the messages it was made from, and every other memory made from those: the same
-fact would come up otherwise. Memory itself is not changed, and other conversations use everything.
+Excluding a memory also excludes the messages that it was made from, and every other memory made from those,
+because the same fact would come up otherwise. Memory itself is not changed, and other conversations use
+everything.
 """
 
 from collections.abc import Collection, Sequence
@@ -79,7 +80,7 @@ class Exclusion:
     memory_id: UUID | None
     message_id: UUID | None
     text: str | None
-    """Text of it, unless memory has lost it since."""
+    """Text of what is excluded; None = memory has lost it since."""
     created_at: datetime
 
 
@@ -90,7 +91,7 @@ class Exclusions:
         self._database = database
 
     async def of_conversation(self, tenant_id: UUID, conversation_id: UUID) -> Sequence[Exclusion]:
-        """All of a conversation, oldest first."""
+        """Return all exclusions of a conversation, oldest first."""
         values = {"tenant_id": tenant_id, "conversation_id": conversation_id, "most": MOST}
         return await self._database.fetch(tenant_id, _LIST, values, class_row(Exclusion))
 

@@ -1,4 +1,4 @@
-"""Purges what a retraction keeps so that it can be undone, and every other copy of it that PostgreSQL holds."""
+"""Purges what a retraction keeps for being undone, and every other copy of it in PostgreSQL."""
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +24,7 @@ class Purged:
     episodes: list[tuple[UUID, str | None]] = field(default_factory=list)
     values: list[ValueTarget] = field(default_factory=list)
     messages: list[tuple[UUID, str]] = field(default_factory=list)
-    """Those that were deleted, as a whole or in part."""
+    """Messages that were deleted, in whole or in part."""
     titles: list[str] = field(default_factory=list)
     prompts: int = 0
     turn_ids: list[UUID] = field(default_factory=list)
@@ -47,7 +47,6 @@ class Purge(Rows):
         self._plan = plan
 
     async def remove(self, *, delete_messages: bool) -> Purged:
-        """Purge."""
         places = await self.all(sql.PLACES)
         purged = Purged(turn_ids=sorted({row[1] for row in places}))
         self.values |= {"conversation_ids": list({row[0] for row in places}), "turn_ids": purged.turn_ids}
@@ -105,7 +104,8 @@ class Purge(Rows):
             await self.run(sql.REMOVE_PROMISES, promise_ids=gone)
 
     async def _core_memory(self) -> list[ValueTarget]:
-        """Take gone values out of the history and the log of each section; return those that held until now."""
+        """Remove deleted values from the history and the log of each section; return those that were still
+        present."""
         removed = []
         for block_id, section, expert_id, space_id, content in await self.all(sql.BLOCKS):
             known = {(each.field, each.text): each for each in self._plan.values if each.block_id == block_id}

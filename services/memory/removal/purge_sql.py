@@ -37,14 +37,14 @@ e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.retracted_at IS NO
 AND (e.retraction_id = ANY(%(operation_ids)s) OR e.source_message_ids && %(whole_ids)s::uuid[])
 """
 
-# What these had replaced stays out of memory.
+# Memories that the purged ones had replaced stay out of memory.
 KEEP_OUT: LiteralString = f"""
 UPDATE episodes SET retracted_at = coalesce(retracted_at, clock_timestamp())
 WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s
   AND superseded_by IN (SELECT e.id FROM episodes e WHERE {_WITHDRAWN})
 """  # noqa: S608 — our own text only
 
-# What was withdrawn just now, and what earlier commands withdrew of the same messages.
+# What was just withdrawn, and what earlier commands withdrew of the same messages.
 EPISODES: LiteralString = f"""
 DELETE FROM episodes e WHERE {_WITHDRAWN}
 RETURNING e.id, e.content
@@ -63,7 +63,7 @@ WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type LIKE 'episode
   AND (field = ANY(%(episode_ids)s::text[]) OR new_value->>'id' = ANY(%(episode_ids)s::text[]))
 """
 
-# Of a command stays what undoes it, not what it named and what that was found to mean.
+# Of a command, what undoes it stays; what it named, and what that was found to mean, goes.
 _SCRUBBED: LiteralString = """
 query = NULL,
     results = CASE WHEN type = 'memory_command' AND jsonb_typeof(results) = 'object' THEN results - 'items' END
@@ -193,7 +193,7 @@ c.id = ANY(%(conversation_ids)s) AND c.tenant_id = %(tenant_id)s AND NOT c.renam
 GONE_TITLES: LiteralString = f"SELECT c.title FROM conversations c WHERE c.title <> '' AND {_FIRST_GOES}"  # noqa: S608
 TITLES: LiteralString = f"UPDATE conversations c SET title = '' WHERE {_FIRST_GOES}"  # noqa: S608 — our own text only
 
-# What asked for them, and what they say.
+# For each promise the message that asked for it, and its text.
 PROMISES: LiteralString = """
 SELECT id, source_message_id, quote, text FROM promises
 WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s

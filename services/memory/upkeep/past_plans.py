@@ -16,9 +16,7 @@ from services.memory.removal.hiding import Hiding
 from services.platform.postgres import Database
 from services.text.language import Language, language_of
 from services.time_reference.local_days import time_zone
-from services.time_reference.normalisation import folded, lowered
-from services.time_reference.occasions import recurs
-from services.time_reference.parse import parse
+from services.time_reference.occasions import last_day
 
 _FIELD = "plans"
 _ZONE: LiteralString = "SELECT timezone FROM users WHERE id = %(user_id)s AND tenant_id = %(tenant_id)s"
@@ -67,12 +65,3 @@ class PastPlans:
     async def _plans(self, tenant_id: UUID, user_id: UUID) -> list[CoreValue]:
         found = await self._values.read(tenant_id, user_id)
         return [each for each in found if each.holds and each.field == _FIELD and not each.is_pinned]
-
-
-def last_day(plan: str, told: date) -> date | None:
-    """Return the last day that a plan names; None = none of them lay ahead when it was told, or it recurs."""
-    text = lowered(folded(plan))
-    named = parse(text, datetime.combine(told, time()), ahead=True)
-    if not named or recurs(text) or min(each.start for each in named) < told:
-        return None
-    return max(each.end for each in named)

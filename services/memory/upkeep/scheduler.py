@@ -28,7 +28,7 @@ ROUND = "find_memory_to_keep_up"
 _EVERY = "* * * * *"
 """A cron expression: every minute, so that workers are not without work while users wait."""
 _HOURS = range(3, 9)
-"""Hours of the users' clocks: most are done with in the first; the others are there for those who are many."""
+"""Hours by the users' clocks: the first suffices for most; the others are there for many users."""
 _ACTIVE = timedelta(minutes=10)
 _SAME_NIGHT = timedelta(hours=12)
 _WAITING_AT_MOST = 10_000
@@ -66,7 +66,7 @@ WHERE u.tenant_id = %(tenant_id)s AND u.timezone = ANY(%(timezones)s)
 ORDER BY last.at NULLS FIRST, u.id LIMIT %(limit)s
 """
 
-# The moment until which it was looked through.
+# The moment up to which upkeep has looked through the user's memory.
 _LAST: LiteralString = """
 SELECT n.at FROM users u LEFT JOIN upkeep_nights n ON n.user_id = u.id
 WHERE u.id = %(user_id)s AND u.tenant_id = %(tenant_id)s

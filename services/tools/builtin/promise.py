@@ -17,7 +17,9 @@ from services.tools.tool import RegisteredTool, ToolServices, service_tool
 from state.turn import OpenTurn
 
 What = Annotated[str, Field(description="What about")]
-When = Annotated[str, Field(description="Their words: tomorrow at nine, every Monday, 2026-12-24 09:00")]
+When = Annotated[
+    str, Field(description="Their words: tomorrow at nine, every Monday, after the exam, 2026-12-24 09:00")
+]
 Which = Annotated[str, Field(description="Id of one, to move or settle")]
 State = Literal["", "done", "cancelled"]
 _STATES = {"done": "kept", "cancelled": "cancelled"}

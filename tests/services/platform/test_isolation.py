@@ -23,6 +23,7 @@ from services.knowledge.conversion import ConversionLimits, Converter
 from services.knowledge.document import Chunk
 from services.knowledge.documents import Documents
 from services.memory.core.blocks import Owner
+from services.memory.core.values import CoreValues
 from services.memory.operations import OperationLog, Trigger
 from services.memory.upkeep.policy import UpkeepPolicy, change_policy
 from services.platform.connections import Connection
@@ -84,7 +85,7 @@ async def two_tenants(database: Database, engines: Engines) -> Database:
                 [tenant_id],
             )
     turns = Turns(database, jobs)
-    promises = Promises(database, OperationLog(database))
+    promises = Promises(database, OperationLog(database), CoreValues(database))
     for tenant_id, said in ((DEFAULT_TENANT, "ours"), (OTHER, "theirs")):
         turn = await exchange(turns, said, "answer", tenant_id=tenant_id, space="a space")
         await remember(database, turn)

@@ -8,7 +8,7 @@ import pytest
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.operations import Trigger
-from services.memory.upkeep.past_plans import last_day
+from services.time_reference.occasions import last_day
 from tests.support.core_memory import know
 from tests.support.filing import logged, written
 from tests.support.upkeep import change, someone
