@@ -178,9 +178,9 @@ class Said:
     has_images: bool = False
     timezone: str = "UTC"
     whole: str = ""
-    """An answer as it was given, if it is foreign."""
+    """The whole answer, if it repeats content that is not from the user; else empty."""
     foreign_spans: Sequence[int] | None = None
-    """Where sentences of it repeat texts of others; None = not known, so that all may."""
+    """Where its sentences repeat such content; None = not known, so all of them may."""
 
     @property
     def is_users(self) -> bool:
