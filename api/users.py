@@ -13,6 +13,7 @@ from api.schemas import ErasureView, Page, StrictModel, answered
 from services.conversations.users import ListedSpace, ListedUser, User
 from services.conversations.values import Locale, SpaceName, TimeZone
 from services.errors import Forbidden
+from services.platform.setting_values import QUIET_HOURS
 from services.validation import no_nul
 
 router = json_router("/api/v1/users", "users", HTTPStatus.NOT_FOUND)
@@ -32,6 +33,11 @@ class UserRequest(StrictModel):
         True,
         description="false: later turns neither read memory nor add to it; what is remembered, and the "
         "conversations, stay.",
+    )
+    quiet_hours: str | None = Field(
+        None,
+        pattern=f"^(?:{QUIET_HOURS})$",
+        description="When nothing is said unasked: 22:00-07:00, always or never; null = as the setting says.",
     )
 
 
