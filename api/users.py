@@ -34,6 +34,7 @@ class UserRequest(StrictModel):
         description="false: later turns neither read memory nor add to it; what is remembered, and the "
         "conversations, stay.",
     )
+    mood: bool = Field(True, description="false: how they feel is neither noted nor told.")
     quiet_hours: str | None = Field(
         None,
         pattern=f"^(?:{QUIET_HOURS})$",
@@ -66,7 +67,7 @@ async def user(user: ReadUser) -> Any:
 
 @router.patch("/{user_id}", response_model=answered(User))
 async def change(user: WrittenUser, body: UserRequest) -> Any:
-    """Change a user's time zone, locale or display name. Past days then follow the new zone."""
+    """Change a user's time zone, locale, display name or switches. Past days then follow the new zone."""
     return await user.services.users.change(*user.named, body.model_dump(exclude_unset=True))
 
 

@@ -43,9 +43,9 @@ class Rig:
     http: httpx.Client
     model: ModelServer
     database: "psycopg.Connection[Any]"
-    """As the superuser, whom no row-level security holds back."""
+    """Connection of the superuser, whom no row-level security holds back."""
     pid: int
-    """Of the service's process."""
+    """Id of the service's process."""
 
     def add_expert(self, strategy: str, window: int = 32_000) -> None:
         """Add an expert of this strategy, by the name of the strategy."""

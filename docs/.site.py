@@ -19,8 +19,8 @@ _CHINESE = "zh/"
 _MENU = "中文"
 """Section of the navigation that is the menu of the Chinese pages."""
 
-_NOT_SOUGHT = ("decisions/", "schema.md")
-"""Pages for developers of the service: they use every word, and answer no question of how."""
+_NOT_SOUGHT = "decisions/"
+"""Pages that say why it is built as it is: they use every word, and answer no question of how."""
 _FOUND_LATER = {
     "benchmarks.md": 0.1,
     "dependencies.md": 0.1,

@@ -103,6 +103,19 @@ class IndexRebuild:
         self._memory.working_sets.clear()
         return counts
 
+    async def leave_to_service(self) -> tuple[int, int]:
+        """Remove both indexes, which the service makes again in the background; return what is to be indexed.
+
+        Until an item is indexed, it is found by its words.
+
+        Raises:
+            Unavailable: a store does not answer.
+        """
+        await self._memory.indexing.begin_anew()
+        await self._knowledge.indexing.begin_anew()
+        self._note()
+        return await self.count()
+
     async def count(self) -> tuple[int, int]:
         """Count the episodes and passages to index."""
         return await self._memory.indexing.count(), await self._knowledge.indexing.count()

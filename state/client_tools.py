@@ -118,7 +118,7 @@ def open_calls(messages: Sequence[AnyMessage]) -> list[ToolCall]:
 
 
 SETTLED = "settled"
-"""What a result carries of which the model need not hear."""
+"""Artifact of a result that the model need not be told."""
 
 
 def is_answered(messages: Sequence[AnyMessage]) -> bool:

@@ -37,7 +37,6 @@ def each_once(names: Sequence[str], more: Sequence[str]) -> list[str]:
 
 
 def section_named(sections: Sequence[Section], name: str) -> Section | None:
-    """Return the section with that name, if there is one."""
     return next((section for section in sections if section.name == name), None)
 
 

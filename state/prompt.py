@@ -173,8 +173,6 @@ class TopicSummary(TypedDict):
 
 
 class CoreMemoryBlock(TypedDict):
-    """One section of core memory."""
-
     content: dict[str, Any]
     version: int
     """From 1; incremented with every change."""

@@ -40,7 +40,6 @@ class Section:
     keeps: int = 0
     """Minimum items that are never dropped."""
     most_tokens: int | None = None
-    """Maximum tokens of this section."""
     dropped: Sequence[Mapping[str, Any]] = ()
     """Items left out when the section was made, each with `section`, `items` and `reason`."""
     message_ids: frozenset[str] = frozenset()

@@ -151,7 +151,6 @@ class OpenTurn:
     """Memory belongs to the user together with this expert."""
     expert: str
     system_prompt: str
-    """System prompt of the expert."""
     model: str | None = None
     """Model of the expert; None = the configured one."""
     policy: ContextPolicy

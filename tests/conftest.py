@@ -299,7 +299,6 @@ def milvus_server(_one_loop: None, tmp_path: Path) -> Iterator["MilvusServer"]:
 
 @pytest.fixture
 async def remembering(settings: Settings, engines: Engines, milvus_uri: str) -> AsyncIterator[Services]:
-    """All services, with an index."""
     async with open_services(settings, replace(engines, milvus_uri=milvus_uri)) as opened:
         yield opened
 

@@ -76,6 +76,9 @@ def restore(
             help="Whether to erase again what was erased since the backup; unset = ask.",
         ),
     ] = None,
+    index_later: Annotated[
+        bool, typer.Option("--index-later", help="Let the service make the index while it already answers.")
+    ] = False,
     yes: shell.Yes = False,
     as_json: shell.AsJson = False,
 ) -> None:
@@ -95,14 +98,16 @@ def restore(
         ):
             repeated = asyncio.run(_repeat(settings, undone))
     with shell.one_line_errors("Everything is restored, but the index is not rebuilt. Run: anamnesis reindex"):
-        indexed = asyncio.run(_rebuild(settings))
+        indexed = asyncio.run(_rebuild(settings, later=index_later))
     if as_json:
-        shell.print_json({**_summary(manifest), "indexed": indexed, "erased_again": repeated})
+        counts = {"to_index" if index_later else "indexed": indexed}
+        shell.print_json({**_summary(manifest), **counts, "erased_again": repeated})
         return
     typer.echo(f"Restored the backup of {manifest.made_at}: {shell.as_counts(_rows(manifest))}.")
     if undone is not None:
         typer.echo(f"Erased again what was erased since: {repeated} users, messages, memories and values.")
-    typer.echo(f"Indexed {shell.as_counts(indexed)}.")
+    done = "The service will index" if index_later else "Indexed"
+    typer.echo(f"{done} {shell.as_counts(indexed)}.")
 
 
 def _restore(
@@ -165,7 +170,7 @@ async def _repeat(settings: Settings, undone: "UndoneErasures") -> int:
         return await repeat(services, undone)
 
 
-async def _rebuild(settings: Settings) -> dict[str, int]:
+async def _rebuild(settings: Settings, *, later: bool) -> dict[str, int]:
     # This takes a fifth of a second.
     from services.backup.restore import users_without_their_words  # noqa: PLC0415
 
@@ -175,6 +180,10 @@ async def _rebuild(settings: Settings) -> dict[str, int]:
                 f"The words of {', '.join(lost)} cannot be read: their keys were renewed after this backup, when "
                 "something of theirs was deleted for good. What they say from now on is kept as usual.",
                 err=True,
+            )
+        if later:
+            return dict(
+                zip(("episodes", "passages"), await services.index_rebuild.leave_to_service(), strict=True)
             )
         return await rebuild_indexes(services)
 

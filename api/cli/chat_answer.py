@@ -71,8 +71,6 @@ def show_answer(console: Console, service: Anamnesis, message: str, options: dic
 
 
 class _Answer:
-    """One answer."""
-
     def __init__(self, console: Console) -> None:
         self._console = console
         self._begun = False

@@ -71,7 +71,7 @@ async def fitting_results(
 async def fitted(
     services: Services, tenant_id: UUID, request: ClientRequest, model: str, limits: RequestBudget
 ) -> Fitted:
-    """Cut what a client adds to the user's words to what fits. Raises `ModelNotFound` if there is no such
+    """Cut what a client added to the user's words so that it fits. Raises `ModelNotFound` if there is no such
     model."""
     settings = services.settings
     shown: dict[str, int] = {}

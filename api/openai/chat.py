@@ -81,17 +81,17 @@ async def start_answer(
     messages: Sequence[ClientMessage],
     find: Callable[[EndUser, ClientIds], Awaitable[tuple[EndUser, ClientIds]]] | None = None,
 ) -> StartedTurn:
-    """Start the turn that answers a request, or have the small model answer what is no conversation.
+    """Start the turn that answers a request; a request that is no conversation goes to the small model.
 
     Args:
-        starter: who asks.
-        body: of the request.
-        messages: that it holds.
-        find: finds the user and the conversation that the body names.
+        starter: Caller who starts the turn.
+        body: Body of the request.
+        messages: Messages in it.
+        find: Finds the user and the conversation that the body names.
 
     Raises:
-        InvalidInput: the request asks for what cannot be done; the field is named.
-        AnamnesisError: as `start_turn`.
+        InvalidInput: The request asks for something that cannot be done; the error names the field.
+        AnamnesisError: As `start_turn`.
     """
     headers, passed = starter.headers, passed_parameters(starter.services.settings)
     sampling = body.sampling(passed)

@@ -56,8 +56,8 @@ def item_list(messages: Sequence[Message]) -> dict[str, Any]:
 async def item_page(
     first: Sequence[Message], others: AsyncGenerator[Sequence[Message]], limit: int
 ) -> AsyncGenerator[bytes]:
-    """Yield the JSON of a list of at most `limit` messages, given its first part and what yields the others. If
-    the database fails meanwhile, the list ends early, and says that there are more."""
+    """Yield the JSON of a list of at most `limit` messages, from its first part and an iterator over the
+    others. If the database fails meanwhile, the list ends early, and says that there are more."""
     listed = MessageList(first, others, limit)
     yield b'{"object":"list","data":['
     async for piece in listed.pieces(_pieces):

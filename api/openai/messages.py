@@ -129,7 +129,7 @@ def _earlier(said: Sequence[_Spoken]) -> list[EarlierMessage]:
 
 
 def without_names_of(names: frozenset[str], said: Sequence[EarlierMessage]) -> list[EarlierMessage]:
-    """Return messages of which only those of other participants name who said them."""
+    """Return messages in which only other participants are named as speakers."""
     return [
         EarlierMessage(**{**each, "speaker": other_speaker(each["speaker"], names)}) if "speaker" in each else each
         for each in said

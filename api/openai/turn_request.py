@@ -1,4 +1,4 @@
-"""From a client's request to a turn: who speaks, in which conversation, and what of the request is new."""
+"""Turns a client's request into a turn: finds the speaker, the conversation, and what is new in the request."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -88,12 +88,12 @@ class ReadRequest:
 
 
 async def start_turn(starter: StartsTurns, asking: ReadRequest) -> StartedTurn:
-    """Start the turn of a request, or find the one that the request has started before.
+    """Start the turn of a request, or find the turn that the request started before.
 
     Raises:
-        ModelNotFound: there is no such model.
-        RateLimited: the user or the tenant has started too many.
-        Conflict, InvalidInput, DatabaseUnavailable: as `TurnRunner.start`.
+        ModelNotFound: There is no such model.
+        RateLimited: The user or the tenant has started too many turns.
+        Conflict, InvalidInput, DatabaseUnavailable: As `TurnRunner.start`.
     """
     check_length(asking.request.message, starter.services.settings.message_characters)
     user_id, runner = asking.speaker.user_id, starter.runner

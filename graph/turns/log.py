@@ -124,7 +124,6 @@ class TurnLog:
         return self._before + len(self._events)
 
     def events_after(self, after: int) -> Sequence[TurnEvent]:
-        """Return the events after number `after`."""
         return self._events[max(after - self._before, 0) :]
 
     @property

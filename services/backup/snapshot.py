@@ -45,8 +45,6 @@ _TENANTS: LiteralString = "SELECT id FROM tenants ORDER BY id"
 
 @dataclass(frozen=True)
 class Table:
-    """A table."""
-
     name: str
     of_tenants: bool
     """Whether only rows of the transaction's tenant are visible."""

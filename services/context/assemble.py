@@ -1,8 +1,8 @@
 """Assembles the prompt of a turn from its sections, the most stable first.
 
-Stable sections come first, so that prompts begin with the same bytes and a provider's cache applies. The volatile
-ones follow as one message just before the user's. What the model and its tools have already said in this turn
-comes last.
+Stable sections come first, so that prompts begin with the same bytes and a provider's cache applies. Volatile
+sections follow as one message directly before the user's message. Last comes what the model and its tools have
+already said in this turn.
 """
 
 import hashlib
@@ -100,15 +100,15 @@ def assemble(
     """Order the sections, and drop whole items, the least important first, until they fit the budget.
 
     Args:
-        sections: in order; the stable ones are moved before the others.
-        tokens: the model's estimator.
-        budget: in tokens, not counting the user's message.
-        epoch: the conversation's, with the marks of the previous prompt.
-        features: those on in the turn, for the report.
-        message: the user's.
-        images: addresses or data URLs.
-        tools: those offered, as the model reads them.
-        after: what the model and its tools have already said in this turn; not counted.
+        sections: Sections in order; stable ones are moved before the others.
+        tokens: Estimator for the model.
+        budget: Maximum tokens, not counting the user's message.
+        epoch: Epoch of the conversation, with the marks of the previous prompt.
+        features: Features that are on in the turn, for the report.
+        message: The user's message.
+        images: Addresses or data URLs.
+        tools: Offered tools, as the model reads them.
+        after: What the model and its tools have already said in this turn; not counted.
     """
     shown = [
         _Shown(section, list(section.items), beside=tokens.count(tools) if section.name == "system" else 0)

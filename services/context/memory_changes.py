@@ -1,7 +1,7 @@
-"""Changes of memory in the prompt: those that the turn makes, and one that waits for the user's consent.
+"""Changes of memory in the prompt: those that the turn makes, and a change that waits for the user's consent.
 
 What the turn changes is hidden from the rest of the prompt and confirmed to the model. One turn asks the user
-about what waits, and the next one settles it.
+about a waiting change, and the next one settles it.
 """
 
 from collections.abc import Mapping, Sequence

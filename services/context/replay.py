@@ -1,4 +1,4 @@
-"""The prompt of a past turn, reconstructed from what is stored of it."""
+"""Reconstructs the prompt of a past turn from what is stored of it."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

@@ -131,11 +131,11 @@ def fit(
     tools: bool,
     besides: int = 0,
 ) -> FittedPrompt:
-    """Assemble the prompt within `budget` and what is `left` of the request's.
+    """Assemble the prompt within `budget` and within what is `left` of the request's budget.
 
-    Tools are offered only if what is left is enough for two such prompts with their answers, because the model
-    reads the prompt again together with their results. `besides` are tokens of the request that belong to no
-    prompt: those of the client's tools.
+    Tools are offered only if the rest suffices for two such prompts with their answers, because the model reads
+    the prompt again together with the tools' results. `besides` are tokens of the request outside the prompt:
+    those of the client's tools.
     """
     measures: list[BudgetMeasure] = []
     offered = tools and left.allows_tools

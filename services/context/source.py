@@ -1,6 +1,6 @@
-"""Sources of the prompt's sections: each loads what it needs and then selects what to show; and what they share.
+"""Sources of the prompt's sections, and what they share: each loads its data and then selects what to show.
 
-Tags enclose data, which nothing inside can open or close.
+Tags enclose data; nothing inside can open or close a tag.
 """
 
 import asyncio

@@ -44,7 +44,6 @@ def make_sources(settings: Settings, database: Database, memory: Memory, days: P
 
 
 def make_conversation(settings: Settings, database: Database) -> Conversation:
-    """Make the reader of conversations."""
     budget = ContextBudget(settings.context_budget_tokens)
     idle = timedelta(minutes=settings.context_idle_minutes)
     return Conversation(database, budget, settings, idle=idle)

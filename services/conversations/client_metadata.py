@@ -28,7 +28,6 @@ class ClientMetadata:
         return dict(rows[0][0]) if rows else {}
 
     async def replace(self, tenant_id: UUID, conversation_id: UUID, metadata: Mapping[str, str]) -> None:
-        """Replace the metadata."""
         values = {
             "tenant_id": tenant_id,
             "conversation_id": conversation_id,

@@ -72,8 +72,6 @@ def feedback_of(told: Any) -> Feedback | None:
 
 
 class TurnFeedback:
-    """Keeps feedback on turns."""
-
     def __init__(self, database: Database, wishes: FeedbackWishes) -> None:
         self._database = database
         self._wishes = wishes

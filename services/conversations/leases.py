@@ -213,7 +213,6 @@ class TurnLeases:
         await self._database.fetch(tenant_id, _REQUEST_STOP, values, tuple_row)
 
     async def running(self, tenant_id: UUID, conversation_id: UUID) -> UUID | None:
-        """Return the running turn of a conversation."""
         rows = await self._database.fetch(tenant_id, _RUNNING, {"conversation_id": conversation_id}, tuple_row)
         return rows[0][0] if rows else None
 

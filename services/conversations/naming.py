@@ -54,8 +54,6 @@ log = structlog.get_logger(__name__)
 
 
 class ConversationNames:
-    """Names conversations."""
-
     def __init__(self, database: Database, transcript: Transcript, models: ChatModels) -> None:
         self._database = database
         self._transcript = transcript

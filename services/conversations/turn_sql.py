@@ -313,7 +313,6 @@ FROM ended LEFT JOIN visit_before ON true
 TAG = """
 UPDATE turns SET experiments = %(experiments)s WHERE id = %(turn_id)s AND tenant_id = %(tenant_id)s RETURNING id
 """
-"""Notes the experiments of a turn."""
 
 ENDED_WITH = """
 SELECT 1 FROM turns

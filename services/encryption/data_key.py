@@ -50,7 +50,6 @@ class DataKey:
     """Seals and opens what belongs to one user."""
 
     def __init__(self, key_id: bytes, secret: bytes) -> None:
-        """Take the key's id and its bytes."""
         self.id = key_id
         self._contents = AESGCM(secret[:32])
         # ECB is safe here: each digest is one block and uniformly distributed, so nothing has to be chained.

@@ -99,7 +99,6 @@ def is_id(text: str) -> bool:
 
 
 def json_bytes(value: Any) -> bytes:
-    """Return a value as JSON."""
     try:
         return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS)
     except orjson.JSONEncodeError:  # such as an integer of more than 64 bits

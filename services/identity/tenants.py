@@ -39,8 +39,6 @@ _USER: LiteralString = "SELECT id FROM users WHERE tenant_id = %(tenant_id)s AND
 
 @dataclass(frozen=True)
 class Tenant:
-    """One tenant."""
-
     id: UUID
     name: str
     created_at: datetime

@@ -178,7 +178,6 @@ class JobRecords:
         self._clock = ClockWatch(settles_s=settles_s)
 
     async def state(self) -> QueueState:
-        """Return the state of the queue."""
         async with (
             self._connection() as connection,
             connection.cursor(row_factory=class_row(QueueState)) as cursor,

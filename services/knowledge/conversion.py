@@ -31,8 +31,6 @@ _MOST_OCR_BYTES = 256 * 1024 * 1024
 
 @dataclass(frozen=True)
 class ConversionLimits:
-    """Limits of a conversion."""
-
     at_once: int
     seconds: float
     """Seconds for one document."""

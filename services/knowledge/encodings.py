@@ -78,6 +78,8 @@ def kind_of(source: str, content_type: str, data: bytes) -> Kind:
 
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _CONTROL_BYTE = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+_BYTES_FOR_CONTROL = 500
+"""Bytes of a text for each control character that it may hold: some programs leave a few."""
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 _KANA = re.compile(r"[\u3041-\u30fe]")
 
@@ -106,8 +108,10 @@ def decoded(data: bytes, *, declared: str = "") -> str:
         if text is None:
             raise BadDocument(_REFUSED)
         return _checked(text)
-    if _CONTROL_BYTE.search(data):  # no byte of a character in any of these encodings
+    # No control is a byte of a character in any of these encodings.
+    if b"\x00" in data or len(_CONTROL_BYTE.findall(data)) * _BYTES_FOR_CONTROL > len(data):
         raise BadDocument("is binary, not text")
+    data = _CONTROL_BYTE.sub(b"", data)
     text = _decode(data, "utf-8-sig")
     return _checked(_of_other_encoding(data, declared) if text is None else text)
 

@@ -132,6 +132,12 @@ class ChunkIndexSync:
             count += rows[0][0]
         return count
 
+    async def begin_anew(self) -> None:
+        """Remove the index, so that everything is indexed in the background."""
+        async with self._database.only_one(WRITING, wait=True):
+            await remove(self._index.milvus, NAME)
+            await self._lost()
+
     async def rebuild(self, on_progress: Callable[[int], None], *, everything: bool = True) -> int:
         """Rebuild the whole index from PostgreSQL while it is in use; return the number of chunks.
 

@@ -24,6 +24,7 @@ _SUBSCRIPTS = str.maketrans("0123456789+-−=()", "₀₁₂₃₄₅₆₇₈�
 _SCRIPT = re.compile(r"[-+−=()\dn]+")
 _KINDS = {"a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman"}
 _NO_ADDRESS = re.compile(r"\A\s*(?:#|$|javascript:|data:|file:|about:|blob:)", re.IGNORECASE)
+_INSTRUCTION = re.compile(r"<\?[^>]{0,1000}>")
 _BLANK_LINES = re.compile(r"\n\s*\n\s*\n+")
 _HEADINGS = ["h1", "h2", "h3", "h4", "h5", "h6"]
 _MOST_COLUMNS = 200
@@ -41,7 +42,7 @@ def from_html_text(text: str) -> Converted:
     from bs4 import BeautifulSoup  # noqa: PLC0415 — each kind of document loads its own library
     from markdownify import MarkdownConverter  # noqa: PLC0415
 
-    soup = BeautifulSoup(text, "html.parser")
+    soup = BeautifulSoup(_INSTRUCTION.sub("", text), "html.parser")
     title = soup.title.get_text(" ", strip=True) if soup.title else ""
     left_out = counted(len(soup("iframe")), "embedded page")
     left_out += counted(len([each for each in soup("img") if "alt" not in each.attrs]), "undescribed picture")
@@ -173,6 +174,7 @@ def _unmerge(table: Any) -> None:
                     waiting[len(placed)] = (rows - 1, cell)
                 placed.append(cell if number == 0 else copy(cell))
         _fill(placed, waiting)
+        row.clear()  # also of the line breaks between cells
         row.extend(placed)
 
 

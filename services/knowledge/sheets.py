@@ -16,7 +16,7 @@ from typing import Any
 
 from services.knowledge.document import MOST_CHARACTERS, BadDocument, Converted, Part
 from services.knowledge.encodings import decoded
-from services.knowledge.left_out import counted, parts_left_out
+from services.knowledge.left_out import counted, parts_left_out, ranges
 from services.knowledge.number_formats import DATES_OF_CHINESE_EXCEL, as_shown
 from services.knowledge.screening import screen_xlsx, too_long
 
@@ -68,6 +68,8 @@ def _table_cell(text: str) -> str:
 
 
 _DELIMITERS = ",;\t|"
+_SEPARATOR = re.compile(r"\A\"?sep=([^\"\r\n])\"?\r?\n", re.IGNORECASE)
+"""The line with which Excel is told what separates fields."""
 _SNIFFED_LINES = 20
 _LONGEST_FIELD = 1_000_000
 _MERGED = re.compile(rb"<(?:\w+:)?mergeCell [^>]*?ref=\"([A-Z]{1,3}\d{1,7}:[A-Z]{1,3}\d{1,7})\"")
@@ -78,7 +80,9 @@ def from_csv(data: bytes) -> Converted:
     """Read a CSV file, whatever separates its fields. Raises `BadDocument` if it cannot be read; says why."""
     text = decoded(data)
     csv.field_size_limit(_LONGEST_FIELD)
-    rows = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(text))
+    named = _SEPARATOR.match(text)
+    delimiter = named[1] if named else _delimiter(text)
+    rows = csv.reader(io.StringIO(text[named.end() if named else 0 :], newline=""), delimiter=delimiter)
     try:
         left_out: list[str] = []
         table = _limited(markdown_table(rows, left_out))
@@ -106,6 +110,9 @@ _FORMULA = re.compile(
     rb"<(?:\w+:)?c\s([^>]*)><(?:\w+:)?f\b(?:[^>]*/>|[^>]*>([^<]*)</(?:\w+:)?f>)(?:<(?:\w+:)?v\s*/>|<v></v>)?</(?:\w+:)?c>"
 )
 """A cell whose formula has no stored value."""
+_TYPES = "[Content_Types].xml"
+_HIDDEN = re.compile(rb"<(?:\w+:)?(row|col)\s([^>]*\bhidden=\"(?:1|true)\"[^>]*)>")
+_NUMBERS = re.compile(rb"\b(?:r|min|max)=\"(\d{1,7})\"")
 _PLACE = re.compile(rb"\br=\"([A-Z]+\d+)\"")
 _LEFT_OUT = {
     "comment": (r"xl/comments[^/]*\.xml|xl/comments/.*\.xml", rb"<(?:\w+:)?comment "),
@@ -124,6 +131,7 @@ def from_xlsx(data: bytes) -> Converted:
         from openpyxl.styles.numbers import BUILTIN_FORMATS  # noqa: PLC0415
 
         BUILTIN_FORMATS.update(DATES_OF_CHINESE_EXCEL)
+        data = _transitional(data)
         book = load_workbook(BytesIO(data), read_only=True, data_only=True, keep_links=False)
         with zipfile.ZipFile(BytesIO(data)) as archive:
             lines = _limited(_sheets(book, archive, utils.range_boundaries, left_out))
@@ -136,6 +144,26 @@ def from_xlsx(data: bytes) -> Converted:
     return Converted(title or "", (Part(lines),), headings=True, left_out=tuple(left_out))
 
 
+_STRICT = re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)/")
+_PART = re.compile(rb"PartName=\"/([^\"]+)\"")
+
+
+def _transitional(data: bytes) -> bytes:
+    """Return a workbook of the strict standard, or whose names differ in case, as the library reads it."""
+    with zipfile.ZipFile(BytesIO(data)) as archive:
+        parts = {each.decode().lower(): each.decode() for each in _PART.findall(archive.read(_TYPES))}
+        names = {each: parts.get(each.lower(), each) for each in archive.namelist()}
+        if not _STRICT.search(archive.read("xl/workbook.xml")) and all(a == b for a, b in names.items()):
+            return data
+        made = BytesIO()
+        with zipfile.ZipFile(made, "w", zipfile.ZIP_STORED) as copied:
+            for name, wanted in names.items():
+                copied.writestr(
+                    wanted, _STRICT.sub(rb"http://schemas.openxmlformats.org/\1/2006/", archive.read(name))
+                )
+        return made.getvalue()
+
+
 def _sheets(book: Any, archive: zipfile.ZipFile, bounds: Bounds, left_out: list[str]) -> Iterator[str]:
     left_out += [f"hidden sheet {each.title}" for each in book.worksheets if each.sheet_state != "visible"]
     without_value = 0
@@ -146,12 +174,31 @@ def _sheets(book: Any, archive: zipfile.ZipFile, bounds: Bounds, left_out: list[
         content = archive.read(path) if path in archive.namelist() else b""
         formulas = dict(_formulas(content))
         without_value += len(formulas)
-        table = list(markdown_table(_rows(sheet, _merged(content, bounds), formulas), left_out))
+        hidden = _hidden(content)
+        rows = _rows(sheet, _merged(content, bounds), formulas)
+        shown = (
+            [cell for at, cell in enumerate(row, 1) if at not in hidden["col"]]
+            for number, row in enumerate(rows, 1)
+            if number not in hidden["row"]
+        )
+        table = list(markdown_table(shown, left_out))
+        for kind, name in (("row", "hidden row"), ("col", "hidden column")):
+            left_out += counted(len(hidden[kind]), f"{name} (of {sheet.title}: {ranges(sorted(hidden[kind]))})")
         if table:
             yield f"## {sheet.title}\n"
             yield from table
             yield ""
     left_out += counted(without_value, "formula value (the file holds none; the formula is shown)")
+
+
+def _hidden(content: bytes) -> dict[str, set[int]]:
+    """Return the numbers of the rows, and of the columns, that a sheet does not show."""
+    hidden: dict[str, set[int]] = {"row": set(), "col": set()}
+    for found in _HIDDEN.finditer(content):
+        numbers = [int(each) for each in _NUMBERS.findall(found[2])]
+        last = min(max(numbers, default=0), _MOST_COLUMNS) if found[1] == b"col" else max(numbers, default=0)
+        hidden[found[1].decode()].update(range(min(numbers, default=1), last + 1))
+    return hidden
 
 
 def _formulas(content: bytes) -> Iterator[tuple[str, str]]:

@@ -24,10 +24,10 @@ Places = NDArray[np.intp]
 
 
 class Network:
-    """The package's network, in which the first layers look at a token once, whatever stands beside it.
+    """The package's network, in which the first layers process each token once, whatever its neighbours are.
 
-    These are three fifths of its products, and texts repeat most of their tokens: what they make of those seen
-    last is kept.
+    These layers make three fifths of the products, and texts repeat most of their tokens, so the results for
+    recent tokens are kept.
     """
 
     def __init__(self, backend: Any, tokenize: Callable[..., list[int]]) -> None:
@@ -66,8 +66,8 @@ class Network:
     def vectors(self, texts: Sequence[Sequence[Matrix]]) -> Matrix:
         """Return the vectors (rows, of length 1) of texts from the sums of their sentences.
 
-        Of one sentence it is the package's own. Of several it is close to it, as only the tokens beside the end of
-        a sentence see other ones.
+        For a text of one sentence it equals the package's vector. For several it is nearly equal, because only
+        tokens at the borders of sentences have other neighbours.
         """
         sums = np.stack([text[0][0] + text[-1][2] + sum(sentence[1] for sentence in text) for text in texts])
         weights = self._weights

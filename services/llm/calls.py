@@ -81,7 +81,6 @@ class Heard:
 
 @contextmanager
 def observed_call(model: str, provider: str, heard: Heard) -> Iterator[None]:
-    """Observe one call of a model."""
     about = {names.OPERATION: "chat", names.PROVIDER: provider, names.REQUEST_MODEL: model}
     failure = "cancelled"
     with span(f"chat {model}", about, kind=SpanKind.CLIENT) as current:

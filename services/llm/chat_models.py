@@ -79,19 +79,13 @@ class ChatModels:
     """Answers through the configured endpoint, or through the built-in offline model."""
 
     def __init__(
-        self,
-        settings: Settings,
-        refusals: Refusals | None = None,
-        *,
-        first_pause_s: float = _FIRST_PAUSE_S,
-        rest_s: float = REST_S,
+        self, settings: Settings, *, first_pause_s: float = _FIRST_PAUSE_S, rest_s: float = REST_S
     ) -> None:
         """Take the settings.
 
         Args:
-            refusals: what models refused earlier; None = nothing yet.
-            first_pause_s: seconds before a failed call is repeated; doubled before each further time.
-            rest_s: seconds for which a model that keeps failing is not asked.
+            first_pause_s: Seconds before a failed call is repeated; doubled before each further time.
+            rest_s: Seconds for which a model that keeps failing is not asked.
         """
         self._settings = settings
         self.offline = settings.offline
@@ -100,7 +94,7 @@ class ChatModels:
         self._rest_s = rest_s
         self._endpoint = ModelEndpoint(settings)
         self._secrets = Secrets(settings.memory_keep_secrets)
-        self._refusals = refusals or Refusals()
+        self._refusals = Refusals()
         self._breakers: dict[str, CircuitBreaker] = {}
 
     @property

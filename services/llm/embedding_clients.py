@@ -131,7 +131,7 @@ _FAMILIES: tuple[tuple[str, Roles], ...] = (
 
 
 def roles_of(model: str, query: str | None = None, document: str | None = None) -> Roles:
-    """Return the prefixes of a model: those given, and for the others those of its family."""
+    """Return the prefixes of a model: the given ones, and otherwise those of its family."""
     name = model.lower().replace("_", "-")
     usual = next((roles for pattern, roles in _FAMILIES if re.search(pattern, name)), Roles())
     return Roles(usual.query if query is None else query, usual.document if document is None else document)

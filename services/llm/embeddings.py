@@ -252,11 +252,11 @@ class Embedder:
         return vectors
 
     async def _centre_of(self, client: "EmbeddingClient") -> Vector:
-        """Return the mean of ordinary sentences, found once.
+        """Return the mean of ordinary sentences, computed once.
 
-        Many models put all texts into a narrow cone: two that have nothing in common have a cosine of .8. Without
-        what all have in common their cosines are spread like those of the built-in encoder, for which recall's
-        weights were learned (Mu, Viswanath: All-but-the-Top, 2018).
+        Many models put all texts into a narrow cone, in which two unrelated texts have a cosine of .8. Without the
+        common part the cosines are spread like those of the built-in encoder, for which the weights of recall were
+        learned (Mu, Viswanath: All-but-the-Top, 2018).
         """
         if self._centre is None or (
             self._centre.done() and (self._centre.cancelled() or self._centre.exception())

@@ -1,4 +1,4 @@
-"""A request that gives way: what a model refuses of it is left out, tried again at once, and remembered."""
+"""Requests that give way: an option that a model refuses is left out at once, and the refusal is remembered."""
 
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -41,29 +41,25 @@ KEEP_S = 3600.0
 class Refusals:
     """Parameters that the models of one endpoint refuse, kept in this process."""
 
-    def __init__(self, *, keep_s: float = KEEP_S, clock: Callable[[], float] = time.monotonic) -> None:
-        self._keep_s = keep_s
-        self._clock = clock
+    def __init__(self) -> None:
         self._until: dict[tuple[str, str | int], float] = {}
 
     def refuses(self, model: str, option: str | int) -> bool:
         """Whether the model recently refused an option, a parameter, or an image by its hash."""
         until = self._until.get((model, option))
-        return until is not None and self._clock() < until
+        return until is not None and time.monotonic() < until
 
     def images(self, model: str) -> set[int]:
         """Return the images that the model recently refused, by their hashes."""
         return {each for name, each in self._until if name == model and isinstance(each, int)}
 
     def remember(self, model: str, option: str | int) -> None:
-        """Remember that the model refuses the option."""
-        now = self._clock()
+        now = time.monotonic()
         # Callers may name any number of models.
         self._until = {key: until for key, until in self._until.items() if now < until}
-        self._until[model, option] = now + self._keep_s
+        self._until[model, option] = now + KEEP_S
 
     def forget(self, model: str, option: str | int) -> None:
-        """Forget that the model refused the option."""
         self._until.pop((model, option), None)
 
 

@@ -80,10 +80,10 @@ def _repaired(text: str) -> Any:
 
 
 class _Brackets:
-    """Where the brackets of a text are closed; those in quoted text do not count.
+    """Finds where the brackets of a text are closed; brackets in quoted text do not count.
 
-    Looking once from one bracket tells it of all those within it. What counts as quoted depends on where one
-    begins, so that a bracket which is quoted seen from there is looked at for itself, a few times.
+    One look from a bracket finds all brackets inside it. Which text is quoted depends on where one begins, so a
+    bracket that seems quoted from there is examined by itself, a few times.
     """
 
     def __init__(self, text: str) -> None:

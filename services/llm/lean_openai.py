@@ -1,10 +1,10 @@
-"""`ChatOpenAI` with a stream that costs a quarter of the CPU, reads what compatible endpoints really send, and in
-which a truncated answer is never complete.
+"""`ChatOpenAI` with a stream that costs a quarter of the CPU and accepts what compatible endpoints really send; a
+truncated answer never counts as complete.
 
 The stock class spends most of its time for a streamed answer on building an SDK object and a message chunk for
-every few characters, and takes every endpoint for OpenAI's. This class reads the response's events itself
-(`services.llm.streams`), and passes text on in the pieces in which the network delivered it. For streams as
-OpenAI sends them, the tests compare its messages with those of `ChatOpenAI`.
+every few characters, and treats every endpoint like OpenAI's. This class reads the response's events itself
+(`services.llm.streams`), and passes text on in the pieces in which the network delivered it. For streams as OpenAI
+sends them, the tests compare its messages with those of `ChatOpenAI`.
 """
 
 import asyncio

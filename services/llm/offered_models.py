@@ -78,7 +78,7 @@ class OfferedModel:
 
 @dataclass(frozen=True)
 class Offered:
-    """The models of an endpoint: those that chat, then those that embed, then the others."""
+    """The models of an endpoint: first chat models, then embedding models, then others."""
 
     models: list[OfferedModel]
     problem: str | None = None

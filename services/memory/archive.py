@@ -116,13 +116,13 @@ class Archive:
     async def supersede(
         self, connection: Connection, owner: Owner, episode_id: UUID, by: UUID, trigger: Trigger
     ) -> UUID | None:
-        """Have a written memory no longer come up, as another or a section of core memory holds instead.
+        """Supersede a written memory, because another memory or a section of core memory holds instead.
 
-        It stays where it is, and can be told from the log. A turn is never superseded, because what was said
-        stays said, nor is a pinned memory.
+        It stays stored, and the log shows it. Turns are never superseded, because what was said stays said;
+        neither are pinned memories.
 
         Returns:
-            The operation by which it is undone; None where nothing was changed.
+            The operation that can be undone; None = nothing was changed.
         """
         content = await self._episodes.supersede(connection, owner, episode_id, by)
         if content is None:

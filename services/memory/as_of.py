@@ -1,7 +1,7 @@
-"""Statements of memory over the tables as they were at a moment in the past.
+"""Runs statements of memory on the tables as they were at a moment in the past.
 
-`memory_versions` holds what a row was until it changed, and the history of core memory every content that a
-section had. Common table expressions with the tables' names take their place in a statement. What was removed for
+`memory_versions` keeps what a row was until it changed, and the history of core memory keeps every content of a
+section. Common table expressions with the names of tables replace the tables in a statement. What was removed for
 good is in neither.
 """
 

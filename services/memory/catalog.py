@@ -83,7 +83,7 @@ class EpisodeFilter:
 
     expert: str | None = None
     space: str | None = None
-    """Name of a space, of which those are listed as well; those that all spaces share are in any case."""
+    """Name of a space whose episodes are listed as well; those that all spaces share are always listed."""
     episode_type: EpisodeType | None = None
     origin: Origin | None = None
     conversation_id: UUID | None = None
@@ -184,12 +184,12 @@ class EpisodeCatalog:
         importance: float | None = None,
         episode_type: WrittenType | None = None,
     ) -> None:
-        """Change what is given of a written memory; the next turn recalls it as it is then.
+        """Change the given fields of a written memory; the next turn recalls the new version.
 
         Raises:
-            InvalidInput: the content is empty or too long.
-            NotFound: the tenant has no such user, or the user no such episode.
-            Conflict: it is a turn, or it was superseded.
+            InvalidInput: The content is empty or too long.
+            NotFound: The tenant has no such user, or the user no such episode.
+            Conflict: It is a turn, or it was superseded.
         """
         user_id = await user_id_of(self._database, tenant_id, user)
         owner = {"tenant_id": tenant_id, "user_id": user_id, "id": episode_id}

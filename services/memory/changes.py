@@ -1,8 +1,8 @@
-"""Changes of memory: planned, applied and undone alike for tools, the API, plain forms and filing.
+"""Changes of memory: planned, applied and undone in the same way for tools, the API, plain forms and filing.
 
-A plan (`planner.py`) names exactly what changes: messages with what memory keeps of them, written memories, values
-of core memory. What a removal reaches is its closure (`closure.py`). Nothing is removed that the request does not
-name, and a new statement in the place of an old one changes no message.
+A plan (`planner.py`) names exactly what changes: messages with what memory keeps of them, written memories, and
+values of core memory. The closure (`closure.py`) is everything that a removal reaches. Nothing is removed that the
+request does not name, and replacing a statement changes no message.
 """
 
 import asyncio
@@ -75,11 +75,12 @@ class Changes:
     async def remember(
         self, request: ChangeRequest, text: str, *, replaces: str = "", field: str = "", kind: Kept | None = None
     ) -> MemoryChange:
-        """Keep a statement; with `replaces`, in place of what an id or words name.
+        """Keep a statement; with `replaces`, in place of a memory that an id or words name.
 
         A wish about all answers is kept as such, and everything else in the `field`. If `replaces` names nothing,
-        the text is kept all the same; if it may name several, nothing is changed. With `kind` None, a text in the
-        plain form of a standing wish is one, and any other a fact. Raises `InvalidInput` if it cannot be stored.
+        the text is kept anyway; if it may name several memories, nothing is changed. With `kind` None, a text in
+        the plain form of a standing wish is a wish, and any other text a fact. Raises `InvalidInput` if it cannot
+        be stored.
         """
         forms = plain_forms(_USER.sub(lambda user: _SPOKEN.get(user[0], "me"), text))
         kept: Kept = kind or ("standing" if any(each.kind == "standing" for each in forms) else "remember")
@@ -103,7 +104,7 @@ class Changes:
         Raises `InvalidInput` if the text cannot be stored."""
 
         async def plan() -> PlannedChange:
-            # What is said in a space stays there: what all spaces share is not corrected by it.
+            # Statements made in a space stay in it: they do not correct what all spaces share.
             found = await self.finder.find(request, what, reaches_shared=False)
             if not found.meant:
                 change = not_clear("correct", what, found.candidates, language_for(request, text))
@@ -122,13 +123,13 @@ class Changes:
         takes_all: bool = False,
         keep: str = "",
     ) -> MemoryChange:
-        """Hide what ids or words name from memory; messages stay to be read, and it can be undone.
+        """Hide what ids or words name from memory; messages can still be read, and it can be undone.
 
-        Without `operation_id` in the result nothing was changed: `candidates` are what may be meant, and
-        `also_said` what would go with it unless `takes_all` agrees, or `keep` says what is to stay.
+        Without `operation_id` in the result nothing was changed: `candidates` are memories that may be meant, and
+        `also_said` is what would go too, unless `takes_all` agrees or `keep` names what is to stay.
 
         Raises:
-            InvalidInput: `keep` says something else than what stands there.
+            InvalidInput: `keep` is not a part of what stands there.
         """
         return await self._change(
             request, lambda: self.planner.plan_named(request, what, ids=ids, takes_all=takes_all, keep=keep)
@@ -157,14 +158,14 @@ class Changes:
         return [each for each in rows if folded(quote) in folded(each[0])]
 
     async def made(self, request: ChangeRequest, operations: Sequence[str] = ()) -> list[tuple[MemoryChange, str]]:
-        """Return what the turn of a request has changed so far, by tools that the model called.
+        """Return what the turn of a request has changed so far with tools that the model called.
 
         Args:
-            request: of the turn.
-            operations: ids of what another agent has changed for it.
+            request: Request of the turn.
+            operations: Ids of changes that another agent has made for it.
 
         Returns:
-            Each change with the words that named what it changed; empty = ids did.
+            Each change with the words that named what it changed; empty = ids named it.
         """
         owner = request.owner
         values = {**vars(owner), "turn_id": request.trigger.turn_id, "type": COMMAND, "operations": [*operations]}

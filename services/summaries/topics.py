@@ -26,6 +26,8 @@ log = structlog.get_logger(__name__)
 
 _SHORTEST_TOPIC = 10
 """Minimum length of a topic in messages."""
+_IN_TIME_S = 20.0
+"""Seconds that an answer waits for archiving."""
 _LONGEST_SUMMARY_TOKENS = 200
 
 
@@ -45,38 +47,29 @@ class TopicArchive:
     """Archives topics. Every process with a worker has one: it registers the job."""
 
     def __init__(
-        self,
-        store: TopicStore,
-        models: ChatModels,
-        jobs: JobQueue,
-        *,
-        on: bool = True,
-        keep_newest: int = 6,
-        in_time_s: float = 20.0,
+        self, store: TopicStore, models: ChatModels, jobs: JobQueue, *, on: bool = True, keep_newest: int = 6
     ) -> None:
         """Take the services that it uses.
 
         Args:
             on: Whether anything is archived.
             keep_newest: Number of the newest messages that are never archived.
-            in_time_s: Seconds that an answer waits for archiving.
         """
         self.store = store
         self._models = models
         self._on = on
         self._keep_newest = keep_newest
-        self._in_time_s = in_time_s
         jobs.task(ARCHIVE)(self._job)
 
     async def archive_in_time(self, tenant_id: UUID, conversation_id: UUID) -> bool:
         """Archive before an answer; return whether it worked. A failure is logged, not raised."""
         try:
-            async with asyncio.timeout(self._in_time_s):
+            async with asyncio.timeout(_IN_TIME_S):
                 await self.archive(tenant_id, conversation_id)
         except AnamnesisError as error:
             reason = error.message
         except TimeoutError:
-            reason = f"not within {self._in_time_s:g} s"
+            reason = f"not within {_IN_TIME_S:g} s"
         else:
             return True
         log.warning("no topics archived", conversation_id=str(conversation_id), reason=reason)

@@ -145,7 +145,6 @@ _remembered_informative = text_cache(512)(_all_informative)
 
 
 def is_informative(text: str) -> bool:
-    """Return whether a text has an informative term."""
     return any(_informative(text))
 
 

@@ -19,7 +19,6 @@ class BadTimeZone(ValueError):
 
 @lru_cache(maxsize=1024)
 def time_zone(name: str) -> tzinfo:
-    """The time zone of that name."""
     if match := _OFFSET.fullmatch(name):
         sign, hours, minutes = match.groups()
         offset = timedelta(hours=int(hours), minutes=int(minutes or 0))

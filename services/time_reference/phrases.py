@@ -136,7 +136,6 @@ class Phrase:
     steps: tuple[Step, ...] = ()
 
     def narrowed(self, *steps: Step) -> "Phrase":
-        """Return this phrase with further steps."""
         return replace(self, steps=self.steps + steps)
 
     def within(self, span: Span) -> "Phrase":

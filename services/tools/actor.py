@@ -1,4 +1,4 @@
-"""The user and turn for which a tool changes memory, and the texts of others that its model read."""
+"""The user and turn for which a tool changes memory, and the texts of others that its model has read."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -32,7 +32,6 @@ _LONG = 5_000
 _SEARCHES = frozenset(named("search_memory"))
 """Tools whose results show what is remembered."""
 MEMORY_TOOLS = frozenset({*named("remember"), "forget", "leave_out", "core_memory_update"})
-"""Tools that change memory."""
 _OF_SERVICE = frozenset({"get_current_time", *MEMORY_TOOLS, *_SEARCHES})
 """Tools whose results hold no words of others but remembered ones."""
 _OF_CONVERSATION = frozenset({"summary", "topics", "cut_off"})

@@ -36,7 +36,6 @@ class ToolExecutor:
         self._approvals = approvals
 
     def changes_memory(self, calls: Sequence[ToolCall]) -> bool:
-        """Return whether any of the calls changes memory."""
         return any(map(self._runs_alone, calls))
 
     async def run(
@@ -49,7 +48,7 @@ class ToolExecutor:
     ) -> list[ToolMessage]:
         """Run every call on behalf of a turn; report each when it starts and when it ends.
 
-        All run at once, but for those that change what others read: they run first, one after the other. Each
+        All run at once, except for those that change what others read: they run first, one after the other. Each
         has its own time limit, and at most `within_s` seconds.
 
         Returns:
@@ -193,11 +192,11 @@ async def compose(
 ) -> list[AnyMessage]:
     """Run the calls, and let the model speak about the first results while others still run.
 
-    With `begin_at_once` it has something to say before any of them: what the prompt tells answers a part.
+    With `begin_at_once` the model can speak before any result, because the prompt answers a part.
 
     Returns:
-        What was called, what came of it and what was said, in the order in which it happened. The last results
-        have not been spoken of.
+        The calls, their results and what was said, in the order in which they happened. The model has not spoken
+        of the last results yet.
     """
     waiting = {call["id"] or "": call for call in calls}
     messages: list[AnyMessage] = []

@@ -45,8 +45,6 @@ log = structlog.get_logger(__name__)
 
 
 class McpServer:
-    """One server."""
-
     def __init__(self, name: str, config: McpServerConfig, on_tools: OnTools) -> None:
         self.name = name
         self._config = config

@@ -1,8 +1,8 @@
 """How a user's account is linked: by a browser that proves itself, or by a code that the user brings back.
 
-A link to an authorization server can be forwarded. What its browser brings back counts only if that browser is
-the one for which the link was made (its cookie says so), or if the user who asked for the link enters, where they
-asked, the code that the browser was shown. So nobody links an account of somebody else by sending them a link.
+A link to an authorization server can be forwarded. What the browser brings back counts only if it is the browser
+for which the link was made (its cookie says so), or if the user who asked for the link enters, in the same place,
+the code that the browser was shown. So nobody can link somebody else's account by sending them a link.
 """
 
 import asyncio

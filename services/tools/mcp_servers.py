@@ -104,7 +104,7 @@ class McpServers:
         return False
 
     async def hear(self, told: str) -> None:
-        """Take what was brought back to another process; one that waits for nothing of it does nothing."""
+        """Take what was brought back to another process; a process in which nothing waits for it does nothing."""
         from services.tools.mcp_linking import Told  # noqa: PLC0415
 
         what = Told.model_validate_json(told)

@@ -57,8 +57,6 @@ class _MustAsk(Exception):
 
 
 class UserMcpServer:
-    """One server."""
-
     def __init__(
         self, name: str, config: McpServerConfig, on_tools: OnTools, accounts: Accounts, *, callback_url: str
     ) -> None:

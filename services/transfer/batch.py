@@ -317,6 +317,7 @@ def _users_of(lines: Sequence[Numbered], default_timezone: str) -> list[Row]:
             "locale": described.get("locale"),
             "display_name": described.get("display_name"),
             "memory": described.get("memory", True),
+            "mood": described.get("mood", True),
             "quiet_hours": described.get("quiet_hours"),
             "created_at": described.get("created_at") or datetime.now(UTC),
         }

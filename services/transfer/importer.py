@@ -65,15 +65,11 @@ log = structlog.get_logger(__name__)
 class Importer:
     """Imports lines for a tenant."""
 
-    def __init__(
-        self, settings: Settings, database: Database, jobs: JobQueue, *, longest_line: int = LONGEST_LINE
-    ) -> None:
-        """Take the services, and the maximum length of a line in bytes."""
+    def __init__(self, settings: Settings, database: Database, jobs: JobQueue) -> None:
         self._settings = settings
         self._database = database
         self._jobs = jobs
         self._visits = visit_schedule(settings)
-        self._longest_line = longest_line
         self._secrets = Secrets(settings.memory_keep_secrets)
 
     async def run(
@@ -91,7 +87,7 @@ class Importer:
         report = ImportReport()
         batch: list[Numbered] = []
         size = 0
-        async for number, raw in numbered_lines(chunks, longest=self._longest_line):
+        async for number, raw in numbered_lines(chunks):
             if raw is not None and not raw.strip():
                 continue
             try:
@@ -112,7 +108,7 @@ class Importer:
 
     def _read(self, raw: bytes | None, only_user: str | None) -> Line:
         if raw is None:
-            raise BadLine(f"is longer than {self._longest_line} bytes")
+            raise BadLine(f"is longer than {LONGEST_LINE} bytes")
         line = parse(raw)
         if only_user is not None and line.user_id != only_user:
             raise BadLine("user_id: there is no such user")

@@ -203,6 +203,7 @@ class UserLine(_OfUser):
     locale: Locale | None = None
     display_name: _Name | None = None
     memory: bool = True
+    mood: bool = True
     quiet_hours: Annotated[str, Field(pattern=f"^(?:{QUIET_HOURS})$")] | None = None
     created_at: Moment | None = None
 

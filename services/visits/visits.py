@@ -30,8 +30,9 @@ SELECT v.id, v.conversation_id, c.session_key AS session_id, e.name AS expert, v
        ARRAY(SELECT DISTINCT m.feeling FROM messages m
              WHERE m.conversation_id = v.conversation_id AND m.tenant_id = v.tenant_id AND m.feeling IS NOT NULL
                AND m.created_at BETWEEN v.started_at AND v.last_active_at AND m.retracted_at IS NULL
-               AND m.branch_id IS NULL ORDER BY 1) AS feelings
+               AND m.branch_id IS NULL AND u.mood AND NOT 'mood' = ANY(e.parts_off) ORDER BY 1) AS feelings
 FROM visits v JOIN conversations c ON c.id = v.conversation_id JOIN experts e ON e.id = v.expert_id
+JOIN users u ON u.id = v.user_id
 """
 
 _LIST: LiteralString = f"""{_COLUMNS}

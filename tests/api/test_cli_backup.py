@@ -136,7 +136,8 @@ def test_erasures_that_a_restore_undoes_are_named_and_repeated(
     undone = run_command("restore", str(file), "--replace", "--yes", "--undo-erasures", variables=here)
     assert undone.returncode == 0, undone.stderr
     assert "u-2, u-1 were erased" in undone.stderr
-    again = run_command("restore", str(file), "--replace", "--yes", variables=here)
+    again = run_command("restore", str(file), "--replace", "--yes", "--index-later", variables=here)
+    assert "The service will index" in again.stdout
     assert again.returncode == 0, "nothing is erased since: " + again.stderr
     with_words = ServiceProcess(data_dir, free_port()).start()
     with httpx.Client(base_url=with_words.url, timeout=30) as http:

@@ -25,7 +25,6 @@ ASK: dict[str, Any] = {"user_id": "u-1", "session_id": "s-1", "message": BOTH}
 
 @pytest.fixture
 def settings(settings: Settings, weather: WeatherServer) -> Settings:
-    """The usual ones, with a weather server."""
     return settings.model_copy(update={"weather_url": weather.url})
 
 

@@ -83,7 +83,6 @@ Act = Callable[[Stage], Awaitable[float]]
 
 
 async def nothing(_: Stage) -> float:
-    """Break nothing."""
     return 0.0
 
 

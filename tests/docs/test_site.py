@@ -40,7 +40,6 @@ def configuration() -> dict[str, Any]:
 
 
 def in_navigation(entry: Any) -> Iterator[str]:
-    """The pages below an entry of the navigation."""
     if isinstance(entry, str):
         yield entry
     else:

@@ -76,7 +76,6 @@ class _Recalled(RecallSource):
 
 
 def prompt_of(situation: Situation, services: Services) -> Prompt:
-    """The prompt that the service sends in a situation."""
     turn = opened(
         message=situation.message,
         now=NOW,

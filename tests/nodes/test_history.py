@@ -7,12 +7,10 @@ from nodes.history import history
 from services.bootstrap import Services
 from services.context.sources.core_memory import CoreMemorySource
 from services.context.sources.days import DaysSource, days_text
-from services.context.sources.instructions import rules_text
 from services.context.sources.time import UserActivitySource
 from services.conversations.turn import TurnOutcome
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
-from services.llm.token_estimates import count_tokens
 from services.memory.core.blocks import Owner
 from services.memory.core.store import CoreMemory
 from services.memory.operations import Trigger
@@ -74,12 +72,6 @@ def _said(update: ConversationState) -> list[str]:
     """The messages that the prompt shows of the conversation."""
     section = section_named(update["sections"], "history")
     return [item.message.text for item in section.items if item.message] if section else []
-
-
-def _window(services: Services, besides_tools: int) -> int:
-    """A context window with room for this many tokens beside the tools and the rules, at a threshold of 0.7."""
-    rules = rules_text("en", remembers=True, tools=True)
-    return round(besides_tools + (count_tokens(services.tools.described) + count_tokens(rules)) / 0.7)
 
 
 async def _exchanges(services: Services, count: int, length: int = 40) -> None:

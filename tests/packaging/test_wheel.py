@@ -19,7 +19,6 @@ DECOY = 'raise ImportError("a package of another distribution was imported")\n'
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel of this checkout."""
     (built,) = WheelBuilder(str(ROOT)).build(directory=str(tmp_path_factory.mktemp("wheel")))
     return Path(built)
 

@@ -27,7 +27,6 @@ ALLERGY = "I am allergic to peanuts."
 
 @pytest.fixture
 def settings(settings: Settings, weather: WeatherServer) -> Settings:
-    """The usual ones, with the weather."""
     return settings.model_copy(update={"weather_url": weather.url})
 
 

@@ -13,7 +13,6 @@ def _listed(value: Any) -> Any:
 
 
 Texts = Annotated[list[str], BeforeValidator(_listed)]
-"""One text, or several."""
 
 
 class Strict(BaseModel):
@@ -23,8 +22,6 @@ class Strict(BaseModel):
 
 
 class ToolAsked(Strict):
-    """A tool that the model asks for."""
-
     name: str
     arguments: dict[str, Any] = {}
     call: str = ""

@@ -59,7 +59,6 @@ class Outcome:
 
     @property
     def report(self) -> dict[str, Any]:
-        """The report of the prompt."""
         return (self.turn or {}).get("context_report") or {}
 
     def prompt(self, call: int) -> dict[str, list[str]]:

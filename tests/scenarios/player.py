@@ -63,7 +63,6 @@ class Player:
         return self._tenants[name]
 
     def client(self, tenant: str) -> httpx.AsyncClient:
-        """The client of a tenant that is there."""
         return self._tenants[tenant][1]
 
     def filled(self, answers: Sequence[Answer]) -> list[Answer]:

@@ -129,3 +129,20 @@ async def test_what_was_rebuilt_before_a_failure_is_not_rebuilt_again(
         total = 20 + sum(map(len, said.values()))
         assert told
         assert told[-1] == (total, total)
+
+
+async def test_an_index_that_is_left_to_the_service_is_made_while_words_are_found(
+    services: Services, settings: Settings, engines: Engines
+) -> None:
+    turns = [await exchange(services.turns, f"My dog number {n} is Bruno", "A good dog") for n in range(3)]
+    await services.memory.indexing.index_waiting()
+    before = await _hits(services, turns[0], "Bruno the dog")
+    assert await services.index_rebuild.leave_to_service() == (3, 0)
+    assert await services.memory.index.terms_of(turns[0].user_id) == []
+    async with open_services(settings, engines) as restarted:
+        assert not await restarted.index_rebuild.look()
+        meanwhile = await _hits(restarted, turns[0], "Bruno the dog")
+        assert {each.unit.id for each in meanwhile} == {each.unit.id for each in before}
+        assert await restarted.memory.indexing.index_waiting() == 3
+        assert len(await restarted.memory.index.terms_of(turns[0].user_id)) == 6
+        assert await _hits(restarted, turns[0], "Bruno the dog")

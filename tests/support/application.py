@@ -26,7 +26,6 @@ cast(Any, _read).find_subgraph_pregel = lambda _: None
 
 @asynccontextmanager
 async def running_turns(services: Services) -> AsyncIterator[TurnRunner]:
-    """A turn runner over the services."""
     runner = TurnRunner(build_graph(services).compile(), services)
     runner.open()
     try:
@@ -99,7 +98,6 @@ class _Server(uvicorn.Server):
         self._ends = asyncio.Event()
 
     def end(self) -> None:
-        """Make it end."""
         self.should_exit = True
         self._ends.set()
 

@@ -46,7 +46,6 @@ TWO = answer(topic(1, 12, title=" Trains ", keywords=["trains", "时刻"]), topi
 
 
 async def archived(services: Services, conversation: UUID, tenant_id: UUID = DEFAULT_TENANT) -> list[StoredTopic]:
-    """The topics of a conversation."""
     return await services.topics.store.topics(tenant_id, conversation, limit=100)
 
 

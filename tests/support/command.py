@@ -20,7 +20,6 @@ _OWN_PROCESS = frozenset({"serve", "worker", "chat"})
 
 
 def environment_of(variables: Mapping[str, str]) -> dict[str, str]:
-    """The variables of a process."""
     return {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **_FIXED, **variables}
 
 

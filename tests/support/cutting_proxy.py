@@ -24,7 +24,6 @@ class CuttingProxy(socketserver.ThreadingTCPServer):
 
     @property
     def port(self) -> int:
-        """Return the port on which it listens."""
         return int(self.server_address[1])
 
     def pass_on(self, client: socket.socket) -> None:

@@ -27,22 +27,18 @@ def filed(*operations: Operation, story: Any = False, mood: Any = None, promises
 
 
 def add(text: str, quote: str, field: str = "", **more: Any) -> Operation:
-    """Return an operation that adds a statement."""
     return {"op": "add", "text": text, "quote": quote, **({"field": field} if field else {}), **more}
 
 
 def replace(memory: str, text: str, quote: str) -> Operation:
-    """Return an operation that replaces a memory by a statement."""
     return {"op": "replace", "id": memory, "text": text, "quote": quote}
 
 
 def remove(memory: str, quote: str) -> Operation:
-    """Return an operation that forgets a memory."""
     return {"op": "remove", "id": memory, "quote": quote}
 
 
 def owner(turn: OpenTurn) -> Owner:
-    """Return the owner of the memory that a turn is about."""
     return Owner(turn.tenant_id, turn.user_id, turn.expert_id, turn.space_id)
 
 
@@ -79,7 +75,6 @@ async def logged(services: Services, user: str = "u-1") -> list[LoggedOperation]
 
 
 def filing_for(services: Services, jobs: JobQueue, *, quiet_s: float = 0.0, pause_s: float = 0.0) -> Filing:
-    """Return a filing service for another queue."""
     memory = services.memory
     store = FilingStore(services.database, memory.operations)
     return Filing(

@@ -121,7 +121,6 @@ class ForkedProcess:
         return self.returncode
 
     def send_signal(self, number: int) -> None:
-        """Send it a signal if it is running."""
         if self.poll() is None:
             os.kill(self.pid, number)
 

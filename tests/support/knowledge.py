@@ -55,7 +55,6 @@ def zip_bomb() -> bytes:
 
 
 def a_document(**values: Any) -> dict[str, Any]:
-    """What is stored of a document."""
     given = {
         "source": "a.md",
         "title": "A",

@@ -36,7 +36,6 @@ class LexicalEmbeddings(Embeddings):
         return cast("list[float]", (vector / norm if norm else vector).tolist())
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """A vector for each text."""
         return [self.embed_query(text) for text in texts]
 
     @staticmethod

@@ -82,8 +82,6 @@ class MilvusServer:
 
 @dataclass(frozen=True)
 class IndexedUnit:
-    """A row of the index."""
-
     id: UUID
     episode_id: UUID
     user_id: UUID

@@ -147,7 +147,6 @@ class ModelServer:
         """Returns the tokens that it reports for a prompt."""
         self.embeddings = EmbeddingsScript()
         self.listed: Sequence[dict[str, Any]] = LISTED
-        """Models that it lists."""
         self.agrees = True
         """Whether it confirms what it has filed when it is asked again; no test sees those requests."""
         self._loop = asyncio.new_event_loop()
@@ -282,7 +281,6 @@ class ModelServer:
 
 
 def vector_of(text: str, dimensions: int) -> list[float]:
-    """The vector that the embeddings endpoint gives for `text`."""
     return [zlib.crc32(f"{place} {text}".encode()) % 1024 / 1024 for place in range(dimensions)]
 
 
@@ -368,7 +366,6 @@ def chat_events(reply: Reply, model: str, input_tokens: int = SOME_TOKENS) -> li
 
 
 def responses_events(reply: Reply, model: str, input_tokens: int = SOME_TOKENS) -> list[dict[str, Any]]:
-    """The events of the Responses API."""
     response: dict[str, Any] = {
         "id": "resp_1",
         "object": "response",

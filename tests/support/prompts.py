@@ -51,7 +51,6 @@ def prompt_of(
     after: Sequence[Any] = (),
     **values: Any,
 ) -> Prompt:
-    """The prompt of a turn."""
     shown = epoch or first_epoch()
     knowledge = USUAL.section(passages, instructions="", language=language_of([message]))
     sections = sections_of(epoch=shown, message=message, **values)

@@ -18,7 +18,6 @@ class RecordedMilvus(milvus_pb2_grpc.MilvusServiceServicer):  # type: ignore[mis
     def __init__(self) -> None:
         self.sent: dict[str, list[Any]] = {}
         self.collections: dict[str, Any] = {}
-        """Schema of each collection."""
         self.aliases: dict[str, str] = {}
         self.uri = ""
 

@@ -186,7 +186,6 @@ def _self_signed(folder: Path) -> tuple[Path, Path]:
 
 
 async def use_everything(client: RedisClient, address: str) -> None:
-    """Do everything that the service does with Redis."""
     events = EventLog(client, CircuitBreaker("Redis"), keep_s=60)
     turns = [uuid4() for _ in range(12)]  # in a cluster they are on all nodes
     await events.append(dict.fromkeys(turns, _EVENTS))

@@ -42,7 +42,6 @@ that it names. The tables of the job queue (`procrastinate_…`) are procrastina
 
 
 def schema_page(connection: Connection) -> str:
-    """Return the page."""
     return "\n".join([_BEGINNING.format(revision=newest_revision()), *_sections(connection)])
 
 

@@ -27,7 +27,6 @@ _FIRST_OF_SYNC = (
 
 
 def synchronous_client() -> str:
-    """Return the source of the synchronous client."""
     with TemporaryDirectory() as folder:
         made = Path(folder) / "synchronous.py"
         source = Path(folder) / "source" / "synchronous.py"

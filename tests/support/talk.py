@@ -64,7 +64,6 @@ class Talk:
         return content
 
     async def waiting(self) -> list[str]:
-        """Return what waits for the user."""
         return [each["text"] for each in (await self.http.get(f"{USER}/memory-proposals")).json()["items"]]
 
     async def found(self, query: str) -> str:

@@ -9,7 +9,6 @@ from tests.support.turns import exchange
 
 
 def new_expert(name: str, **values: Any) -> NewExpert:
-    """An expert to be made."""
     usual: dict[str, Any] = {
         "system_prompt": "You are kind.",
         "persona": "",

@@ -41,7 +41,6 @@ class TraceCollector:
         return found
 
     def names(self) -> set[str]:
-        """Names of all spans."""
         return {each.name for each in self.spans}
 
     def take(self, body: bytes) -> None:

@@ -21,7 +21,6 @@ def message(number: int, **values: Any) -> dict[str, Any]:
 
 
 def ndjson(*lines: "dict[str, Any] | str | bytes") -> bytes:
-    """The lines as a body."""
     return b"".join(_bytes(line) + b"\n" for line in lines)
 
 
@@ -32,7 +31,6 @@ def _bytes(line: "dict[str, Any] | str | bytes") -> bytes:
 
 
 async def send(client: httpx.AsyncClient, body: bytes, **headers: str) -> dict[str, Any]:
-    """Import the body."""
     answer = await client.post("/api/v1/import", content=body, headers={**LINES, **headers})
     assert answer.status_code == 200, answer.text
     found: dict[str, Any] = answer.json()
@@ -40,7 +38,6 @@ async def send(client: httpx.AsyncClient, body: bytes, **headers: str) -> dict[s
 
 
 async def export(client: httpx.AsyncClient, user: str = "u-1", **headers: str) -> str:
-    """Export a user."""
     answer = await client.get(f"/api/v1/users/{user}/export", headers=headers)
     assert answer.status_code == 200, answer.text
     assert answer.headers["content-type"].startswith("application/x-ndjson")

@@ -145,7 +145,6 @@ async def exchange(
 
 
 def owner_of(turn: OpenTurn) -> Owner:
-    """Return the owner of the memory that a turn is about."""
     return Owner(turn.tenant_id, turn.user_id, turn.expert_id)
 
 

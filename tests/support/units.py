@@ -10,7 +10,6 @@ SAID_AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 def unit_of(scope: Scope, text: str, terms: Sequence[str], embedding: Sequence[float]) -> IndexedUnit:
-    """Return a unit of somebody that says this."""
     unit_id: UUID = uuid4()
     return IndexedUnit(
         episode_id=unit_id,

@@ -57,8 +57,6 @@ def said(at: datetime, content: str = "Hello", **values: Any) -> dict[str, Any]:
 async def import_lines(
     services: Services, *lines: dict[str, Any], tenant_id: UUID = DEFAULT_TENANT
 ) -> ImportReport:
-    """Import these lines."""
-
     async def chunks() -> AsyncIterator[bytes]:
         yield ndjson(*lines)
 

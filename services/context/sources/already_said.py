@@ -1,4 +1,4 @@
-"""Statements that a prompt makes beside what is recalled, so that none is made twice."""
+"""Finds what a prompt already says, so that recall does not say it again."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -78,12 +78,12 @@ def needless(
     """Return why units need not be shown, by unit id.
 
     Args:
-        best: what was found.
-        units: the same as stored, by id.
-        said: what the prompt says anyway.
-        least: the least probability of what is shown; what has less is not looked at.
-        asks_of_past: the message asks for what was once so: what holds no more is shown.
-        asks_of_answers: the message asks for what was said: answers are shown for themselves.
+        best: The units that were found.
+        units: The stored units, by id.
+        said: What the prompt already says.
+        least: Minimum probability of a shown unit; others are not examined.
+        asks_of_past: Whether the message asks about the past, so that replaced statements are shown too.
+        asks_of_answers: Whether the message asks what was said, so that answers are shown for themselves.
     """
     likely = [ranked for ranked in best if ranked.likelihood >= least and ranked.unit.id in units]
     first = max(likely, key=lambda ranked: ranked.likelihood).unit.id if likely else ""

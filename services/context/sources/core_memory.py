@@ -112,16 +112,16 @@ def core_memory_sections(epoch: Epoch, changes: CoreMemoryChanges, language: Lan
 
 
 def memory_text(content: Content, card: str, language: Language) -> tuple[str, list[str]]:
-    """Return the block as the model reads it, the same for the same content, and the fields left out.
+    """Return the block as the model reads it, always the same for the same content, and the fields left out.
 
     The most important fields come first (the user's name, how they like to be answered, what they are doing, then
-    by name) and are kept if not everything fits; of lists that do not fit, the newest items are shown as far as
-    there is room. Sizes are static estimates, because what is shown must not change within an epoch.
+    by name), and stay if not everything fits. Of lists that do not fit, the newest items are shown. Sizes are
+    static estimates, because what is shown must not change within an epoch.
 
     Args:
-        content: of each section.
-        card: lines on the last conversation, from `last_talk`; may be empty.
-        language: of the headings.
+        content: Content of each section.
+        card: Lines on the last conversation, from `last_talk`; may be empty.
+        language: Language of the headings.
     """
     left = MOST_TOKENS - MESSAGE_OVERHEAD - count_tokens(tagged(MEMORY, card))
     fields = [
@@ -160,7 +160,7 @@ def memory_text(content: Content, card: str, language: Language) -> tuple[str, l
 
 
 def changes_text(changes: CoreMemoryChanges, language: Language) -> str:
-    """Return what has changed in core memory as the model reads it: what holds no more, then what was added."""
+    """Return the changes of core memory as the model reads them: what no longer holds, then what was added."""
     headings = _HEADINGS[language]
     blocks = []
     for heading, content in ((headings["closed"], changes.closed), (headings["since"], changes.added)):
@@ -198,8 +198,8 @@ def first_of(fields: Mapping[str, Any], names: Sequence[str], language: Language
 def changes_since(epoch: Epoch, now: CoreMemorySections) -> tuple[str | None, CoreMemoryChanges]:
     """Return why core memory requires a new epoch, if it does; otherwise what has changed since this one began.
 
-    What was replaced stays in the beginning, for the provider's cache, and the end says that it holds no more.
-    What is forgotten ends the epoch when it goes.
+    A replaced value stays in the beginning, for the provider's cache, and the end of the prompt says that it no
+    longer holds. Forgetting a value ends the epoch.
     """
     if any(section not in now for section in (*epoch["core_memory"], *epoch["core_versions"])):
         return "core memory removed", NO_CHANGES

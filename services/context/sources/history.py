@@ -19,8 +19,8 @@ PARTS_THAT_FIT: LiteralString = """
            OR sum(pg_column_size(parts)) OVER (ORDER BY created_at DESC, id DESC) <= %(most_image_characters)s
          THEN parts END AS parts
 """
-"""The parts of a prompt's messages: the newest images, as long as they are not too large; NULL = left out.
-The size is read without reading the images. What is short, such as an address, is always shown."""
+"""SQL for the images of a prompt's messages: the newest, while they are not too large; NULL = left out. The
+size is read without reading the images. Short parts, such as addresses, are always shown."""
 MOST_IMAGE_CHARACTERS = (MAX_IMAGES_BYTES + 16384) * 4 // 3
 """`most_image_characters` of that column: Base64 with its surroundings."""
 _PRIORITY = 30

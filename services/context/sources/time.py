@@ -39,7 +39,8 @@ SELECT (SELECT count(*) FROM (
         ) AS newest WHERE key_topics <> '[]' ORDER BY last_active_at DESC LIMIT 1), '{{}}') AS last_topics,
        (SELECT jsonb_build_object('message_id', m.id, 'conversation_id', m.conversation_id, 'at', m.created_at,
                    'feeling', m.feeling, 'span', m.feeling_span, 'text', coalesce(m.memory_text, m.content))
-            FROM visits v JOIN messages m ON m.conversation_id = v.conversation_id AND m.tenant_id = v.tenant_id
+            FROM users u JOIN visits v ON v.user_id = u.id AND u.mood
+            JOIN messages m ON m.conversation_id = v.conversation_id AND m.tenant_id = v.tenant_id
                 AND m.created_at BETWEEN v.started_at AND v.last_active_at
             WHERE v.tenant_id = %(tenant_id)s AND v.user_id = %(user_id)s AND v.expert_id = %(expert_id)s
               AND (v.space_id IS NULL OR v.space_id = %(space_id)s) AND v.last_active_at > %(felt_since)s
@@ -197,7 +198,7 @@ class TimeSource(Source[None]):
 
 
 def mood_note(mood: Mapping[str, Any], now: datetime, timezone: str, language: Language) -> str:
-    """Return what the user felt, when, and in which words. Raises `BadTimeZone` if there is no such time zone."""
+    """Return the user's feeling, its time and its words. Raises `BadTimeZone` if there is no such time zone."""
     zone, at = time_zone(timezone), datetime.fromisoformat(mood["at"])
     days = (now.astimezone(zone).date() - at.astimezone(zone).date()).days
     names, (begin, end) = _FELT_DAYS[language], mood["span"]

@@ -1,8 +1,8 @@
-"""The text of a streamed answer: its kinds, and reasoning that a model writes into it between tags.
+"""Kinds of text in a streamed answer, and reasoning that a model writes into it between tags.
 
 The templates of some models open the tag themselves, so that an answer begins with reasoning and has only the
-closing tag. Where that is known of a model, nothing passes as text before the tag. Otherwise the tag is text like
-any other: what was passed on as text stays text. gpt-oss writes channels: `analysis` is reasoning, others text.
+closing tag. If a model is known to do so, nothing before the tag passes as text. Otherwise the tag is ordinary
+text, and what was passed on as text stays text. gpt-oss writes channels: `analysis` is reasoning, others are text.
 """
 
 import json
@@ -69,7 +69,6 @@ class CallPiece(str):
 
     @classmethod
     def of(cls, text: str, call: BegunCall) -> "CallPiece":
-        """Return a piece of a call."""
         piece = cls(text)
         piece.call = call
         return piece

@@ -93,13 +93,13 @@ class AppliedChanges:
 
 
 def apply_changes(content: Mapping[str, Any], changes: Sequence[ItemChange]) -> AppliedChanges:
-    """Apply changes to a section's content in their order; `content` is not modified.
+    """Apply changes to a section's content in order; `content` is not modified.
 
-    `old` matches the item whose text is the same but for case, width, spaces and punctuation. A field whose last
-    item is removed goes, too. The section that a change names is not looked at.
+    `old` matches the item with the same text, whatever its case, width, spaces and punctuation. A field whose last
+    item is removed is removed too. The section that a change names is ignored.
 
     Raises:
-        InvalidInput: a change lacks its field or its value.
+        InvalidInput: A change lacks its field or its value.
     """
     new = dict(content)
     unmatched = []

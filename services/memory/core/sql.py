@@ -23,8 +23,8 @@ WHERE b.tenant_id = %(tenant_id)s AND b.user_id = %(user_id)s AND b.expert_id = 
 ORDER BY b.section, b.space_id NULLS FIRST
 """
 
-# Changes of one core memory wait for each other here, and each then sees what those before it have written. The
-# user is locked first, as an erasure does it, against its going meanwhile.
+# Changes of one core memory wait for each other here, and each then sees what earlier ones have written. The user
+# is locked first, as in an erasure, so that the user cannot go meanwhile.
 LOCK = """
 INSERT INTO core_memory_generations (user_id, expert_id, tenant_id, generation)
 SELECT person.id, %(expert_id)s, %(tenant_id)s, 0

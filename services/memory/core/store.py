@@ -50,9 +50,9 @@ class CoreMemory:
     async def owner(
         self, tenant_id: UUID, user: str, expert: str, space: str | None = None, *, make_space: bool = False
     ) -> Owner:
-        """Who is meant by the caller's own name for the user, an expert's name and the name of a space. With
-        `make_space`, a space that is not there is made. Raises `NotFound` if the tenant has no such user, or no
-        such expert, or the user no such space."""
+        """Return the owner for the caller's name of a user, and the names of an expert and a space. With
+        `make_space`, a missing space is created. Raises `NotFound` if the tenant has no such user or expert, or
+        the user no such space."""
         values = {"tenant_id": tenant_id, "user": user, "expert": expert, "space": space, "space_id": uuid7()}
         found = await self._database.fetch(tenant_id, core_sql.OWNER, values, tuple_row)
         if not found:
@@ -142,9 +142,8 @@ class CoreMemory:
         changed: tuple[Mapping[str, Any] | None, Mapping[str, Any] | None],
         trigger: Trigger,
     ) -> bool:
-        """Take a change of a section back, from what it was to what it became, in a transaction of the
-        caller's. Return whether that is all of it and nothing that came later. Raises `InvalidInput` if the
-        section has filled up since."""
+        """Undo a change of a section in the caller's transaction; return whether that undid all of it and
+        nothing later. Raises `InvalidInput` if the section has filled up since."""
         old, new = changed
         changing = await self._locked(connection, owner, section)
         content = changing.content or {}

@@ -1,6 +1,6 @@
-"""Values of core memory one by one: where each stands, since when, the message that brought it in, and its pin.
+"""Single values of core memory: where each stands, since when, the message that it comes from, and its pin.
 
-A value is named by its section and a digest, so that no word of it is stored a second time.
+A value is named by its section and a digest, so that its words are not stored a second time.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence

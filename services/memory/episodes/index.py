@@ -261,7 +261,6 @@ class EpisodeIndex:
         return await self.vectors.begin_again(collection_name(shard, await self.shards()))
 
     async def remove_shard(self, shard: int) -> None:
-        """Remove an empty shard."""
         await remove(self._milvus, collection_name(shard, await self.shards()))
 
     async def rewrite(self) -> int:

@@ -35,7 +35,7 @@ _EVERY = "* * * * * */5"
 """A cron expression, its last field the seconds."""
 LANES = 8
 """Parts of the users that are indexed at the same time, each by one process; a shard is in one of them."""
-_EPISODES_AT_ONCE = 200
+_EPISODES_AT_ONCE, _TOLD_EVERY = 200, 5_000
 _OF_TURNS = 128
 """Texts of a batch up to which they come from turns and not from an import."""
 _OTHERS_S = 0.3
@@ -55,7 +55,7 @@ _Written = dict[UUID, tuple[int, str | None, bool]]
 
 
 def _passages(unit: IndexedUnit) -> Iterator[tuple[IndexedUnit, str]]:
-    """Yield those passages of a unit that have terms, as they are indexed, each with what is embedded of it."""
+    """Yield the passages of a unit that have terms, in the form of the index, each with the text to embed."""
     for number, each in enumerate(passages_of(unit.text)):
         text = unit.text[each.start : each.end]
         if words := indexed_terms(text, unit.speaker)[:MOST_TERMS]:
@@ -101,7 +101,9 @@ class EpisodeIndexSync:
                 for lane in random.sample(sorted(lanes), len(lanes)):
                     async with self._database.only_one(lane_of(lane), part_of=WRITING) as alone:
                         if alone:
-                            count += await self._index_batch(tenant_id, lane)
+                            before, count = count, count + await self._index_batch(tenant_id, lane)
+                            if count // _TOLD_EVERY > before // _TOLD_EVERY:
+                                log.info("episodes are being indexed", done=count, left=await self._waiting())
                         else:
                             held.add(lane)
         await self._index.vectors.flush_written()
@@ -204,6 +206,25 @@ class EpisodeIndexSync:
             lane = lane_of(shard_of(user_id))
             async with self._database.only_one(lane, wait=True, part_of=WRITING):
                 await self._index.forget(user_id, episode_ids)
+
+    async def _waiting(self) -> int:
+        rows = [
+            await self._database.fetch(tenant_id, sql.ALL_WAITING, {"tenant_id": tenant_id}, tuple_row)
+            for tenant_id in await self._database.tenants()
+        ]
+        return sum(count for ((count,),) in rows)
+
+    async def begin_anew(self) -> None:
+        """Remove the index, so that everything is indexed in the background, the newest first.
+
+        Raises:
+            Unavailable: Milvus or the database does not answer.
+        """
+        shards = await self._index.shards()
+        async with self._database.only_one(WRITING, wait=True):
+            for shard in range(shards):
+                await self._index.remove_shard(shard)
+                await self._lost(shard, shards)
 
     async def count(self, shard: int = 0, shards: int = 1) -> int:
         """Count the episodes of all tenants, or of a shard."""

@@ -19,7 +19,7 @@ LEFT JOIN remembered_messages m ON m.id = ANY(e.source_message_ids) AND r.id IS 
     AND m.completed
 """
 
-# What is visible in a space: what was said in it, and what all spaces of the user share.
+# What a space shows: what was said in it, and what all spaces of the user share.
 OF_SPACE: LiteralString = "(e.space_id IS NULL OR e.space_id = %(space_id)s)"
 
 VISIBLE: LiteralString = f"""
@@ -178,6 +178,8 @@ NOT_INDEXED = """
 UPDATE episodes SET indexed_at = NULL
 WHERE tenant_id = %(tenant_id)s AND user_id = ANY(%(user_ids)s) AND indexed_at IS NOT NULL
 """
+
+ALL_WAITING = "SELECT count(*) FROM episodes WHERE tenant_id = %(tenant_id)s AND indexed_at IS NULL"
 
 WAITING = """
 SELECT count(*) FROM episodes

@@ -199,16 +199,16 @@ _LABELS = {label: name for labels in FIELD_LABELS.values() for name, label in la
 
 
 def filing_of_answer(text: str, memories: Iterable[str], messages: Iterable[str]) -> FilingAnswer:
-    """Return what an answer asks for, and what is wrong with the rest.
+    """Return the operations in an answer, and the faults of the others.
 
     Names of operations in any case, synonyms, null fields and bare lists are accepted.
 
     Args:
-        memories: the short ids of the memories that the model was shown.
-        messages: those of the messages.
+        memories: Short ids of the memories that the model was shown.
+        messages: Short ids of the messages that it was shown.
 
     Raises:
-        BadModelOutput: it has no list of operations.
+        BadModelOutput: The answer has no list of operations.
     """
     listed = json_answer(_Listed, text, items="operations")
     known = frozenset(memories), frozenset(messages)

@@ -77,7 +77,7 @@ class Evidence:
 
     @cached_property
     def own_text(self) -> str:
-        """Return what the user has said, and what is remembered of it, folded."""
+        """Return the user's words, and what memory has kept of them, folded."""
         return folded("\n".join([*self.said, *self.known]))
 
     @cached_property
@@ -149,8 +149,8 @@ def _source(operation: FilingOperation, evidence: Evidence) -> tuple[str, Quoted
 def losing_nothing(operation: FilingOperation, evidence: Evidence) -> FilingOperation:
     """Return an operation as it may be done: a statement about something else than a memory replaces nothing.
 
-    It is added if memory and statement are in the same script, and it has a word that the user said. Everything
-    else is left as it is, and so is what stands beside foreign text: it waits.
+    Such a statement is added if memory and statement are in the same script, and it has a word that the user said.
+    Everything else stays as it is, and so does what stands beside foreign text: it waits.
     """
     memory = evidence.memories.get(operation.memory)
     if operation.kind != "replace" or memory is None:
@@ -167,8 +167,8 @@ def losing_nothing(operation: FilingOperation, evidence: Evidence) -> FilingOper
 def check(operation: FilingOperation, evidence: Evidence) -> Checked:
     """Return what becomes of an operation.
 
-    A change whose quote is foreign waits for the user if it says something; one whose quote stands nowhere is
-    dropped. Nothing is forgotten: where a word of the memory was said, the user is asked. What is pinned stays.
+    A change with a foreign quote waits for the user if it says something; one whose quote stands nowhere is
+    dropped. Nothing is forgotten here: if a word of the memory was said, the user is asked. Pinned memories stay.
     """
     memory = evidence.memories.get(operation.memory)
     if memory is not None and memory.pinned:

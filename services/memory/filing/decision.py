@@ -1,4 +1,4 @@
-"""Decides what to file of a batch: asks the model, checks its answer, and tells it once what is wrong with it."""
+"""Decides what to file of a batch: asks the model, checks its answer, and tells it once about the faults."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,10 +1,10 @@
-"""Filing: one model call for all that a user has newly said, whose operations are checked and then carried out.
+"""Filing: one model call for everything new that a user has said; its operations are checked and carried out.
 
-A quiet moment after a user's last message, and at most once a minute, the small model reads what was said since
-the last filing. What it wants changed must rest on words of the user, which is checked exactly
-(`filing/checks.py`). All changes of a call are made in one transaction with the record of what was filed: nothing
-is filed twice, or lost. Where the user has had memory changed meanwhile, or where there may be more to file, the
-turns are asked about again, and the model is told what is done already. Without a model nothing is filed.
+After a quiet moment, and at most once a minute, the small model reads what was said since the last filing. The
+changes that it wants must rest on words of the user, which `filing/checks.py` checks exactly. All changes of a
+call are made in one transaction with the record of what was filed, so nothing is filed twice or lost. If the user
+has had memory changed meanwhile, or if there may be more to file, the model is asked about the turns again and
+told what is already done. Without a model nothing is filed.
 """
 
 import asyncio
@@ -206,9 +206,9 @@ class Filing:
             return _undecided("model", batch)
 
     async def _apply(self, batch: Batch, decided: Decided, *, is_last: bool) -> _Applied:
-        """Carry out what was decided, all or nothing, but for what has changed meanwhile.
+        """Carry out what was decided, all or nothing, except for what has changed meanwhile.
 
-        `is_last` = a full answer is not continued.
+        With `is_last`, a full answer is not continued.
         """
         owner = batch.owner
         steps, asked = await self._planned(batch, decided, decided.done), list(decided.asked)

@@ -1,4 +1,4 @@
-"""Promises that filing finds in what a user says: what, when, and the words that ask, checked as facts are."""
+"""Promises that filing finds in a user's words: what, when, and the words that ask; checked like facts."""
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

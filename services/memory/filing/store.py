@@ -1,7 +1,7 @@
-"""Storage of filing: the turns that wait for it and when, what was said in them, and the record of what was filed.
+"""Stores of filing: the turns that wait for it and when, what was said in them, and records of what was filed.
 
-A record names the turns that it covers. It is written in the transaction of their changes, so that neither is
-without the other. A turn waits from its end on, however long that takes.
+A record names the turns that it covers. It is written in the transaction of their changes, so that neither exists
+without the other. A turn waits from its end until it is filed, however long that takes.
 """
 
 import asyncio
@@ -56,7 +56,11 @@ WITH told AS (
 ), felt AS (
     UPDATE messages SET feeling = %(feeling)s, feeling_span = %(feeling_span)s
     WHERE tenant_id = %(tenant_id)s AND id = %(felt_in)s AND retracted_at IS NULL
+      AND (SELECT u.mood FROM users u WHERE u.id = %(user_id)s)
       AND NOT EXISTS (SELECT FROM experts x WHERE x.id = %(expert_id)s AND 'mood' = ANY(x.parts_off))
+), asked AS (
+    UPDATE users SET mood = %(mood)s
+    WHERE tenant_id = %(tenant_id)s AND id = %(user_id)s AND mood <> %(mood)s::boolean
 )
 UPDATE turns SET to_file = false WHERE id = ANY(%(turn_ids)s) AND tenant_id = %(tenant_id)s
 """
@@ -129,7 +133,7 @@ class WaitingTurns:
 
 
 class FilingStore:
-    """Reads what is to be filed, and records what was."""
+    """Reads what is to be filed, and records what was filed."""
 
     def __init__(self, database: Database, log: OperationLog) -> None:
         self.database = database
@@ -215,7 +219,7 @@ class FilingStore:
 
         `done` are the operations by which they were filed: the user's next turn tells of them. `story` are the
         turns that belong to one, and were held; all others are recalled. `story_in` = the conversation where one
-        goes on. `mood` = what the user feels.
+        goes on. `mood` = what the user feels, or asks of their feelings.
         """
         owner = batch.owner
         results = {**counts, "by": by, "turns": [str(each) for each in filed], "story": story_in is not None}
@@ -226,10 +230,12 @@ class FilingStore:
             connection, owner.tenant_id, owner.user_id, Operation(FILED, results=results), trigger
         )
         values = {**vars(owner), "turn_ids": list(filed), "done": list(done), "story": list(story)}
+        asks = mood.feeling if mood and mood.feeling in {"off", "on"} else None
         feeling = {
-            "felt_in": batch.messages[mood.message].id if mood else None,
+            "felt_in": batch.messages[mood.message].id if mood and not asks else None,
             "feeling": mood.feeling if mood else None,
             "feeling_span": list(mood.span) if mood else None,
+            "mood": asks == "on" if asks else None,
         }
         conversations = {"conversation_ids": list(batch.conversations), "story_in": story_in}
         await connection.execute(_FILED, values | conversations | feeling)

@@ -1,6 +1,7 @@
-"""Find the memory that a text means: by its words, and by the encoder where nothing has all of them.
+"""Finds the memory that a text means: by its words, or by the encoder if no memory has all of them.
 
-Exactly one clear best is meant; where several may be, they are candidates, and nothing is decided.
+A memory is meant if it is the one clear best; if several may be meant, they are candidates, and nothing is
+decided.
 """
 
 import asyncio
@@ -58,8 +59,8 @@ _MOST_CANDIDATES = 5
 _MOST_COMPARED = 120
 """Texts whose meaning is compared, those that share most words first, then the newest."""
 _ALIKE, _AHEAD = 0.6, 0.15
-"""Cosine of the built-in encoder from which a text with words of the same stems is meant, and by which it is ahead
-of every other statement."""
+"""Minimum cosine of the built-in encoder for a text with words of the same stems to be meant, and its minimum
+lead over every other statement."""
 _MAY_BE_ALIKE = 0.42
 _NAME = re.compile(r"\d+|(?<=[\w,;:] )[A-Z]\w+")
 _VALUE_ID = re.compile(r"v[0-9a-f]{12}")
@@ -96,13 +97,13 @@ class MemoryFinder:
     async def find(
         self, request: ChangeRequest, what: str, *, everything: bool = False, reaches_shared: bool = True
     ) -> Found:
-        """Return what an id or a description means.
+        """Return the memories that an id or a description means.
 
         Args:
-            request: whose memory; its own message is not looked at.
-            what: an id, or the user's words.
-            everything: every text with all of the words is meant, whatever else it says.
-            reaches_shared: whether, in a space, what all spaces share is looked at, too.
+            request: Request with the owner of the memory; its own message is not searched.
+            what: An id, or the user's words.
+            everything: Whether every text with all of the words is meant, whatever else it says.
+            reaches_shared: Whether, in a space, what all spaces share is searched too.
         """
         what = what.replace("\x00", "").strip()
         if is_id(what):

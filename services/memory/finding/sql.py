@@ -2,8 +2,8 @@
 
 from typing import LiteralString
 
-# What was said and written that matches any of the patterns, the newest first.
-# What matches most of the patterns comes first, so that a limit cuts off what shares one common word.
+# What was said or written and matches any pattern, newest first. What matches most patterns comes first, so that a
+# limit cuts off what shares only one common word.
 MENTIONS: LiteralString = """
 SELECT * FROM (
     SELECT 'said' AS kind, m.id::text, m.content AS text, m.created_at AS at, m.role, m.id AS message_id

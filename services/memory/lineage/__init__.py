@@ -1,1 +1,1 @@
-"""Lineage: what everything derived was made from, and by which job, prompt and model."""
+"""Lineage: the sources of everything derived, and the job, prompt and model that made it."""

@@ -1,4 +1,4 @@
-"""Lineage of what a turn's prompt showed: the derived items in its sections, and what each was made from."""
+"""Lineage of what a turn's prompt showed: the derived items in its sections, and the sources of each."""
 
 import re
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Traces what something derived was made from, and what was made of something, over all steps between."""
+"""Traces the sources of something derived, and everything derived from something, over all steps between."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -58,7 +58,7 @@ Kind = Literal[
 """A summary and a persona card have the id of their conversation, a private note that of
 the answer that it was written on."""
 Direction = Literal["up", "down"]
-"""`up`: to what it was made from. `down`: to what was made of it."""
+"""`up`: to its sources. `down`: to everything derived from it."""
 
 Origin = Literal["document", "import", "tool", "assistant", "operator", "user"]
 """Origins of the words that something is made of, the least trusted first: words of a document, or of a text that

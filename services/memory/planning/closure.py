@@ -1,7 +1,7 @@
-"""The closure of a removal: everything that goes with the memories that are named.
+"""The closure of a removal: everything that goes with the named memories.
 
-With a statement goes the clause of the message that it was filed from, with a clause the statements that were
-filed from it, and with both what answers repeat of them. `what_stays` decides what of each text stays.
+A statement takes along the clause of the message that it was filed from; a clause takes along the statements that
+were filed from it; and both take along what answers repeat of them. `what_stays` decides what stays of each text.
 """
 
 from collections import defaultdict

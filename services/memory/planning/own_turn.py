@@ -1,7 +1,7 @@
-"""Decides what memory keeps of a turn that changes it: no order to forget, and nothing that repeats what goes.
+"""Decides what memory keeps of a turn that changes memory: no order to forget, and nothing that repeats what goes.
 
-A message off the record stays in its conversation, so that the model reads it in every later turn and may repeat
-it, and the user may ask about it there.
+A message off the record stays in its conversation, so the model reads it in every later turn and may repeat it,
+and the user may ask about it there.
 """
 
 from collections.abc import Sequence
@@ -25,15 +25,15 @@ def of_own_turn(
     off_record: Sequence[str],
     language: Language,
 ) -> list[PlannedChange]:
-    """Return the plans of a turn with what memory keeps of its message and its answer.
+    """Return the plans of a turn, with what memory keeps of its message and its answer.
 
     Args:
-        turn: which turn.
-        answer: its answer, as far as it was written.
-        planned: what plain forms of its message change.
-        made: what its tools have changed, with the words that named it.
-        off_record: what was said off the record in its conversation before.
-        language: in which changes are told.
+        turn: The turn.
+        answer: Its answer, as far as it was written.
+        planned: Changes by plain forms of its message.
+        made: Changes by its tools, with the words that named them.
+        off_record: What was said off the record before in its conversation.
+        language: Language in which changes are told.
     """
     plans = list(planned)
     outside = next((at for at, each in enumerate(plans) if each.changes and each.own == "off the record"), None)
@@ -85,10 +85,11 @@ def _without_order(message: str, order: str) -> str:
 
 
 def _without_removed(message: str, removed: Sequence[str], targets: Sequence[str]) -> str:
-    """Return what stays of the message that had something forgotten.
+    """Return what stays of a message that had something forgotten.
 
-    The clauses go that say what was removed; if none does, those that have all words by which it was named; if
-    none has, those with one of its names, or else the one that shares most words with it: it is the order.
+    The clauses that say what was removed go. If none does, those go that have all words by which it was named; if
+    none has, those with one of its names, or else the one that shares most words with it, because that is the
+    order.
     """
     if not removed:
         return message

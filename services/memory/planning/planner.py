@@ -1,4 +1,4 @@
-"""Plans changes of memory: finds what is meant, and what goes with it. Nothing is changed here."""
+"""Plans changes of memory: finds what is meant and what goes with it, and changes nothing."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -109,14 +109,14 @@ class ChangePlanner:
         """Plan to put a statement in the place of memories, which are closed. What was said stays as it is.
 
         Args:
-            request: whose memory.
-            memories: what is replaced.
-            text: the new statement.
-            field: the field of core memory that takes it; empty = that of the longest value replaced.
-            what: the words that name what is replaced; empty = ids do.
+            request: Request with the owner of the memory.
+            memories: Memories to replace.
+            text: The new statement.
+            field: Field of core memory for it; empty = that of the longest replaced value.
+            what: Words that name what is replaced; empty = ids do.
 
         Raises:
-            InvalidInput: the text is empty.
+            InvalidInput: The text is empty.
         """
         values = [each for each in memories if each.kind == "value"]
         longest = max(values, key=lambda each: len(each.text), default=None)
@@ -137,12 +137,13 @@ class ChangePlanner:
         )
 
     async def plan_end(self, request: ChangeRequest, memory: Memory, on: str) -> PlannedChange:
-        """Plan to note until when a memory held: what has ended leaves the profile, and is written down as past.
+        """Plan to note the end of a memory: a memory that has ended leaves the profile, and is written down as
+        past.
 
         Args:
-            request: whose memory.
-            memory: what held.
-            on: a year, a month or a day in ISO 8601; one that is not over yet is noted in the profile.
+            request: Request with the owner of the memory.
+            memory: The memory.
+            on: A year, a month or a day in ISO 8601; an end that is not over yet is noted in the profile.
         """
         text = ended(memory.text.rstrip(_EDGES), on)
         plan = await self.plan_replace(request, [memory], text, field=memory.field)
@@ -180,14 +181,14 @@ class ChangePlanner:
         """Plan to hide what ids or words name.
 
         Args:
-            request: whose memory.
-            what: the words that name it.
-            ids: instead of words.
-            everything: every statement that has all of the words is meant.
-            takes_all: whether what stands in one sentence with it may go, too, and all statements that have the
-                words where they have several meanings; without it, and without `keep`, nothing is changed then.
-            keep: the sentence that is to stay of what stands in one sentence with it, in words that stand there.
-            language: in which the change is told; None = the user's.
+            request: Request with the owner of the memory.
+            what: Words that name it.
+            ids: Ids that name it in place of words.
+            everything: Whether every statement with all of the words is meant.
+            takes_all: Whether what stands in one sentence with it may go too, and all statements with the words if
+                these have several meanings; without it and `keep`, nothing is changed in such cases.
+            keep: Sentence that is to stay of what stands in one sentence with it, in words that stand there.
+            language: Language in which the change is told; None = the user's.
 
         Raises:
             InvalidInput: `keep` says something else.

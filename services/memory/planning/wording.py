@@ -80,13 +80,13 @@ _THEN: dict[Language, str] = {
 def summary_of(
     kind: MemoryChangeKind, items: Sequence[str], language: Language, *, shown: Sequence[str] = ()
 ) -> MemoryChange:
-    """Return a change as it is told.
+    """Return the sentence that tells a change.
 
     Args:
-        kind: what is done.
-        items: what is removed, kept or corrected.
-        language: in which it is told.
-        shown: what is said of it instead of the items.
+        kind: Kind of the change.
+        items: Texts that are removed, kept or corrected.
+        language: Language of the sentence.
+        shown: Words that stand in place of the items.
     """
     return _change(kind, told(kind, shown or items, language), items, operation_id=str(uuid7()))
 
@@ -101,10 +101,10 @@ def told(kind: MemoryChangeKind, items: Sequence[str], language: Language) -> st
 
 
 def told_changes(logged: Sequence[Mapping[str, Any]], language: Language) -> tuple[list[MemoryChange], list[UUID]]:
-    """Return what filing changed as a turn tells it, and the ids of all of it.
+    """Return what filing changed in the form that a turn tells it, and the ids of all its operations.
 
-    What was removed since is not named. `logged` has for each operation its `id`, `kind`, what was `named`, its
-    `items`, and what is `gone` since.
+    What was removed since is not named. `logged` has for each operation its `id`, `kind`, the `named` words, its
+    `items`, and those that are `gone` since.
     """
     changes = []
     for each in logged:

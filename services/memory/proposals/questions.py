@@ -120,10 +120,11 @@ class OpenQuestions:
         await connection.execute(_ASKED, {"tenant_id": tenant_id, "id": question_id, "turn_id": turn_id})
 
     async def waiting(self, connection: Connection, owner: Owner) -> list[OpenQuestion]:
-        """Return what waits under an expert in a space, oldest first, without what is overtaken: that is closed.
+        """Return the waiting questions under an expert in a space, oldest first; overtaken ones are closed and
+        left out.
 
-        A question is overtaken if memory says already what it would add, if what it would change is gone, or if a
-        newer one is about the same memory or says the same.
+        A question is overtaken if memory already says what it would add, if what it would change is gone, or if a
+        newer question is about the same memory or says the same.
         """
         async with connection.cursor(row_factory=class_row(OpenQuestion)) as cursor:
             await cursor.execute(_IN_ORDER, vars(owner))

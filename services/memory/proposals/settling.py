@@ -1,7 +1,7 @@
 """Proposals: changes of memory that wait for the user.
 
-Some rest on content which is not the user's own words; others were found at night, about two memories that say
-nearly the same or contradict each other (`pairs.py`). They stand in the log of operations, so that they fall with
+Some rest on content that is not in the user's own words; others were found at night in two memories that say
+nearly the same or contradict each other (`pairs.py`). They stand in the log of operations, so that they go with
 their turn, their conversation and their user.
 """
 
@@ -77,9 +77,10 @@ class Proposals(ProposalList):
         is_asked: bool = False,
         by: str = "",
     ) -> UUID:
-        """Let a change wait, in a transaction of the caller's; return its id, or that of the same one that waits.
+        """Let a change wait, in the caller's transaction; return its id, or the id of an equal one that already
+        waits.
 
-        If as many wait as may, the oldest is closed. `memory` = ids of what would go, separated by commas;
+        If the maximum number wait, the oldest is closed. `memory` = ids of what would go, separated by commas;
         `is_asked` = the turn itself asks the user; `by` as in `OpenQuestion`.
         """
         text, replaces = text.replace("\x00", ""), replaces.replace("\x00", "")

@@ -1,4 +1,4 @@
-"""Clauses that announce what somebody wrote, or order work on a text that stands beside them. Pure functions."""
+"""Clauses that announce what somebody wrote, or that order work on a text beside them. Pure functions."""
 
 import re
 

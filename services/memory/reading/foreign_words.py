@@ -1,12 +1,12 @@
-"""Tells whose words the parts of a message are: the user's own, those of others, or either's. Pure functions.
+"""Tells whose words the parts of a message are: the user's, those of others, or possibly either's. Pure functions.
 
-Marks, shapes and announcements tell what a message quotes, forwards, pastes or hands over to be worked on. A text
-of others ends at its last closing mark, because its author may have written the ones before. A text without marks
-is theirs up to its last blank line, or, if it is announced within a line, for a sentence; whose words the rest is
-nobody can tell. What is doubtful counts as foreign, except that filing is shown it: a change that rests on it is
-asked about, and never made or lost.
+Marks, shapes and announcements show what a message quotes, forwards, pastes or hands over to be worked on. A text
+of others ends at its last closing mark, because its author may have written the earlier ones. A text without marks
+is theirs up to its last blank line, or for one sentence if it is announced within a line; whose words the rest is,
+nobody can tell. Doubtful parts count as foreign, but filing is shown them: a change that rests on them is asked
+about, never made and never lost.
 
-Every pattern is bounded, so that the time grows with the length of a message alone.
+Every pattern is bounded, so that the time grows only with the length of a message.
 """
 
 import re

@@ -1,6 +1,6 @@
-"""How a user feels, where their own words say it: no fact, but a line in the prompts of the next days.
+"""Finds how a user feels from the user's own words. It is no fact, but a line in the prompts of the next days.
 
-Nothing of it is written down but the feeling and where its words stand in their message: it goes with them.
+Only the feeling and the place of its words in their message are stored, so it goes with these words.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,6 +14,9 @@ from services.text.storable import storable
 
 Feeling = Literal["anxious", "sad", "grieving", "angry", "lonely", "tired", "confused", "excited", "proud", "calm"]
 FEELINGS: tuple[Feeling, ...] = get_args(Feeling)
+Switch = Literal["off", "on"]
+"""The user's wish about their feelings: not to be noted any more, or to be noted again."""
+_SWITCHES: tuple[Switch, ...] = get_args(Switch)
 _LONGEST = 160
 """Characters of the words that say it."""
 
@@ -21,18 +24,21 @@ _LONGEST = 160
 class Mood(BaseModel):
     """How the user feels, in the requested form; empty = their words do not say it."""
 
-    feeling: str = Field("", description=f"one of {', '.join(FEELINGS)}; empty if no words of the user say it")
+    feeling: str = Field(
+        "",
+        description=f"one of {', '.join(FEELINGS)}; empty if no words of the user say it; off or on: as they ask",
+    )
     about: str = Field("", description="what it is about")
     quote: str = Field("", description="the user's words that say it, copied letter by letter")
 
 
 @dataclass(frozen=True)
 class Felt:
-    """A feeling, and the words of a message that say it."""
+    """A feeling, or what the user asks of theirs, and the words of a message that say it."""
 
     message: str
     """The message's short id."""
-    feeling: Feeling
+    feeling: Feeling | Switch
     span: tuple[int, int]
     """Where the words begin and end in it."""
 
@@ -48,7 +54,7 @@ def felt(given: Any, messages: Mapping[str, str], fiction: Sequence[str] = ()) -
     if not isinstance(given, Mapping):
         return None
     feeling, quote = (str(given.get(each) or "").strip() for each in ("feeling", "quote"))
-    known = next((each for each in FEELINGS if each == feeling.casefold()), None)
+    known = next((each for each in (*FEELINGS, *_SWITCHES) if each == feeling.casefold()), None)
     quote = storable(quote)
     if known is None or not quote or len(quote) > _LONGEST:
         return None

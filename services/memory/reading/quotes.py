@@ -41,9 +41,10 @@ def is_quoted(quote: str, message: str) -> bool:
 
 
 def quoted(quote: str, message: str, statement: str = "") -> Quoted | None:
-    """Return what a quote of a message is; None = it stands nowhere in it, or in words of others.
+    """Return the part of a message that a quote means; None = it stands nowhere, or only in words of others.
 
-    One that says too little is the sentence around it, if the statement that rests on it has a word of it.
+    A quote that says too little stands for the sentence around it, if the statement that rests on it has a word of
+    that sentence.
     """
     sought = folded(quote)
     if not sought:

@@ -16,11 +16,11 @@ _HAN = re.compile(r"[\u3400-\u9fff]")
 
 
 def repeated_spans(answer: str, foreign: Iterable[str], said: Iterable[str]) -> list[int]:
-    """Return where sentences of an answer that repeat foreign texts begin and end, one after the other.
+    """Return the places of an answer's sentences that repeat foreign texts, one after the other.
 
     Args:
-        foreign: the texts of others.
-        said: what the user has said themselves.
+        foreign: Texts of others.
+        said: Words of the user.
     """
     texts = [each for each in foreign if each.strip()]
     if not texts:

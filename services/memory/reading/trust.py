@@ -86,7 +86,7 @@ class ForeignOrigins:
     ) -> ForeignItems:
         """Return which of these ids hold foreign words, and whether the conversation and the user have any.
 
-        With `core_memory`, also the values of it that others wrote, with those that a prompt may still show.
+        With `core_memory`, values that others wrote are included, also those that a prompt may still show.
         """
         values = {
             "tenant_id": tenant_id,
@@ -154,11 +154,11 @@ _NEGATION = re.compile(
 
 
 def rests_on_user(text: str, read: Read) -> bool:
-    """Return whether a statement says what the user said; true where there is nothing else that could say it.
+    """Return whether a statement says what the user said; true if nothing else could be its source.
 
-    Beside foreign words of the same turn, its words must be the user's, in their order: what only the foreign text
-    names, or denies, waits; the same beside an image of an earlier turn. Beside what was remembered of other
-    foreign words, most of it must not stand there alone.
+    Beside foreign words of the same turn, or an image of an earlier turn, its words must be the user's, in their
+    order: what only the foreign text names or denies waits. Beside remembered foreign words, most of it must not
+    stand only there.
     """
     sought = [term for term in terms(text) if term in informative_terms(text) and term not in terms(_OF_USER)]
     if not sought or not (any(read.foreign) or any(read.remembered)):

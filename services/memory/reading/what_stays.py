@@ -1,8 +1,8 @@
-"""Decides what stays of a text when something goes; nothing else does.
+"""Decides what stays of a text when something goes; nothing else decides this.
 
-What goes are whole clauses, and what stays are the others, letter by letter and in their order. Nothing is joined
-into a new sentence. Where what goes and what does not stand in one clause, or a clause cannot stand without one
-that goes, both are told as `shared`, for the caller to ask about.
+Whole clauses go, and the others stay letter by letter and in their order. Nothing is joined into a new sentence.
+If one clause holds both what goes and what does not, or if a clause cannot stand without one that goes, both are
+returned as `shared`, for the caller to ask about.
 """
 
 import re
@@ -104,7 +104,7 @@ class Clause:
 
 @dataclass(frozen=True)
 class Rest:
-    """A text after something has gone: what stays of it, and what does not."""
+    """A text after something has gone: what stays, and what does not."""
 
     text: str
     """Whole sentences and clauses of it; empty = nothing stays."""
@@ -119,8 +119,8 @@ def what_stays(
 ) -> Rest:
     """Return what stays of a text without the clauses for which `goes` is true.
 
-    A clause that depends on one that goes (“and train for a marathon”) goes with it, and so does what else a
-    clause says for which `says_more` is true. Both are in `shared`.
+    A clause that depends on one that goes (“and train for a marathon”) goes with it, and so does the rest of a
+    clause for which `says_more` is true. Both are in `shared`.
     """
     gone, shared, written = list[str](), list[str](), ""
     seen = 0

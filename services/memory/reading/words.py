@@ -1,4 +1,4 @@
-"""The words by which a text is found in others, and by which a clause says what another text says."""
+"""Words by which a text is found in other texts, and which show that a clause says what another text says."""
 
 import re
 from collections.abc import Iterable
@@ -86,7 +86,7 @@ def stated(memory: Memory) -> str:
 
 
 def words_of(memory: Memory) -> Words:
-    """Return the words by which a memory is found: of a value also those by which a user states it."""
+    """Return the words by which a memory is found; a value is also found by the words in which users state it."""
     return Words.of(stated(memory))
 
 

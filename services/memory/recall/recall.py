@@ -1,7 +1,9 @@
 """Recall: finds what is relevant to a message among everything ever said. All searches of memory go through here.
 
-It searches the user's working set or, without one, the index. What is shown is read from PostgreSQL, so that
-nothing removed, or belonging to somebody else, can come up. What is not indexed yet is found by its words."""
+It searches the user's working set, or the index if there is none. What is shown is read from PostgreSQL, so
+nothing can come up that was removed or belongs to somebody else. Units that are not indexed yet are found by their
+words.
+"""
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
@@ -69,8 +71,6 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class RecallResult:
-    """The result of a recall."""
-
     query: Query | None = None
     """None = there was nothing to search for."""
     ranking: Ranking = _NOTHING

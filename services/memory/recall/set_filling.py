@@ -1,7 +1,7 @@
-"""Filling a working set: from PostgreSQL, the newest memories first, with what the index has once it answers.
+"""Fills a working set from PostgreSQL, the newest memories first, with what the index has of them.
 
-A turn waits for a part of a second, and not at all for an index that sleeps. What is there by then is used, made
-from the texts where the index is slow or away, and the rest follows behind it.
+A turn waits for a fraction of a second, and not at all for an index that sleeps. It uses what is there by then,
+made from the texts if the index is slow or away; the rest follows later.
 """
 
 import asyncio
@@ -88,7 +88,8 @@ class SetFilling:
             return False, None
         waiting = await self._embed_waiting(self._rows)
         self._newest = [*self._rows]
-        if self._indexed.is_ready and (await asyncio.wait([reading := self._read_newest()], timeout=_INDEX_S))[0]:
+        may_wait = self._indexed.is_ready or not any(row.indexed for row in self._rows)  # it then is not asked
+        if may_wait and (await asyncio.wait([reading := self._read_newest()], timeout=_INDEX_S))[0]:
             known, self.away = reading.result()
             await take_in(self.units, self._rows, known | waiting, shared=False)
             self.is_whole = self._oldest is None

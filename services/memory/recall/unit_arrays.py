@@ -168,19 +168,15 @@ class UnitArrays:
         return [self.passage_id(place) for place in places.tolist()]
 
     def unit_id(self, place: int) -> UUID:
-        """The unit at a place."""
         return _uuid(self._units.values[place])
 
     def passage_id(self, place: int) -> PassageId:
-        """The passage at a place."""
         return self.unit_id(place), int(self._column("passage")[place])
 
     def unit_ids(self, places: Places) -> list[str]:
-        """The ids of the units at some places."""
         return _written(self._units.values[places])
 
     def episode_ids(self, places: Places) -> list[str]:
-        """The ids of their episodes."""
         return _written(self._episodes.values[places])
 
     def place_of(self, unit_id: UUID) -> int | None:

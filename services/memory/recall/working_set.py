@@ -198,7 +198,7 @@ class WorkingSet(UnitArrays):
         return found.clip(min=0.0).astype(np.float64)
 
     def overview(self) -> Overview:
-        """Return what is known of each unit, and who stands beside whom."""
+        """Return the facts known of each unit, and which units are neighbours."""
         if self._overview is None:
             self._overview = self._looked_over()
         return self._overview

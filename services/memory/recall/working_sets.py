@@ -122,7 +122,6 @@ class WorkingSets:
         *,
         dimension: int,
         limit_bytes: int,
-        most_units: int = MOST_UNITS,
         episodes_at_once: int = EPISODES_AT_ONCE,
         embed_soon: Callable[[Sequence[str]], Awaitable[Sequence[Embedding] | None]] | None = None,
         lost: Callable[[UUID, UUID], Coroutine[Any, Any, bool]],
@@ -133,7 +132,6 @@ class WorkingSets:
             database: source of episodes.
             index: source of terms and embeddings.
             limit_bytes: for all sets together; 0 = no sets.
-            most_units: maximum per user; with more there is no set.
             episodes_at_once: newest episodes that a turn waits for; the others are read behind it.
             embed_soon: returns embeddings in some milliseconds, or None if it takes longer; without, what is not
                 indexed yet is found by its words alone.
@@ -145,7 +143,7 @@ class WorkingSets:
         self._dimension = dimension
         self._limit_bytes = limit_bytes
         self._episodes_at_once = episodes_at_once
-        self._most_units = min(most_units, int(_MOST_OF_THE_LIMIT * limit_bytes / _BYTES_OF_A_UNIT))
+        self._most_units = min(MOST_UNITS, int(_MOST_OF_THE_LIMIT * limit_bytes / _BYTES_OF_A_UNIT))
         self._entries: OrderedDict[Owned, _Entry] = OrderedDict()
         self._loads = asyncio.Semaphore(_LOADS)
         self._rests = asyncio.Semaphore(1)

@@ -1,1 +1,1 @@
-"""One way for a memory to go: a target, its closure over what was made of it, then hide, delete, or attest."""
+"""The way a memory goes: a target, its closure over what was derived from it, then hide, delete, attest."""

@@ -146,13 +146,14 @@ class ConversationRows(Rows):
     async def remove(
         self, recent_s: float, *, keep_memories: bool, silent_since: datetime | None = None
     ) -> tuple[dict[str, int], Left, list[UUID]]:
-        """Remove all of it; return the counts, what is elsewhere, and a visit of each day to summarise again.
+        """Remove all of it; return the counts, what other stores hold of it, and a visit of each day to summarise
+        again.
 
-        Turns that ended within `recent_s` seconds may have events elsewhere.
+        Turns that ended within `recent_s` seconds may have events in other stores.
 
         Raises:
-            NotFound: it has been removed meanwhile.
-            Conflict: something was said in it since `silent_since`.
+            NotFound: It has been removed meanwhile.
+            Conflict: Something was said in it since `silent_since`.
         """
         conversation_id = self.values["conversation_id"]
         await self.all(LOCK_CORE_MEMORY)

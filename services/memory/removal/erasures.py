@@ -1,7 +1,7 @@
-"""Erasures of single things: shown first, then done in one transaction, with a receipt.
+"""Erasures of single things: previewed first, then done in one transaction, with a receipt.
 
-What is retracted is found and withdrawn as by any other memory command; here it is removed as well, with all that
-would undo it. A preview does the very same and rolls it back, so that it shows what would happen.
+The retracted things are found and withdrawn as by other memory commands; here they are also removed, with all that
+could undo it. A preview does exactly this and rolls it back, so it shows what would happen.
 """
 
 import secrets
@@ -112,14 +112,15 @@ class Erasures:
         """Forget what a target names, for good.
 
         Args:
-            by: who asks for it, for the receipt.
-            delete_messages: delete the words from the conversations as well; else they stay there to be read.
-            preview: change nothing, and return what would happen.
+            by: Who asks for it, for the receipt.
+            delete_messages: Whether the words are deleted from conversations too; otherwise they can still be read
+                there.
+            preview: Whether nothing is changed, and the result shows what would happen.
 
         Raises:
-            InvalidInput: the target is none.
-            NotFound: there is nothing of that id, or no such user.
-            ConfigurationError: the key of receipts cannot be read.
+            InvalidInput: The target is not valid.
+            NotFound: There is nothing with that id, or no such user.
+            ConfigurationError: The key of receipts cannot be read.
         """
         plan = await self._planner.plan(tenant_id, user, target)
         if not plan.changes and not plan.messages:

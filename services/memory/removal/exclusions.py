@@ -1,7 +1,8 @@
-"""Memories and messages that a conversation never uses, and those that one answer goes without.
+"""Memories and messages that a conversation never uses, or that one answer goes without.
 
-Excluding a memory also excludes the messages it was made from, and every other memory made from those: the same
-fact would come up otherwise. Memory itself is not changed, and other conversations use everything.
+Excluding a memory also excludes the messages that it was made from, and every other memory made from those,
+because the same fact would come up otherwise. Memory itself is not changed, and other conversations use
+everything.
 """
 
 from collections.abc import Collection, Sequence

@@ -23,9 +23,9 @@ from services.platform.connections import again_if_contended
 from services.platform.postgres import UNHURRIED_S, Database
 
 Kind = Literal["messages", "turns", "jobs", "operations"]
-"""`messages`: conversations in which nothing was said since, with their messages and turns, and the episodes that
-are those messages. `turns`: prompts, their reports and the requests of ended turns, of which the rest stays.
-`jobs`: finished background jobs. `operations`: the log of what memory did, without which nothing can be undone."""
+"""Kinds of data that expire. `messages`: silent conversations, with their messages and turns, and the episodes
+of those messages. `turns`: prompts, reports and requests of ended turns; the rest of the turns stays. `jobs`:
+finished background jobs. `operations`: the log of memory, without which nothing can be undone."""
 
 KINDS: tuple[Kind, ...] = ("messages", "turns", "jobs", "operations")
 LONGEST_DAYS = 36_500

@@ -1,7 +1,8 @@
 """Hiding: what a user asked to forget or to leave out disappears from memory, and can come back.
 
-Messages stay where they are, for the user to read; `remembered_messages` is what prompts, recall and summaries see
-of them. Whatever was made of a retracted message is withdrawn in the same transaction, and made again without it.
+Messages stay where they are, for the user to read; prompts, recall and summaries see them through
+`remembered_messages`. Everything made of a retracted message is withdrawn in the same transaction, and made again
+without it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,12 +48,12 @@ class Hiding:
         *,
         but: UUID | None = None,
     ) -> UUID | None:
-        """Change memory as planned; return the operation by which it can be undone, None where nothing changes.
+        """Change memory as planned; return the operation that can be undone, or None if nothing changes.
 
-        `but` = the conversation of the turn that asked for it, whose prompt is made without what goes.
+        `but` is the conversation of the turn that asked for it: its prompt is made without what goes.
 
         Raises:
-            InvalidInput: an item of core memory is not accepted.
+            InvalidInput: An item of core memory is not accepted.
         """
         operation_id = planned.change["operation_id"]
         if operation_id is None:
@@ -116,10 +117,10 @@ class Hiding:
         """Take turns of a game or story out of recall, under the caller's `lock`.
 
         Args:
-            why: by what it is caused, and how the user is told of it.
+            why: Cause of it, and how the user is told.
 
         Returns:
-            The operation by which it can be undone; None = none of them was recalled.
+            The operation that can be undone; None = none of them was recalled.
         """
         operation_id = uuid7()
         values = {**vars(owner), "operation_id": operation_id, "turn_ids": list(turn_ids)}

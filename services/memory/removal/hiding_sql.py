@@ -108,7 +108,7 @@ WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.content IS N
   AND e.source_message_ids && %(message_ids)s::uuid[]
 """
 
-# Merged memories of which the named ones are what stayed: they say the same.
+# Merged memories that stayed in place of the named ones, because they say the same.
 MERGED_INTO: LiteralString = """
 WITH RECURSIVE same AS (
     SELECT c.episode_id FROM upkeep_changes c

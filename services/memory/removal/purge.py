@@ -1,4 +1,4 @@
-"""Purges what a retraction keeps so that it can be undone, and every other copy of it that PostgreSQL holds."""
+"""Purges what a retraction keeps for being undone, and every other copy of it in PostgreSQL."""
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -47,7 +47,6 @@ class Purge(Rows):
         self._plan = plan
 
     async def remove(self, *, delete_messages: bool) -> Purged:
-        """Purge."""
         places = await self.all(sql.PLACES)
         purged = Purged(turn_ids=sorted({row[1] for row in places}))
         self.values |= {"conversation_ids": list({row[0] for row in places}), "turn_ids": purged.turn_ids}

@@ -44,7 +44,7 @@ WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s
   AND superseded_by IN (SELECT e.id FROM episodes e WHERE {_WITHDRAWN})
 """  # noqa: S608 — our own text only
 
-# What was withdrawn just now, and what earlier commands withdrew of the same messages.
+# What was just withdrawn, and what earlier commands withdrew of the same messages.
 EPISODES: LiteralString = f"""
 DELETE FROM episodes e WHERE {_WITHDRAWN}
 RETURNING e.id, e.content
@@ -63,7 +63,7 @@ WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type LIKE 'episode
   AND (field = ANY(%(episode_ids)s::text[]) OR new_value->>'id' = ANY(%(episode_ids)s::text[]))
 """
 
-# Of a command stays what undoes it, not what it named and what that was found to mean.
+# Of a command, what undoes it stays; what it named, and what that was found to mean, goes.
 _SCRUBBED: LiteralString = """
 query = NULL,
     results = CASE WHEN type = 'memory_command' AND jsonb_typeof(results) = 'object' THEN results - 'items' END

@@ -1,7 +1,7 @@
-"""The stores that hold something of users, and what a removal leaves in those beside PostgreSQL.
+"""The stores that hold data of users, and what a removal leaves in those other than PostgreSQL.
 
-A removal is one transaction in PostgreSQL, which also defers the jobs that remove what is elsewhere: a store that
-is down at this moment does not keep it from being completed. The same is tried at once, too.
+A removal is one transaction in PostgreSQL that also defers the jobs for other stores, so a store that is down does
+not prevent it from being completed. The other stores are also tried at once.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -108,9 +108,9 @@ class RemovalStores:
     async def erase(
         self, tenant_id: UUID, removed: Callable[[Connection], Awaitable[tuple[Result, Left | None]]]
     ) -> tuple[Result, Counts, list[str]]:
-        """Remove from PostgreSQL what `removed` does, then what that leaves in the other stores.
+        """Carry out `removed` in PostgreSQL, then remove what it leaves in the other stores.
 
-        `removed` works in one transaction and returns its result with what is left, None where nothing went.
+        `removed` works in one transaction and returns its result and what is left, or None if nothing was removed.
 
         Returns:
             The result, counts of the other stores, and the stores that did not answer.

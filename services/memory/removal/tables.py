@@ -234,7 +234,7 @@ class Rows:
 
     async def remove_with_merged(self, episode_id: UUID) -> list[UUID]:
         """Remove a memory with those that were merged into it, because they say the same. What they had
-        replaced stays out of memory. Return everything removed, nothing if there is no such memory."""
+        replaced stays out of memory. Return everything removed; nothing if there is no such memory."""
         if not await self.all(_LOCK_EPISODE, episode_id=episode_id):
             return []
         gone = [episode_id, *await self.firsts(MERGED_INTO, episode_ids=[episode_id])]

@@ -123,7 +123,7 @@ class TargetPlan:
     changes: list[tuple[Owner, PlannedChange]]
     """Removals to carry out, by whose memory they are of."""
     messages: dict[UUID, str | None]
-    """Every message concerned, also those that memory no longer knows, with what stays of it; None = nothing."""
+    """Every message concerned, even if memory no longer knows it, with what stays of it; None = nothing."""
     values: Sequence[CoreValue]
     """Every value that core memory has or had."""
     topic: Words | None = None

@@ -1,6 +1,7 @@
-"""Undoing: what an operation of the log removed comes back, what it added goes, what it changed is undone.
+"""Undoing an operation of the log: what it removed comes back, what it added goes, what it changed is changed
+back.
 
-What was made of a branch that is put aside is withdrawn, and comes back with it.
+What was made of a branch that is put aside is withdrawn, and comes back with the branch.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -1,6 +1,6 @@
-"""Removal of a whole user, space or conversation from every store, with all that was made of it.
+"""Removal of a whole user, space or conversation from every store, with everything made of it.
 
-PostgreSQL in one transaction, which also defers the jobs that remove what other stores hold. What was made of a
+PostgreSQL is changed in one transaction, which also defers the jobs for other stores. What was made of a
 conversation together with others is made again without it: daily summaries, merged episodes, core memory.
 """
 

@@ -1,1 +1,1 @@
-"""Upkeep of memory by night: delete what is kept no longer, merge what says the same, let fade what is unused."""
+"""Nightly upkeep of memory: delete what has expired, merge memories that say the same, archive unused ones."""

@@ -1,7 +1,6 @@
-"""Finds memories of which one is enough, or no longer holds.
+"""Finds pairs of memories that say the same, or of which the newer replaces the older.
 
-Equal texts are told without a model. Of texts that are alike a model says whether they say the same, or the newer
-one takes the older one's place; without one they stay as they are.
+Equal texts need no model. About similar texts a model is asked; without a model they stay as they are.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Policy of upkeep for a tenant's memory, what a run by it would do, and what one did."""
+"""A tenant's policy of upkeep, what a run by it would do, and what a run has done."""
 
 from dataclasses import dataclass
 from datetime import datetime

@@ -28,7 +28,7 @@ ROUND = "find_memory_to_keep_up"
 _EVERY = "* * * * *"
 """A cron expression: every minute, so that workers are not without work while users wait."""
 _HOURS = range(3, 9)
-"""Hours of the users' clocks: most are done with in the first; the others are there for those who are many."""
+"""Hours by the users' clocks: the first suffices for most; the others are there for many users."""
 _ACTIVE = timedelta(minutes=10)
 _SAME_NIGHT = timedelta(hours=12)
 _WAITING_AT_MOST = 10_000

@@ -91,7 +91,7 @@ SELECT undone_at FROM upkeep_runs
 WHERE id = %(run_id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s FOR UPDATE
 """
 
-# What took the place of the memory that stayed holds against the one that comes back, too.
+# What replaced the memory that stayed also replaces the one that comes back.
 UNMERGE: LiteralString = """
 UPDATE episodes e SET superseded_by = kept.superseded_by, superseded_in = kept.superseded_in,
     archived_by = kept.archived_by, indexed_at = NULL

@@ -1,7 +1,7 @@
-"""Upkeep of a user's memory: a preview, a run, and its undoing.
+"""Upkeep of a user's memory: a preview, a run, and undoing it.
 
-A run merges memories that say the same, proposes the newer one where two contradict each other, and lets fade what
-is unimportant and was not used for long. It changes memory in one transaction, all of which can be undone.
+A run merges memories that say the same, proposes the newer of two that contradict each other, and archives what is
+unimportant and unused for long. It changes memory in one transaction, and all of it can be undone.
 """
 
 from collections import defaultdict

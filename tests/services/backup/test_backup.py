@@ -42,7 +42,6 @@ class Place:
 
 @pytest.fixture
 def empty(postgres: EmbeddedPostgres) -> Iterator[Place]:
-    """An empty place."""
     name = f"empty_{uuid4().hex}"
     with psycopg.connect(postgres.url("postgres", "postgres"), autocommit=True) as connection:
         connection.execute(

@@ -22,7 +22,6 @@ UNHURRIED_S = 30
 async def _limits(
     redis_url: str | None, *, patience_s: float = UNHURRIED_S, **limits: int
 ) -> AsyncIterator[RateLimits]:
-    """The limits of one process."""
     settings = load_settings(redis_url=redis_url, **{f"rate_limit_{n}_per_minute": v for n, v in limits.items()})
     client = redis.connect(settings.redis_url)
     yield RateLimits(settings, client, patience_s=patience_s)

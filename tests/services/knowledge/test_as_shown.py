@@ -197,17 +197,47 @@ def test_a_workbook_tells_what_it_leaves_out_and_shows_formulas_without_a_value(
     hidden = book.create_sheet("底稿")
     hidden.sheet_state = "hidden"
     book.active["A4"].comment = openpyxl.comments.Comment("批注", "me")
+    book.active["A5"], book.active["D4"] = "旧数据", "底价"
+    book.active.row_dimensions[5].hidden = book.active.column_dimensions["D"].hidden = True
 
     converted = _read("a.xlsx", _saved(book))
 
     assert "2025 年报表\n\n| 城市 | 区号 | 合计 |\n| --- | --- | --- |\n| 杭州 | 0571 | =SUM(B4,1) |" in (
         converted.parts[0].text
     )
+    assert "旧数据" not in converted.parts[0].text
+    assert "底价" not in converted.parts[0].text
     assert converted.left_out == (
         "hidden sheet 底稿",
+        "1 hidden row (of Sheet: 5)",
+        "1 hidden column (of Sheet: 4)",
         "1 formula value (the file holds none; the formula is shown)",
         "1 comment",
     )
+
+
+@pytest.mark.parametrize("odd", ["strict", "case"])
+def test_workbooks_of_the_strict_standard_and_with_names_in_another_case_are_read(odd: str) -> None:
+    old, new = {
+        "strict": (
+            b"http://schemas.openxmlformats.org/spreadsheetml/2006/",
+            b"http://purl.oclc.org/ooxml/spreadsheetml/",
+        ),
+        "case": (b"", b""),
+    }[odd]
+    made = BytesIO()
+    written = BytesIO(_saved(_workbook([["城市", "区号"], ["杭州", 571]], B2="0000")))
+    with zipfile.ZipFile(written) as book, zipfile.ZipFile(made, "w") as copied:
+        for name in book.namelist():
+            renamed = name.replace("sharedStrings", "SharedStrings") if odd == "case" else name
+            copied.writestr(renamed, book.read(name).replace(old, new) if old else book.read(name))
+    assert "| 杭州 | 0571 |" in _text("a.xlsx", made.getvalue())
+
+
+@pytest.mark.parametrize("first", ["sep=;", '"sep=;"\r', "SEP=;"])
+def test_csv_may_name_what_separates_its_fields(first: str) -> None:
+    text = _text("a.csv", f"{first}\n城市;价格,元\n杭州;3,5\n")
+    assert text.split("\n")[0::2] == ["| 城市 | 价格,元 |", "| 杭州 | 3,5 |"]
 
 
 def test_csv_may_say_something_above_its_header() -> None:
@@ -245,6 +275,13 @@ PAGES = {
         "<ol reversed><li>z</li><li>w</li></ol><ol start=4><li>v</li></ol>",
         ["c. x", "e. y", "2. z", "1. w", "4. v"],
     ),
+    "line breaks between cells, one that reaches down, a control character": (
+        "<?xml version='1.0'?><table>\n <tr>\n <th>年</th>\n <th>月</th>\n </tr>\n <tr>\n"
+        " <th rowspan=2>2025</th>\n <td>一月\x07</td>\n </tr>\n <tr>\n <td>二月</td>\n </tr>\n</table>"
+        + " "
+        * 500,
+        ["| 年 | 月 |\n| --- | --- |\n| 2025 | 一月 |\n| 2025 | 二月 |"],
+    ),
 }
 
 
@@ -253,6 +290,7 @@ def test_a_page_says_all_that_it_shows(name: str) -> None:
     page, shown = PAGES[name]
     text = _text("a.html", page)
     assert [each for each in shown if each not in text] == []
+    assert "xml" not in text
 
 
 def test_what_stands_outside_the_main_content_is_counted() -> None:

@@ -59,6 +59,5 @@ async def streamed(model: ChatOpenAI, **options: Any) -> AIMessageChunk:
 
 
 def cut_at(data: bytes, places: list[int]) -> list[bytes]:
-    """`data` cut at these places."""
     edges = [0, *sorted({place % (len(data) + 1) for place in places}), len(data)]
     return [data[start:end] for start, end in pairwise(edges)]

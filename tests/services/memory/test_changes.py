@@ -77,7 +77,6 @@ class Rig:
         return await self.messages(), core, sorted(each.text for each in known if each.kind == "written")
 
     async def undo(self, change: MemoryChange) -> None:
-        """Undo a change that was made."""
         await self.services.memory.undo.undo(DEFAULT_TENANT, self.user, UUID(change["operation_id"] or ""))
 
 

@@ -11,7 +11,7 @@ from services.conversations.turns import Turns
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.reading.mood import felt
 from tests.support.filing import asked, file, filed, human
-from tests.support.model_server import ModelServer
+from tests.support.model_server import DEFAULT, ModelServer
 from tests.support.talk import Talk
 from tests.support.turns import exchange
 
@@ -114,3 +114,39 @@ async def test_where_its_words_stand_is_stored_and_not_the_words(
     begin = _SAID["en"].index(_QUOTES["en"])
     span = [begin, begin + len(_QUOTES["en"])]
     assert await services.database.fetch(DEFAULT_TENANT, query, {}, tuple_row) == [("anxious", span)]
+
+
+@pytest.mark.parametrize(
+    ("off", "on"),
+    [
+        ("Please don't keep track of how I feel.", "You may note how I feel again."),
+        ("别再记我的情绪了，谢谢。", "以后可以再记我的情绪。"),
+    ],
+    ids=["en", "zh"],
+)
+async def test_a_sentence_of_the_user_switches_it_off_and_on_again(
+    services: Services, client: httpx.AsyncClient, model_server: ModelServer, off: str, on: str
+) -> None:
+    await _felt(services.turns, services, model_server)
+    talk, user = Talk(client, model_server), "/api/v1/users/u-1"
+    for said, is_on in ((off, False), (on, True)):
+        turn = await exchange(services.turns, said, "All right.", session_id="switch")
+        model_server.script(filed(mood={"feeling": "on" if is_on else "off", "about": "", "quote": said}))
+        await file(services, turn)
+        assert (await client.get(user)).json()["mood"] is is_on
+        feelings = [each["feelings"] for each in (await client.get(f"{user}/visits")).json()["items"]]
+        assert (["anxious"] in feelings) is is_on
+        model_server.default = DEFAULT
+        await talk.say("Hello again.", f"after {is_on}")
+        assert ("scared" in talk.prompt) is is_on
+
+
+async def test_nothing_is_noted_of_a_user_who_has_switched_it_off(
+    services: Services, client: httpx.AsyncClient, model_server: ModelServer
+) -> None:
+    await exchange(services.turns, "Hello.", "Hi.")
+    changed = await client.patch("/api/v1/users/u-1", json={"mood": False})
+    assert changed.json()["mood"] is False
+    await _felt(services.turns, services, model_server)
+    query = "SELECT feeling FROM messages WHERE feeling IS NOT NULL"
+    assert not await services.database.fetch(DEFAULT_TENANT, query, {}, tuple_row)

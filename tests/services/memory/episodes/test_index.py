@@ -66,7 +66,6 @@ def beside(user_id: UUID) -> UUID:
 
 
 def row(scope: Scope, text: str, **values: Any) -> IndexedUnit:
-    """A unit that says this."""
     return replace(unit_of(scope, text, terms(text), EMBEDDINGS.embed_query(text)), **values)
 
 

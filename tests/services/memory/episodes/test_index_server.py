@@ -20,7 +20,6 @@ MODEL, DIMENSIONS = "lexical", 8
 
 @pytest.fixture
 def server() -> Iterator[RecordedMilvus]:
-    """The recording."""
     with recorded_milvus() as recording:
         yield recording
 

@@ -38,7 +38,6 @@ def _judge(older: str, newer: str) -> str:
 
 @pytest.fixture(autouse=True)
 def judge(model_server: ModelServer) -> None:
-    """A model that compares."""
     model_server.default = judging(_judge)
 
 
