@@ -234,7 +234,7 @@ class Promises:
             InvalidInput: it is none of these.
         """
         if not re.fullmatch(QUIET_HOURS, hours):
-            raise InvalidInput("quiet", "is always, never, or two times such as 22:00-07:00")
+            raise InvalidInput("when", "is always, never, or two times such as 22:00-07:00")
         async with self._database.tenant(owner.tenant_id) as connection:
             await connection.execute(sql.BE_QUIET, {**vars(owner), "hours": hours})
 

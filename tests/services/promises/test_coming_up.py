@@ -112,14 +112,18 @@ async def test_the_setting_the_user_a_sentence_and_an_expert_switch_it_off(
     assert (await client.patch(user, json={"quiet_hours": "never"})).json()["quiet_hours"] == "never"
     assert await _told(services, client, model_server, "s-3"), "the user's own come first"
     await _away(services)
-    model_server.script(Reply(tool_calls=[ToolCall("promise", {"quiet": "always"})]), Reply(["All right."]))
+    model_server.script(
+        Reply(tool_calls=[ToolCall("promise", {"state": "quiet", "when": "always"})]), Reply(["All right."])
+    )
     await say(client, "Don't ask me anything by yourself any more.", "s-4")
     assert (await client.get(user)).json()["quiet_hours"] == "always"
     assert not await _told(services, client, model_server, "s-5"), "a sentence"
     lines = (await client.get(f"{user}/export")).text
     assert '"quiet_hours":"always"' in lines.replace(" ", "")
     await client.patch(user, json={"quiet_hours": None})
-    model_server.script(Reply(tool_calls=[ToolCall("promise", {"quiet": "at night"})]), Reply(["When is that?"]))
+    model_server.script(
+        Reply(tool_calls=[ToolCall("promise", {"state": "quiet", "when": "at night"})]), Reply(["When is that?"])
+    )
     await say(client, "Be quiet at night.", "s-6")
     assert (await client.get(user)).json()["quiet_hours"] is None
 
