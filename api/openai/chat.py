@@ -176,7 +176,7 @@ async def chunks(asked: StartedTurn, *, with_usage: bool, with_own: bool = False
             if batch[-1].is_last:
                 last = batch[-1]
                 if not told and last.status != "error" and (answer := part_of(last.content)["answer"]):
-                    frames.append(frame(TurnEvent(last.sequence, "token", answer)))  # its pieces are kept no more
+                    frames.append(frame(TurnEvent(last.sequence, "token", answer)))  # its pieces were dropped
                 frames += _end(head, batch[-1], usage, begun, with_usage=with_usage)
             if shown := b"".join(frames):
                 yield shown

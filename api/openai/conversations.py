@@ -237,7 +237,7 @@ async def _stored_before(caller: ServedCaller, found: Conversation, said: Sequen
     newest = await caller.services.transcript.newest(caller.tenant_id, found.id, len(said))
     try:
         await caller.services.turns.get(caller.tenant_id, newest[-1].turn_id)
-    except (IndexError, NotFound):  # it came from elsewhere, and may well be said again
+    except (IndexError, NotFound):  # an imported message may be added again
         return 0
 
     def is_stored(count: int) -> bool:

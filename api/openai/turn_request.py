@@ -179,7 +179,7 @@ async def _resume(starter: StartsTurns, asking: ReadRequest, tenant_id: UUID, us
             rounds = (stored.context_report or {}).get("rounds", [])
     else:
         goes_on = False
-    # Sent again, it is followed.
+    # A request that was sent twice follows the turn of the first.
     if not goes_on and part + 1 >= len(rounds) and stored.status not in {"running", "completed"}:
         return None
     headers = {**cut, SESSION_HEADER: conversation.session_id, TURN_HEADER: str(turn_id)}
@@ -266,7 +266,7 @@ def _input(services: Services, asking: ReadRequest, user_id: str, session: str, 
     if request.rounds:
         shown["rounds"] = request.rounds
     if "response_format" in asking.sampling:
-        shown["compose"] = "single"  # an answer in two parts would not be of the form
+        shown["compose"] = "single"  # an answer in two parts would not follow the format
     if not stored:
         shown["earlier"] = request.earlier
     return shown

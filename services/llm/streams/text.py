@@ -63,7 +63,7 @@ class BegunCall:
 
 
 class CallPiece(str):
-    """A piece of the arguments of a call: a program reads it, and no person."""
+    """A piece of the arguments of a tool call: JSON, and no part of the answer's text."""
 
     call: BegunCall
 
@@ -87,7 +87,7 @@ class Said:
 
     @property
     def text(self) -> str:
-        """All of it."""
+        """The whole text so far."""
         return "".join(self.pieces)
 
 
