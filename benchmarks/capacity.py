@@ -224,10 +224,6 @@ async def count_statements(stores: Stores, folder: Path) -> tuple[float, float]:
         )
 
 
-def _client_of(port: int) -> httpx.AsyncClient:
-    return httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=30)
-
-
 async def _talk(client: httpx.AsyncClient, turns: int) -> None:
     for number in range(turns):
         body = {"user_id": "counted", "session_id": "s", "message": f"Tell me of number {number}."}

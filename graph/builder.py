@@ -144,9 +144,7 @@ def build_graph(services: Services, schema: type[GraphState] = GraphState) -> Tu
 
 def _measured(name: str, node: Node, choice: Choice | None) -> MeasuredNode:
     """Record how long a node takes: in the metrics, in the turn's timings and, with `debug`, in the stream.
-
-    With a `choice`, continue at the node that it names; it sees the state after the node.
-    """
+    With a `choice`, continue at the node that it names; it sees the state after the node."""
     timed = "generate" if name in {"generate_kb", "generate_rag"} else name
     seconds = NODE_SECONDS.labels(timed)
 
@@ -183,10 +181,8 @@ def _measured(name: str, node: Node, choice: Choice | None) -> MeasuredNode:
 def after_history(
     state: ConversationState,
 ) -> Literal["heard", "no_record", "retrieve", "quick", "generate_kb", "generate_rag"]:
-    """Skip the model if another agent has answered, or for days on which nothing was said.
-
-    Knowledge bases are searched only if they may help.
-    """
+    """Skip the model if another agent has answered, or for days on which nothing was said. Knowledge bases are
+    searched only if they may help."""
     if "answer" in state:
         return "heard"
     if state.get("told_without_model"):

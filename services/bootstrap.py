@@ -231,6 +231,7 @@ class Services(Connected):
             memory.proposals,
             jobs,
             FiledPromises(self.promises).make,
+            self.feedback.complain,
             on=settings.memory_filing and (settings.memory_core or settings.memory_episodes),
             hears_mood=settings.memory_mood,
             grade=settings.memory_filing_grade,

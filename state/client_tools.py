@@ -13,9 +13,6 @@ from typing_extensions import TypedDict
 
 _MARK = "client:"
 _CALL_ID = re.compile(r"_([0-9a-f]{32})([0-9a-f]{3})([0-9a-f]{2})\Z")
-MOST_PARTS = 400
-"""Maximum number of parts of a turn; the model is then offered no tools of the client any more."""
-
 
 RESULTS = "results"
 """Entry in `degraded` of a turn that shows only a part of a result of the client's tools."""
@@ -167,10 +164,8 @@ def said_in(rounds: Sequence[KeptRound]) -> str:
 
 
 def last_words(answer: str, rounds: Sequence[KeptRound]) -> str:
-    """Return the text of an answer after its last calls; all of the answer if that is empty.
-
-    Clients that leave calls out of a history show only this text.
-    """
+    """Return the text of an answer after its last calls; all of the answer if that is empty. Clients that leave
+    calls out of a history show only this text."""
     said = said_in(rounds)
     return (answer[len(said) :] if answer.startswith(said) else answer).strip() or answer
 

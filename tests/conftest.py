@@ -22,7 +22,6 @@ from structlog.dev import plain_traceback
 from services.bootstrap import Services, open_services
 from services.engines import Engines, make_vault
 from services.llm.builtin_embeddings import BuiltinEncoder
-from services.platform.embedded_milvus import EmbeddedMilvus
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
 from services.platform.migrate import migrate
 from services.platform.postgres import Database
@@ -278,12 +277,10 @@ async def _one_loop(anyio_backend: str) -> None:
 @pytest.fixture(scope="session")
 def milvus_uri(_one_loop: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a real Milvus Lite; each test's users are new, and find nothing of the others'."""
-    with asyncio.Runner() as runner:
-        server = EmbeddedMilvus(tmp_path_factory.mktemp("milvus"))
-        server.launch()
-        runner.run(server.wait())
-        yield server.uri
-        runner.run(server.stop())
+    from tests.support.milvus_server import embedded_milvus
+
+    with embedded_milvus(tmp_path_factory.mktemp("milvus")) as uri:
+        yield uri
 
 
 @pytest.fixture

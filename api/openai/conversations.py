@@ -127,10 +127,10 @@ async def create(body: NewConversation, connection: Request, caller: MemoryWrite
     """
     metadata = body.metadata or {}
     named = metadata.get("user")
-    speaker = end_user_of(caller, connection.headers, caller.services.settings, ("metadata.user", named))
+    user_id = end_user_of(caller, connection.headers, caller.services.settings, ("metadata.user", named))
     expert = await expert_of(caller.services, caller.tenant_id, metadata.get("model") or "default")
     session = f"{UNNAMED}{uuid7().hex}"
-    user = speaker.user_id or f"conversation-{session}"
+    user = user_id or f"conversation-{session}"
     space = ids_of(connection.headers, metadata).space
     begun = {
         "kind": "session",
@@ -237,7 +237,7 @@ async def _stored_before(caller: ServedCaller, found: Conversation, said: Sequen
     newest = await caller.services.transcript.newest(caller.tenant_id, found.id, len(said))
     try:
         await caller.services.turns.get(caller.tenant_id, newest[-1].turn_id)
-    except (IndexError, NotFound):  # it came from elsewhere, and may well be said again
+    except (IndexError, NotFound):  # an imported message may be added again
         return 0
 
     def is_stored(count: int) -> bool:

@@ -96,7 +96,7 @@ def _read(
     check_lengths(messages, where)
     said: list[_Spoken] = []
     instructions: list[str] = []
-    begun = ""  # what an answer says before its calls: it is known by what it says after them
+    begun = ""  # text of an answer before its calls; only the text after them identifies it
     for place, message in enumerate(messages):
         if message.role in {"tool", "function"}:
             continue

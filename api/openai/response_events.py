@@ -139,7 +139,7 @@ async def response_stream(head: ResponseHead, events: TurnEvents, after: int = -
             shown: list[bytes] = []
             for event in batch:
                 first = (event.sequence - 1) * _RUN
-                if event.status == "token" and items.begun[:1] == [None]:  # most are: without a detour
+                if event.status == "token" and items.begun[:1] == [None]:  # most events: a fast path
                     if first > after:
                         shown.append(_text_frame(head, event, first))
                     continue

@@ -36,7 +36,7 @@ def rounds_of(messages: Sequence[ClientMessage], where: str, *, alone: bool = Fa
         elif message.role == "function":
             raise InvalidInput(where, "messages of the role function are not supported; send tools")
     if rounds and not (rounds[-1]["calls"] or rounds[-1]["results"]):
-        return []  # an answer
+        return []  # the last message is an answer, not a round of tools
     for each in rounds:
         _check_round(each, where, alone=alone)
     return rounds

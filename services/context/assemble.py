@@ -31,7 +31,7 @@ class Prompt:
     sections: list[PromptSection]
     """Sections of the prompt with their texts, in order."""
     epoch: Epoch
-    """With the marks of this prompt."""
+    """The epoch, with the marks that this prompt sets."""
     texts: list[str]
     """The texts of the messages, for learning from the token counts that the model reports."""
     tools: str
@@ -51,7 +51,7 @@ class _Shown:
     beside: int = 0
     """Tokens that belong to it besides its text."""
     _text: str | None = None
-    """As long as no item is dropped, like its size."""
+    """The text, cached until an item is dropped; `_size` likewise."""
     _size: int | None = None
 
     @property
@@ -163,7 +163,7 @@ def _prompt_section(shown: _Shown, sizes: Mapping[str, int]) -> PromptSection:
 
 
 def _images_in(message: BaseMessage) -> int:
-    if isinstance(message.content, str):  # would be looked through by the character
+    if isinstance(message.content, str):  # a loop would look at each character
         return 0
     return sum(isinstance(part, dict) and part.get("type") == "image_url" for part in message.content)
 

@@ -65,7 +65,7 @@ class NewestSummary:
 
     text: str = ""
     version: int = 0
-    """0 = there is none."""
+    """Version of the summary; 0 = there is no summary."""
     through: Place | None = None
     """The last message that it covers."""
     rewritten_version: int = 0
@@ -85,7 +85,7 @@ class Moment:
     over_high_water: bool
     """Whether the history of the epoch has passed its mark."""
     core_memory: CoreMemorySections | None = None
-    """None = currently unknown."""
+    """Core memory as it is now; None = unknown at the moment."""
     core_memory_reason: str | None = None
     """Why it requires a new epoch, if it does."""
     core_memory_grew: bool = False
@@ -115,7 +115,7 @@ def _new_summary_shown(epoch: Epoch, summary: NewestSummary, moment: Moment, idl
     if summary.rewritten_version > epoch["summary_version"]:
         return "late messages"
     if summary.version == epoch["summary_version"]:
-        return None  # a new one would be the same
+        return None  # a new epoch would begin in the same way
     if moment.over_high_water:
         return "history over its mark"
     return "idle" if _rested(moment, idle) else None

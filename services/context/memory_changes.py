@@ -112,7 +112,7 @@ def _conversation(
             topics=[] if texts.keys() - shown else fetched.topics,
         )
     elif removes:
-        fetched = replace(fetched, ended_by="memory retracted")  # its beginning may show what goes
+        fetched = replace(fetched, ended_by="memory retracted")  # its beginning may show forgotten text
     return replace(fetched, history=history)
 
 

@@ -70,7 +70,8 @@ class Allowance:
 
     @property
     def spent(self) -> str | None:
-        """The limit that does not allow another call at all; None = none of them, as far as is known."""
+        """The limit that is used up, so that no model may be called again; None = no limit is, as far as is
+        known."""
         if self.model_calls is not None and self.model_calls < 1:
             return "model_calls"
         if self.seconds is not None and self.seconds <= 0:

@@ -44,7 +44,7 @@ class PromptDraft:
     turn: OpenTurn
     tokens: TokenEstimator
     features: frozenset[Feature]
-    """Those that are on in the turn."""
+    """Features that are on in this turn."""
     tools: str = ""
     """The tools as the model reads them."""
     reference: TimeReference | None = None

@@ -103,7 +103,7 @@ class Branch:
     """The turn that it follows; None if it begins the conversation."""
     reason: BranchReason
     created_at: datetime
-    """When it was put aside."""
+    """When this branch was put aside."""
     first_turn_id: UUID
     begins_with: str
     """The beginning of its first message."""

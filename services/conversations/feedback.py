@@ -1,5 +1,6 @@
 """Users' feedback on answers: one rating per turn, which may be changed and withdrawn."""
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,6 +18,8 @@ from services.platform.postgres import Database
 
 Rating = Literal["up", "down"]
 
+SAID = "said"
+"""Tag of a rating that the user has not given but said, as filing heard."""
 MAX_COMMENT_CHARACTERS = 2000
 MAX_TAGS = 10
 
@@ -51,6 +54,16 @@ ON CONFLICT (message_id, tenant_id) DO UPDATE SET
     rating = EXCLUDED.rating, comment = EXCLUDED.comment, tags = EXCLUDED.tags, updated_at = clock_timestamp()
 RETURNING {_SHOWN}, (SELECT old FROM before) IS DISTINCT FROM %(score)s AS is_new
 """  # noqa: S608
+
+_BEFORE: LiteralString = """
+SELECT asked.id, (
+    SELECT CASE WHEN NOT EXISTS (SELECT FROM feedback f WHERE f.message_id = t.assistant_message_id) THEN t.id END
+    FROM turns t
+    WHERE t.conversation_id = asked.conversation_id AND t.tenant_id = asked.tenant_id
+      AND t.started_at < asked.started_at AND t.assistant_message_id IS NOT NULL
+    ORDER BY t.started_at DESC LIMIT 1)
+FROM turns asked WHERE asked.user_message_id = %(message_id)s AND asked.tenant_id = %(tenant_id)s
+"""
 
 _DELETE: LiteralString = "DELETE FROM feedback WHERE message_id = %(message_id)s RETURNING message_id"
 
@@ -108,6 +121,18 @@ class TurnFeedback:
         if rating == "down" and comment:
             await self._wishes.hear(tenant_id, turn_id, comment)
         return Feedback(**rows[0])
+
+    async def complain(self, tenant_id: UUID, message_id: UUID, words_said: str) -> None:
+        """Rate down the answer before a message of the user that finds fault with it, unless it is rated.
+
+        The words wait as a wish, which goes with their message; the rating has none of them.
+        """
+        values = {"tenant_id": tenant_id, "message_id": message_id}
+        for turn_id, rated in await self._database.fetch(tenant_id, _BEFORE, values, tuple_row):
+            await self._wishes.hear(tenant_id, turn_id, words_said)
+            if rated is not None:
+                with contextlib.suppress(NotFound, Conflict):
+                    await self.put(tenant_id, rated, "down", tags=[SAID])
 
     async def delete(self, tenant_id: UUID, turn_id: UUID, *, user: str | None = None) -> None:
         """Withdraw the feedback on a turn. Raises `NotFound` if there is no such turn, or no feedback on it."""

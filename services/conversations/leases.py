@@ -162,10 +162,8 @@ class TurnLeases:
         return [ExpiredTurn(*row[1:]) for row in rows if row[1] is not None]
 
     async def begin(self, tenant_id: UUID, turn_id: UUID) -> str | None:
-        """Begin a waiting turn if it is next; return its status now, or None if it no longer exists.
-
-        The status `taken_over` means that another process has it.
-        """
+        """Begin a waiting turn if it is next; return its status now, or None if it no longer exists. The status
+        `taken_over` means that another process has it."""
         values = {**_ids(tenant_id, turn_id), **self._mine}
         try:
             rows = await self._database.fetch(tenant_id, _BEGIN, values, tuple_row)

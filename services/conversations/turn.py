@@ -184,7 +184,7 @@ class TurnOfAny(TurnState):
     """The caller's own name for the user."""
     expert: str
     accepted_at: datetime
-    """When its message came."""
+    """When the user's message arrived."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,7 +197,7 @@ class ListedTurn(TurnState):
     """Passages that its prompt showed."""
     memory_changes: list[MemoryChange]
     accepted_at: datetime
-    """When its message came."""
+    """When the user's message arrived."""
     experiments: dict[str, str] | None
     """Names of its variants, by the names of their experiments."""
     branch_id: UUID | None

@@ -209,7 +209,7 @@ class KnowledgeBases:
 
 
 def only(name: object, found: Sequence[Row]) -> Row:
-    """The only row of a result about the base with this prefix or id. Raises `NotFound` if there is none."""
+    """Return the only base in a result. Raises `NotFound` if none has this prefix or id."""
     if not found:
         raise NotFound(f"There is no knowledge base {str(name)!r}.")
     return found[0]

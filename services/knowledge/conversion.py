@@ -33,11 +33,11 @@ _MOST_OCR_BYTES = 256 * 1024 * 1024
 class ConversionLimits:
     at_once: int
     seconds: float
-    """Seconds for one document."""
+    """Time limit for one document, in seconds."""
     megabytes: int
     """Megabytes of memory for the process of one document."""
     ocr_command: str = ""
-    """Command that reads a PDF with pictures of pages, and writes it with their text; empty = there is none."""
+    """Command that recognises the text of a PDF of pictures, and writes it into the PDF; empty = none is used."""
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
@@ -116,7 +116,7 @@ async def _run(command: Sequence[str], data: bytes, seconds: float, most_bytes: 
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
         env={name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ},
-        start_new_session=True,  # so that what it starts ends with it
+        start_new_session=True,  # its child processes are ended with it
     )
     try:
         async with asyncio.timeout(seconds):

@@ -96,7 +96,7 @@ def _screen_office(data: bytes, needed: str, otherwise: str, *, most_tags: int) 
 def _screen_xml(unpacking: IO[bytes], most_tags: int) -> None:
     tags = text = 0
     while piece := unpacking.read(_PIECE_BYTES):
-        if b"<!DOCTYPE" in piece[:_PROLOGUE_BYTES]:  # its entities may stand for gigabytes
+        if b"<!DOCTYPE" in piece[:_PROLOGUE_BYTES]:  # entities can expand to gigabytes
             raise BadDocument("declares entities, which no Office document does")
         in_piece = piece.count(b"<")
         tags += in_piece

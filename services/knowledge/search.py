@@ -266,7 +266,7 @@ class KnowledgeSearch:
             found = await self._index.find_chunks(
                 asked.tenant_id, asked.base_ids, words, asked.vector, _DEPTH, within_s=_MILVUS_S
             )
-        except CollectionMissing:  # it was lost, or never held anything
+        except CollectionMissing:  # the collection was lost, or nothing was ever indexed
             if await self._index_again(asked):
                 asked.degraded.append("milvus")
             return [], {}, False

@@ -6,7 +6,6 @@ from xml.etree import ElementTree
 from services.knowledge.list_numbers import list_number
 
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
-_LEVELS = 9
 _PLACE = re.compile(r"%([1-9])")
 _BOXES = {"\uf0fe": "☑", "\uf0fd": "☒", "\uf06f": "☐", "\uf0a8": "☐", "\uf071": "☐", "\uf0fc": "✓", "\uf0fb": "✗"}
 """Bullets of the font Wingdings that show whether something is ticked."""

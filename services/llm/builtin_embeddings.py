@@ -28,7 +28,7 @@ MOST_CHARACTERS = 600
 """Characters of a text that are embedded; what a text is about stands at its beginning."""
 _KANA = re.compile(r"[\u3040-\u30ff]")
 _SPACE = "\u2581"
-"""Before each word, where its text is cut into tokens."""
+"""Mark that the tokenizer puts before each word."""
 _WORDS, _LONGEST_WORD = 8_192, 20
 """Words whose tokens are kept, and their characters: a longer one is a sentence of Chinese."""
 _DIGESTS = {

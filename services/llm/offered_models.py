@@ -63,7 +63,7 @@ PROVIDERS = (
     # vLLM's own default is 8000, like this service's; the guide has it started on this port.
     Provider("vLLM", "http://127.0.0.1:8001/v1", needs_key=False),
 )
-"""Others are typed in."""
+"""Providers to choose from; the address of any other is typed in."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Offered:
 
     models: list[OfferedModel]
     problem: str | None = None
-    """Why there are none."""
+    """Why no model is offered; None = there are some."""
     code: Problem | None = None
     status: int | None = None
     """The HTTP status that it answered with, where that is the problem."""

@@ -182,7 +182,7 @@ def read_prompt(messages: Sequence[BaseMessage]) -> OfflinePrompt:
     systems: list[str] = [message.text for message in messages if isinstance(message, SystemMessage)]
     systems += _inside(asked, _CONTEXT)
     memory = [each.inside for text in systems for each in elements(text, *_DATA) if each.name == "memory"]
-    # The first system message holds the expert's instructions, and in one form of the messages memory as well.
+    # The first system message holds the expert's instructions, in one form also memory.
     notes = [_quotable(text, tagged_only=number < first) for number, text in enumerate(systems)]
     said = [message.text for message in messages[first:last] if isinstance(message, HumanMessage)]
     context = [

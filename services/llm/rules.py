@@ -17,12 +17,12 @@ MISSING: dict[Language, str] = {
     "en": "If neither it nor the conversation has the answer, say so.",
     "zh": "对话和记忆里都没有的，直说不知道。",
 }
-"""For a model that cannot search."""
+"""Instruction for a model that has no tool to search memory."""
 SEARCHES: dict[Language, str] = {
     "en": "If neither it nor the conversation has the answer, call search_memory before you say so.",
     "zh": "对话和记忆里都没有的，先用 search_memory 查，查不到再说不知道。",
 }
-"""For one that can: the prompt shows only a part of what is remembered."""
+"""Instruction for a model that can search memory, of which the prompt shows only a part."""
 TEMPORARY: dict[Language, str] = {
     "en": "This conversation is temporary: memory stays as it is, and nothing said here will be remembered. "
     "Say so if you are asked to remember, correct or forget something.",

@@ -56,7 +56,7 @@ def _measure(text: str) -> tuple[float, float]:
 
 
 class TokenEstimator:
-    """The tokens of texts as one model counts them: linear in their wide and their other characters.
+    """Estimates how many tokens one model counts in a text, from its wide and its other characters.
 
     The two rates minimise the relative errors over the reported prompts, newer ones weighing more, with the static
     rates as regulariser: one prompt corrects prompts with the same mixture of scripts, prompts with different
@@ -105,7 +105,7 @@ class TokenEstimator:
             self._counts_tools = _is_plausible(tokens, with_tools)
         expected_wide, expected_other = with_tools if self._counts_tools else without
         expected = expected_wide + expected_other
-        # Compared with the static estimate: with a learned one, a false report could exclude true ones.
+        # The static estimate is the measure: after a false report, a learned one could reject true reports.
         if not _is_plausible(tokens, (expected_wide, expected_other)):
             return
         weight = expected / (expected + _UNSURE_TOKENS)
@@ -126,7 +126,7 @@ class TokenEstimator:
         mixed = self._wide_other
         factor_wide = (wide * other_other - other * mixed) / (wide_wide * other_other - mixed * mixed)
         of_wide = _bounded(factor_wide * TOKENS_PER_CJK, _BOUNDS[0])
-        # The second is optimal given the bounded first, and then the first given the second.
+        # First find the best second rate for the bounded first one, then the best first rate for that second.
         of_other = _bounded(
             (other - mixed * of_wide / TOKENS_PER_CJK) / other_other * TOKENS_PER_OTHER, _BOUNDS[1]
         )

@@ -93,7 +93,7 @@ class Archive:
         recalled = await self._recall.search(
             scope, query, now=now, timezone=timezone, said=said, speaker=speaker, depth=_DEPTH * top_k
         )
-        # Of the first units only: a message that is found much later must not stand beside a better one.
+        # Only the first units count: a message that ranks much lower must not stand beside a better one.
         best = by_episode(recalled.ranking, top_k)
         gathered = {one.episode_id for one in best}
         later = by_episode(Ranking(recalled.ranking.results[top_k:]), _DEPTH * top_k)

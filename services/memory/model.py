@@ -23,7 +23,7 @@ class Memory:
     """A value's is `v` and twelve hexadecimal digits; that of a written memory or of a message its UUID."""
     text: str
     at: datetime | None = None
-    """When it was said or written; None = not read."""
+    """When the text was said or written; None = not read."""
     section: str = ""
     """Section of core memory that holds a value; empty for other kinds."""
     field: str = ""
@@ -35,11 +35,11 @@ class Memory:
     within: str = ""
     """The whole text, of which `text` is a clause; empty = it is whole."""
     subject: str = ""
-    """The clause before this one that has its subject, if this one has none or a pronoun."""
+    """The earlier clause that names the subject of this one, if this one has none or only a pronoun."""
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is all that its id names, but for marks at its end."""
+        """Whether `text` is everything that the id names, apart from punctuation at its end."""
         return self.text in {self.within.rstrip(" .!。！"), self.within} or not self.within
 
 

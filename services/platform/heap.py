@@ -44,10 +44,8 @@ async def give_back_freed_memory() -> bool:
 
 
 async def keep_giving_back() -> None:
-    """Return freed memory from time to time, until cancelled.
-
-    Growth would be no signal: what attacking clients held is freed afterwards, when nothing grows.
-    """
+    """Return freed memory from time to time, until cancelled. Growth would be no signal: what attacking clients
+    held is freed afterwards, when nothing grows."""
     while await give_back_freed_memory():  # noqa: ASYNC110 — it waits for nothing
         await asyncio.sleep(_PAUSE_S)
 

@@ -62,7 +62,7 @@ def machine_timezone(
 def zone_doubt(
     environment: Mapping[str, str] = os.environ, offset: Offset = c_library_offset, chosen: str | None = None
 ) -> str | None:
-    """Return a doubt about the machine's time zone, for the operator; None = there is none."""
+    """Return a warning about the machine's time zone, for the operator; None = all is well."""
     chosen = chosen or machine_timezone(environment, offset=offset)
     given = environment.get("TZ", "").lstrip(":")
     if given and offset(time.time()) == 0 and _is_unknown(given):

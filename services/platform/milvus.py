@@ -73,12 +73,8 @@ class Milvus:
 
     @asynccontextmanager
     async def use(self) -> AsyncIterator["AsyncMilvusClient"]:
-        """Yield the client; after consecutive failures it is not used for a while.
-
-        Raises:
-            CollectionMissing: A named collection is missing.
-            Unavailable: Nothing answers, or Milvus refuses.
-        """
+        """Yield the client; after consecutive failures it is not used for a while. Raises `CollectionMissing`
+        if a named collection is missing, and `Unavailable` if nothing answers, or Milvus refuses."""
         async with self._breaker.use():
             await self.awake()
             client = await self._connected()
@@ -92,11 +88,7 @@ class Milvus:
                 raise Unavailable("Milvus does not answer.") from error
 
     async def awake(self) -> None:
-        """Wait until an embedded server has been started.
-
-        Raises:
-            Unavailable: It does not start.
-        """
+        """Wait until an embedded server has been started. Raises `Unavailable` if it does not start."""
         if self.standby is None:
             return
         self.standby.need()
@@ -108,11 +100,7 @@ class Milvus:
             await asyncio.sleep(_LOOK_S)
 
     async def is_lite(self) -> bool:
-        """Return whether it is Milvus Lite, embedded or at an address.
-
-        Raises:
-            Unavailable: Nothing answers.
-        """
+        """Return whether it is Milvus Lite, embedded or at an address. Raises `Unavailable` if nothing answers."""
         if self._is_lite is None:
             async with self.use() as client, asyncio.timeout(_TIMEOUT_S):
                 self._is_lite = (await client.get_server_version()).startswith(LITE)
@@ -120,10 +108,7 @@ class Milvus:
 
     async def in_thread(self, work: "Callable[[MilvusClient], Result]") -> Result:
         """Run in a thread what the asynchronous client cannot do with every server, such as making indexes.
-
-        Raises:
-            Unavailable: Nothing answers, or Milvus refuses.
-        """
+        Raises `Unavailable` if nothing answers, or Milvus refuses."""
 
         def run() -> Result:
             client = pymilvus().MilvusClient(
@@ -138,11 +123,7 @@ class Milvus:
             return await asyncio.to_thread(run)
 
     async def ping(self) -> float:
-        """Return the milliseconds that a short question takes.
-
-        Raises:
-            Unavailable: Nothing answers.
-        """
+        """Return the milliseconds that a short question takes. Raises `Unavailable` if nothing answers."""
         begun = time.perf_counter()
         async with self.use() as client, asyncio.timeout(_TIMEOUT_S):
             await self._ask_anything(client)

@@ -22,11 +22,8 @@ _EVENING = time(19, 0)
 async def after_event(
     values: CoreValues, owner: Owner, said: str, now: datetime, timezone: str
 ) -> Occasion | None:
-    """Return the evening of the day of the event that a text names; None = it names none.
-
-    Raises:
-        InvalidInput: no day is known of the event, or several are, or its evening is past.
-    """
+    """Return the evening of the day of the event that a text names; None = it names none. Raises `InvalidInput`
+    if no day is known of the event, or several are, or its evening is past."""
     found = _AFTER.fullmatch(lowered(folded(said.strip())))
     if found is None:
         return None

@@ -17,7 +17,8 @@ VERSION = "anamnesis.version"
 """Property of a collection: version of what is indexed of a text."""
 
 PARTITIONS = 256
-"""Partitions of a collection in a Milvus server, by a hash of the partition key; a search reads one of them."""
+"""Number of partitions in a Milvus server; a partition key's hash chooses its partition, and a search reads
+one."""
 
 _COPIED_AT_ONCE = 200
 _MOST_TERMS_BYTES = 8000

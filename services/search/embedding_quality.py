@@ -13,7 +13,7 @@ from services.text.language import Language
 PROBES: Mapping[Language, Sequence[Sequence[str]]] = json.loads(
     (files(__package__) / "probes.json").read_text(encoding="utf-8")
 )
-"""For each language: sentences, each with a paraphrase and with a sentence that shares words but not meaning."""
+"""Per language: sentences, each with a paraphrase and with one of the same words but another meaning."""
 
 Vectors = Sequence[Sequence[float]] | NDArray[np.float32] | NDArray[np.float64]
 

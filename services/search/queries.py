@@ -120,7 +120,7 @@ def make_query(message: str, recent: Sequence[Utterance] = (), *, speaker: str =
         return None
     language = language_of([said])
     question = asks(said, language)
-    # As they are indexed, so that most are embedded already
+    # In the form in which they are indexed, so that most are embedded already
     last = [
         embedded_text(each.role, each.speaker, each.text[:_LONGEST_SAID]) for each in recent[-_RECENT_MESSAGES:]
     ]

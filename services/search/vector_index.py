@@ -144,7 +144,7 @@ class VectorIndex:
         async def search() -> tuple[Hits, Hits]:
             try:
                 return await both()
-            except CollectionMissing:  # another may just have taken its place
+            except CollectionMissing:  # a new collection may just have replaced it
                 return await both()
 
         words, meaning = await (search() if within_s is None else self.in_time(search, within_s))
@@ -208,11 +208,7 @@ class VectorIndex:
             await self.flush(name)
 
     async def flush_written(self) -> None:
-        """Flush what has been added, but for a few rows.
-
-        Raises:
-            Unavailable: Milvus does not answer.
-        """
+        """Flush what has been added, but for a few rows. Raises `Unavailable` if Milvus does not answer."""
         for name in [name for name, rows in self._unflushed.items() if rows >= _FLUSH_AFTER_ROWS]:
             await self.flush(name)
 

@@ -30,11 +30,8 @@ _ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {
 
 
 def check_filter(wanted: Any) -> None:
-    """See that a filter names no operator that there is not.
-
-    Raises:
-        InvalidInput: it does, or names an operator beside a key.
-    """
+    """See that a filter names no operator that there is not. Raises `InvalidInput` if it does, or names an
+    operator beside a key."""
     if isinstance(wanted, Mapping):
         for name, each in wanted.items():
             if name.startswith("$") and name not in {"$eq", "$ne", *_ORDERS}:
@@ -53,10 +50,8 @@ _SAFE_NUMBER = 10**15
 
 @dataclass(frozen=True)
 class InSql:
-    """The part of a filter that PostgreSQL compares, as the values of its statements.
-
-    It takes every value that fits, and with lists also some that do not.
-    """
+    """The part of a filter that PostgreSQL compares, as the values of its statements. It takes every value that
+    fits, and with lists also some that do not."""
 
     values: Mapping[str, Any]
     is_all: bool
@@ -160,11 +155,8 @@ _STORED = np.float16
 
 
 def checked_paths(index: Any) -> list[str] | None:
-    """Return the paths that are stored: None = every text, an empty list = nothing.
-
-    Raises:
-        InvalidInput: one is no path.
-    """
+    """Return the paths that are stored: None = every text, an empty list = nothing. Raises `InvalidInput` if
+    one is no path."""
     if index is None or index is False:
         return None if index is None else []
     for path in index:
@@ -255,11 +247,11 @@ class Held:
 
     @property
     def stamp(self) -> tuple[int, int]:
-        """The number of items, and what changes with every write to one of them."""
+        """The number of items, and a checksum that changes when one of them is written."""
         return len(self.ids), int(np.bitwise_xor.reduce(self.digests)) if len(self.ids) else 0
 
     def changed_by(self, newer: "Held") -> "Held":
-        """Return the same with items that were written since, each in the place of what it was."""
+        """Return these items with those of `newer`, which replace the ones of the same id."""
         written = set(newer.ids)
         stays = np.fromiter((each not in written for each in self.ids), np.bool_, len(self.ids))
         return Held(

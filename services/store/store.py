@@ -195,7 +195,7 @@ class Store:
             "paths": [Jsonb(checked_paths(each.index)) for each in writes.values()],
         }
         lock = f"store {owner.tenant_id} {owner.user}"
-        # Without a row there is no such user or space yet.
+        # No row means that the user or the space does not exist yet.
         while not await self._database.fetch(
             owner.tenant_id, sql.WRITE, values, tuple_row, lock=lock, generic=True
         ):

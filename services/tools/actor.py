@@ -122,7 +122,7 @@ async def foreign_items(origins: ForeignOrigins, turn: OpenTurn, state: Conversa
             episodes=episodes,
             core_memory=any(each.name in _OF_CORE_MEMORY for each in sections),
         )
-    except DatabaseUnavailable:  # what is not known to be the user's waits
+    except DatabaseUnavailable:  # without the database everything counts as foreign, and waits
         whole = dict.fromkeys(messages), dict.fromkeys(episodes)
         return ForeignItems(*whole, of_conversation=True, of_user=True, core_memory=None)
 

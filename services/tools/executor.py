@@ -39,12 +39,7 @@ class ToolExecutor:
         return any(map(self._runs_alone, calls))
 
     async def run(
-        self,
-        calls: Sequence[ToolCall],
-        turn: OpenTurn,
-        on_event: OnEvent,
-        *,
-        within_s: float | None = None,
+        self, calls: Sequence[ToolCall], turn: OpenTurn, on_event: OnEvent, *, within_s: float | None = None
     ) -> list[ToolMessage]:
         """Run every call on behalf of a turn; report each when it starts and when it ends.
 
@@ -133,12 +128,7 @@ async def _run(
     arguments = {name: value for name, value in given.items() if name != "runtime"}
     if registered.takes_runtime:
         arguments["runtime"] = ToolRuntime(
-            state={},
-            context=turn,
-            config={},
-            stream_writer=lambda _: None,
-            tool_call_id=call["id"],
-            store=None,
+            state={}, context=turn, config={}, stream_writer=lambda _: None, tool_call_id=call["id"], store=None
         )
     seconds = registered.timeout_s if within_s is None else min(registered.timeout_s, within_s)
     try:

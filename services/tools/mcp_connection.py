@@ -90,7 +90,7 @@ class McpServer:
     @asynccontextmanager
     async def _connected(self) -> AsyncIterator[Client]:
         async with AsyncExitStack() as stack:
-            # Not over the whole block: its end would be taken for the limit's.
+            # The limit must not cover the whole block, or a cancellation of the block would look like a time-out.
             async with asyncio.timeout(CONNECT_S):
                 client = await stack.enter_async_context(Client(await self._transport(stack)))
             yield client

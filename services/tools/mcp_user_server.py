@@ -186,7 +186,7 @@ class UserMcpServer:
         except Exception as error:
             log.warning("an account was not connected", server=self.name, reason=reason_of(error))
             attempt.done.set_exception(error)
-            attempt.done.exception()  # it may be that nobody asks
+            attempt.done.exception()  # marks the error as seen, because nobody may await it
         finally:
             self._attempts.pop(whose, None)
 

@@ -112,7 +112,7 @@ def anamnesis(beside: dict[str, str]) -> Anamnesis:
 
 @pytest.fixture
 def talked(anamnesis: Anamnesis, tmp_path: Path) -> Anamnesis:
-    """The same, after the user u-1 has said something."""
+    """Run a command on the test's service, after the user u-1 has said something."""
     return _after_a_talk(anamnesis, tmp_path)
 
 
@@ -120,7 +120,7 @@ def talked(anamnesis: Anamnesis, tmp_path: Path) -> Anamnesis:
 def shared_talked(
     shared_stores: tuple[Settings, Engines], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Anamnesis]:
-    """The same, for the tests of a file whose commands are refused."""
+    """Run a command on one service for all tests of a file whose commands are refused."""
     with serving(*shared_stores) as address:
         run = _runner(_variables(shared_stores[1], address))
         yield _after_a_talk(run, tmp_path_factory.mktemp("talk"))

@@ -4,12 +4,14 @@ import json
 from uuid import uuid4
 
 import httpx
+import pytest
 
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 from services.platform.metrics import FEEDBACK
 from state.turn import OpenTurn
-from tests.support.filing import human, waiting
+from tests.support.filing import file, filed, human, waiting
+from tests.support.model_server import ModelServer
 from tests.support.talks import new_expert
 from tests.support.transfer import export, ndjson, send
 from tests.support.turns import exchange, new_turn
@@ -114,3 +116,30 @@ async def test_a_reason_is_no_wish_of_another_expert_nor_without_memory(
     await client.patch("/api/v1/users/u-1", json={"memory": False})
     assert (await client.post(f"/api/v1/turns/{turns[1].turn_id}/feedback", json=reason)).status_code == 200
     assert (len(await waiting(services)), await human(services, turns[0])) == (2, {})
+
+
+@pytest.mark.parametrize(
+    ("said", "quote"),
+    [("That's too long. What about Rome?", "That's too long"), ("太长了。罗马呢？", "太长了")],
+    ids=["en", "zh"],
+)
+async def test_a_complaint_in_the_talk_is_a_thumb_down_and_a_wish_that_is_asked_once(
+    client: httpx.AsyncClient, services: Services, model_server: ModelServer, said: str, quote: str
+) -> None:
+    first = await exchange(services.turns, "Tell me about Paris.", "A very long answer.")
+    turn = await exchange(services.turns, said, "Rome.")
+    model_server.default = filed(complaint=quote)
+    await file(services, turn)
+    rated = (await client.get(f"/api/v1/turns/{first.turn_id}")).json()["feedback"]
+    assert (rated["rating"], rated["comment"], rated["tags"]) == ("down", None, ["said"])
+    [wish] = await waiting(services)
+    assert quote in wish.text
+    again = await exchange(services.turns, said, "Naples.")
+    await file(services, again)
+    assert not await waiting(services), "said twice, it is kept"
+    assert quote in str(await human(services, again))
+    invented = await exchange(services.turns, "And Milan?", "A town.")
+    model_server.default = filed(complaint="you talk too much")
+    await file(services, invented)
+    assert not await waiting(services)
+    assert (await client.get(f"/api/v1/turns/{again.turn_id}")).json()["feedback"] is None

@@ -20,9 +20,17 @@ from tests.support.model_server import ModelServer, Received, Reply
 Operation = dict[str, Any]
 
 
-def filed(*operations: Operation, story: Any = False, mood: Any = None, promises: Any = None) -> Reply:
+def filed(
+    *operations: Operation, story: Any = False, mood: Any = None, complaint: str = "", promises: Any = None
+) -> Reply:
     """Return a reply with which the small model answers these operations."""
-    answer = {"operations": list(operations), "story": story, "mood": mood, "promises": promises}
+    answer = {
+        "operations": list(operations),
+        "story": story,
+        "mood": mood,
+        "complaint": complaint,
+        "promises": promises,
+    }
     return Reply([json.dumps(answer, ensure_ascii=False)])
 
 
@@ -86,6 +94,7 @@ def filing_for(services: Services, jobs: JobQueue, *, quiet_s: float = 0.0, paus
         memory.proposals,
         jobs,
         FiledPromises(services.promises).make,
+        services.feedback.complain,
         quiet_s=quiet_s,
         pause_s=pause_s,
     )

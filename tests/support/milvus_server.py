@@ -1,5 +1,6 @@
 """A Milvus Lite server of a test's own, to stop, pause and kill; and the real content of an index."""
 
+import asyncio
 import contextlib
 import logging
 import shutil
@@ -21,10 +22,22 @@ import pyarrow.ipc
 import pyarrow.parquet
 from pymilvus import MilvusClient
 
+from services.platform.embedded_milvus import EmbeddedMilvus
 from tests.support.ports import free_port, wait_for_port
 
 _ASKED, _PATIENCE_S = 6, 20
 """Number of signals, and seconds to wait: a server that has just begun to listen may miss the first."""
+
+
+@contextmanager
+def embedded_milvus(folder: Path) -> Iterator[str]:
+    """Run a Milvus Lite as the service does, and yield its address."""
+    with asyncio.Runner() as runner:
+        server = EmbeddedMilvus(folder)
+        server.launch()
+        runner.run(server.wait())
+        yield server.uri
+        runner.run(server.stop())
 
 
 class MilvusServer:

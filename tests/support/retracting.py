@@ -10,7 +10,9 @@ from services.memory.core.blocks import Owner
 from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
 from state.memory import MemoryChange
+from state.turn import OpenTurn
 from tests.support.model_server import Received, Reply
+from tests.support.turns import exchange
 
 SECRET = "asthma"
 """Word that occurs in no text of memory once it is forgotten."""
@@ -22,6 +24,14 @@ PART = "I have had asthma since Hamburg. My sister lives in Porto, not in Hambur
 """Message of which the second statement stays."""
 
 Answer = Callable[[Received], Reply]
+
+
+async def long_talk(services: Services, told: str, count: int, length: int = 0, **values: Any) -> OpenTurn:
+    """Tell a fact in one turn, then have `count` more turns; return the first."""
+    turn = await exchange(services.turns, told, f"Noted: {told}", **values)
+    for number in range(count):
+        await exchange(services.turns, f"question {number} {'x' * length}", f"answer {number}", **values)
+    return turn
 
 
 async def forget(services: Services, owner: Owner, what: str = FILED) -> MemoryChange:

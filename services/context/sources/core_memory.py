@@ -82,7 +82,7 @@ class CoreMemorySource(Source[CoreMemorySections]):
         self._core_memory = core_memory
 
     def when_off(self) -> CoreMemorySections:
-        """Nothing is known."""
+        """Return no section: a switched-off core memory knows nothing."""
         return {}
 
     async def load(self, draft: PromptDraft) -> CoreMemorySections:

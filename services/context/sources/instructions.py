@@ -43,7 +43,7 @@ _HEADING: dict[Language, str] = {
     "zh": "你上次回答之后的私人笔记；可以据此行事，但不要引用或提起：",
 }
 
-# The newest answer of each conversation is found in the index.
+# The newest answer of each conversation is found by an index of PostgreSQL.
 _NEWEST: LiteralString = """
 SELECT m.private_note FROM experts x
 JOIN conversations c ON c.expert_id = x.id AND c.tenant_id = x.tenant_id AND c.user_id = %(user_id)s

@@ -67,7 +67,7 @@ class RecallSource(Source[RecallResult]):
         self._max_tokens = max_tokens
 
     def when_off(self) -> RecallResult:
-        """Nothing is recalled."""
+        """Return an empty result: nothing is recalled."""
         return RecallResult()
 
     async def load(self, draft: PromptDraft) -> RecallResult:
@@ -76,7 +76,7 @@ class RecallSource(Source[RecallResult]):
         turn, asked = draft.turn, draft.reference
         if not turn.remembers or (asked and asked["plain"] and asked["kind"] == "last_visit"):
             return RecallResult()
-        # Before the history is waited for, so that both are read in one round trip.
+        # Started before the history is awaited, so that one round trip reads both.
         loaded = await self._recall.load(turn)
         then = None
         if asked and asked["start_date"] and asked["end_date"]:

@@ -79,7 +79,7 @@ class AnswerStream:
         """Return what was held back, at the end of the stream; a call that is written in it is none of it."""
         last = self.tags.end(cut=self.finish == "length")
         if any(type(piece) is str for piece in last) and not self.tags.thinks:
-            self._tagged.clear()  # no reasoning after all
+            self._tagged.clear()  # the tagged text was not reasoning
         pieces = list(self._kept(last))
         written, thought = self._written.end(), self._thought.end()
         if written.text:

@@ -33,7 +33,7 @@ _CONTINUED = frozenset({"text", "summary", "data", "thinking"})
 
 
 class ChatStream(AnswerStream):
-    """One answer of Chat Completions."""
+    """Reads the streamed answer of the Chat Completions API."""
 
     path: ClassVar[str] = "/chat/completions"
     after_end_s = _AFTER_END_S

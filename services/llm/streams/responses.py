@@ -30,7 +30,7 @@ _CUT = {"max_output_tokens": "length", "max_tokens": "length", "content_filter":
 
 
 class ResponsesStream(AnswerStream):
-    """One answer of the Responses API."""
+    """Reads the streamed answer of the Responses API."""
 
     path: ClassVar[str] = "/responses"
     after_end_s = 0.1  # nothing follows the last event

@@ -19,11 +19,11 @@ _NAME = r"(?:[a-z]+:)?(?:think|thinking|thought|reasoning)"
 _OPENING = re.compile(rf"\A\s*(?:<{_NAME}>|\[THINK\]|◁think▷)", re.IGNORECASE)
 _CLOSING = re.compile(rf"</{_NAME}>|\[/THINK\]|◁/think▷", re.IGNORECASE)
 _CHANNEL = re.compile(
-    r"\s*(?:<\|start\|>assistant)?(?:<\|channel\|>(analysis|commentary|final)\s*(?:<\|constrain\|>\w+)?<\|message\|>"
+    r"\A\s*(?:<\|start\|>assistant)?(?:<\|channel\|>(analysis|commentary|final)\s*(?:<\|constrain\|>\w+)?<\|message\|>"
     r"|(?=<\|channel\|>\w+ to=))"
 )
 _CHANNEL_UNFINISHED = re.compile(
-    r"\s*(?:<(?:\|[a-z]{0,10}\|?)?|<\|start\|>[a-z]{0,9}(?:<(?:\|[a-z]{0,8}\|?)?)?"
+    r"\A\s*(?:<(?:\|[a-z]{0,10}\|?)?|<\|start\|>[a-z]{0,9}(?:<(?:\|[a-z]{0,8}\|?)?)?"
     r"|(?:<\|start\|>assistant)?<\|channel\|>\w*(?: t?o?|\s*(?:<\|constrain\|>\w*)?(?:<(?:\|[a-z]{0,9}\|?)?)?))\Z"
 )
 _CHANNEL_ENDS = re.compile(r"<\|(?:end|return)\|>|(?=<\|start\|>assistant|<\|channel\|>[acf])")
@@ -63,7 +63,7 @@ class BegunCall:
 
 
 class CallPiece(str):
-    """A piece of the arguments of a call: a program reads it, and no person."""
+    """A piece of the arguments of a tool call: JSON, and no part of the answer's text."""
 
     call: BegunCall
 
@@ -87,7 +87,7 @@ class Said:
 
     @property
     def text(self) -> str:
-        """All of it."""
+        """The whole text so far."""
         return "".join(self.pieces)
 
 

@@ -89,17 +89,17 @@ _DECODER = json.JSONDecoder(strict=False)
 
 @dataclass(frozen=True)
 class Written:
-    """The end of a text that was held back."""
+    """The end of an answer, which was held back until the answer was complete."""
 
     text: str = ""
-    """The part of it that is to be shown."""
+    """The part of this end that the user is to see."""
     calls: tuple[tuple[str, dict[str, Any]], ...] = ()
     unusable: bool = False
-    """Whether it is a call that cannot be run, or is none alone."""
+    """Whether this end was meant as a tool call, but cannot be run as one."""
 
 
 class WrittenCalls:
-    """Passes text on as it comes, but for what may be a call: that is held to the end of the answer."""
+    """Passes text on as it comes, and holds back what may be a tool call until the answer ends."""
 
     def __init__(self, offered: Offered, *, thoughts: bool = False) -> None:
         """Take the tools that may be called; calls in `thoughts` may follow other words."""

@@ -185,7 +185,7 @@ class SectionChange:
         return entries
 
     async def delete(self, trigger: Trigger) -> None:
-        """Remove it with all that is kept of it."""
+        """Delete the section with its versions, and its content from the log."""
         values: dict[str, Any] = {**vars(self.owner), "section": self._section}
         await self.connection.execute(core_sql.DELETE, values)
         await self.connection.execute(core_sql.SCRUB_SECTION, {**values, "content": None, "since": None})
@@ -217,7 +217,7 @@ def _over(shared: CoreMemoryBlock, own: CoreMemoryBlock) -> CoreMemoryBlock:
     return CoreMemoryBlock(
         content=overlay(shared["content"], own["content"]),
         version=shared["version"] + own["version"],
-        # Greater than the version that a prompt began with wherever either was rewritten since.
+        # If either was rewritten after a prompt began, this exceeds the version of the prompt.
         rewritten_version=max(
             shared["rewritten_version"] + own["version"] if shared["rewritten_version"] else 0,
             own["rewritten_version"] + shared["version"] if own["rewritten_version"] else 0,

@@ -42,7 +42,7 @@ class CoreMemory:
     """Reads and changes core memory."""
 
     def __init__(self, database: Database, log: OperationLog, *, on: bool = True) -> None:
-        """With `on` false turns know of none; what is stored stays, and can be read and changed."""
+        """Open core memory; with `on` false turns do not see it, but it can still be read and changed."""
         self._database = database
         self._log = log
         self._on = on

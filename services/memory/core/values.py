@@ -45,7 +45,7 @@ def pinned_among(block_id: UUID, content: Mapping[str, Any], digests: Collection
 def without_removals_of(
     pinned: Sequence[tuple[str, str]], content: Mapping[str, Any], changes: Sequence[ItemChange]
 ) -> tuple[list[ItemChange], list[ItemChange]]:
-    """Return the changes that keep every pinned value of a section, and those that would not."""
+    """Split changes into those that keep every pinned value of the section, and those that would remove one."""
     kept: list[ItemChange] = []
     refused: list[ItemChange] = []
     left = dict(content)
@@ -99,7 +99,7 @@ class CoreValue:
     expert_id: UUID
     space_id: UUID | None
     since: datetime
-    """When it was brought in."""
+    """When the value was added."""
     message_id: UUID | None
     actor: str
     made_by: dict[str, Any]
@@ -109,7 +109,7 @@ class CoreValue:
     holds: bool
     """Whether the section has it now."""
     until: datetime | None = None
-    """When it went; None = it holds."""
+    """When the value was removed; None = the section still has it."""
 
     @property
     def digest(self) -> str:
@@ -126,7 +126,7 @@ class CoreValues:
     async def read(
         self, tenant_id: UUID, user_id: UUID, block_ids: Collection[UUID] | None = None
     ) -> list[CoreValue]:
-        """Return the values of a user's sections, those that they had before as well; None = of all sections."""
+        """Return the present and past values of a user's sections; None = of all sections."""
         ids = None if block_ids is None else list(block_ids)
         values: dict[str, Any] = {"tenant_id": tenant_id, "user_id": user_id, "block_ids": ids}
         versions, pins = await self._database.read_each(

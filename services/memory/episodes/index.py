@@ -272,10 +272,8 @@ class EpisodeIndex:
         return sum([await rewrite(self._milvus, collection_name(shard, shards)) for shard in range(shards)])
 
     async def remove_leftovers(self, user_id: UUID) -> None:
-        """Remove what an interrupted rebuild of the user's shard left; nobody searches it.
-
-        Only for the holder of the lock `WRITING`.
-        """
+        """Remove what an interrupted rebuild of the user's shard left; nobody searches it. Only for the holder
+        of the lock `WRITING`."""
         await remove_leftovers(self._milvus, await self._name(user_id))
 
 

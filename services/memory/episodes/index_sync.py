@@ -34,7 +34,7 @@ INDEX = "index_episodes"
 _EVERY = "* * * * * */5"
 """A cron expression, its last field the seconds."""
 LANES = 8
-"""Parts of the users that are indexed at the same time, each by one process; a shard is in one of them."""
+"""Number of groups of users; each group is indexed by one process at a time, and a shard is in one group."""
 _EPISODES_AT_ONCE, _TOLD_EVERY = 200, 5_000
 _OF_TURNS = 128
 """Texts of a batch up to which they come from turns and not from an import."""
@@ -51,7 +51,7 @@ def lane_of(shard: int) -> str:
 
 
 _Written = dict[UUID, tuple[int, str | None, bool]]
-"""As what each episode was written into the index: the number of its sources, its hash, whether it is valid."""
+"""For each episode in the index: the number of its sources, its hash, and whether it is valid."""
 
 
 def _passages(unit: IndexedUnit) -> Iterator[tuple[IndexedUnit, str]]:

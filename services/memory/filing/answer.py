@@ -120,6 +120,7 @@ class Answer(BaseModel):
     operations: list[Operation]
     story: Story = Field(default_factory=Story, description="a game or story that the user has announced")
     mood: Mood = Field(default_factory=Mood, description="how the user feels, where their words say it")
+    complaint: str = Field("", description="the user's words against the last answer, copied letter by letter")
     promises: list[Reminder] = Field(default_factory=list, description="what the user asks to be reminded of")
 
 
@@ -127,6 +128,7 @@ class _Listed(BaseModel):
     operations: list[Any]
     story: Any = False
     mood: Any = None
+    complaint: Any = None
     promises: Any = None
 
 
@@ -157,6 +159,8 @@ class FilingAnswer:
     """The game or story that was announced."""
     mood: Any = None
     """How the user feels, as the model wrote it."""
+    complaint: Any = None
+    """The user's words against an answer, as the model wrote them."""
     promises: Any = None
     """Reminders that the user asks for, as the model wrote them."""
     faults: tuple[tuple[int, Fault], ...] = ()
@@ -223,7 +227,8 @@ def filing_of_answer(text: str, memories: Iterable[str], messages: Iterable[str]
             found |= {operation: None} if operation else {}
     is_full = len(listed.operations) >= MOST_OPERATIONS
     story = story_of_answer(listed.story)
-    return FilingAnswer(tuple(found), story, listed.mood, listed.promises, tuple(faults), is_full)
+    told = (listed.mood, listed.complaint, listed.promises)
+    return FilingAnswer(tuple(found), story, *told, tuple(faults), is_full)
 
 
 def told_faults(faults: Iterable[tuple[int, Fault]], language: Language) -> str:

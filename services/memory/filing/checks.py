@@ -77,7 +77,7 @@ class Evidence:
 
     @cached_property
     def own_text(self) -> str:
-        """Return the user's words, and what memory has kept of them, folded."""
+        """Return the user's words and what memory knows, as one text in folded form."""
         return folded("\n".join([*self.said, *self.known]))
 
     @cached_property
@@ -108,7 +108,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Checked:
-    """An operation, and what becomes of it."""
+    """An operation with the verdict on it."""
 
     operation: FilingOperation
     verdict: Verdict
@@ -133,7 +133,7 @@ def checked(operations: Sequence[FilingOperation], evidence: Evidence) -> list[C
 
 
 def _source(operation: FilingOperation, evidence: Evidence) -> tuple[str, Quoted | None]:
-    """Return the first message that has the quote of an operation, and what the quote is of it."""
+    """Return the first message that contains the quote of an operation, and the quotation found there."""
     memory = evidence.memories.get(operation.memory)
     statement = operation.text or (memory.text if memory else "")
     doubtful: tuple[str, Quoted | None] = ("", None)

@@ -8,7 +8,14 @@ from uuid import UUID
 from services.errors import BadModelOutput
 from services.llm.chat_models import ChatModels
 from services.llm.structured_output import ask_for
-from services.memory.filing.answer import Answer, Fault, FilingOperation, filing_of_answer, told_faults
+from services.memory.filing.answer import (
+    LONGEST_TEXT,
+    Answer,
+    Fault,
+    FilingOperation,
+    filing_of_answer,
+    told_faults,
+)
 from services.memory.filing.checks import Checked, Evidence, checked
 from services.memory.filing.plain import decide_plainly, surely_told
 from services.memory.filing.promised import AskedPromise, asked_promises
@@ -16,9 +23,11 @@ from services.memory.filing.prompt import Batch, filing_prompt
 from services.memory.filing.story import NO_STORY, StoryTold
 from services.memory.model import Memory
 from services.memory.reading.mood import Felt, felt
+from services.memory.reading.quotes import is_quoted
 from services.platform.patience import beside_the_loop
 from services.platform.setting_values import FilingGrade
 from services.text.language import folded
+from services.text.storable import storable
 from services.text.tokenizer import informative_terms
 from services.time_reference.local_days import time_zone
 
@@ -45,6 +54,8 @@ class Decided:
     is_full: bool = False
     """Whether there may be more to file of it."""
     mood: Felt | None = None
+    complaint: tuple[str, str] | None = None
+    """The short id of a message, and words of the user in it against the answer before it."""
     promises: Sequence[AskedPromise] = ()
 
 
@@ -103,6 +114,7 @@ class _Answers:
         self._bad = 0
         self._story = NO_STORY
         self._mood: Any = None
+        self._complaint: Any = None
         self._promises: dict[AskedPromise, None] = {}
         self._is_full = False
         self.are_usable = False
@@ -121,6 +133,7 @@ class _Answers:
         self._bad = len(faults.keys() - {each.operation.number for each in found})
         self._story = answer.story if answer.story.is_told else self._story
         self._mood = answer.mood or self._mood
+        self._complaint = answer.complaint or self._complaint
         self._promises |= dict.fromkeys(asked_promises(answer.promises, self._evidence))
         self._is_full = self._is_full or answer.is_full
         self.are_usable = True
@@ -144,8 +157,16 @@ class _Answers:
             story_in,
             self._is_full and bool(done or asked),
             felt(self._mood, self._shown.said, fiction),
+            _complaint(self._complaint, self._shown.said, fiction),
             [each for each in self._promises if each.source not in fiction],
         )
+
+
+def _complaint(given: Any, messages: Mapping[str, str], fiction: Sequence[str]) -> tuple[str, str] | None:
+    """Return the newest message outside of a story that has the words of a complaint, and the words."""
+    quote = storable(str(given or "")).strip()
+    said = (key for key in reversed([*messages]) if key not in fiction and is_quoted(quote, messages[key]))
+    return next(((key, quote) for key in said), None) if len(quote) <= LONGEST_TEXT else None
 
 
 def _repeats(checked: Checked, kept: Checked) -> bool:

@@ -8,7 +8,7 @@ told what is already done. Without a model nothing is filed.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
@@ -61,6 +61,10 @@ log = structlog.get_logger(__name__)
 _STORY: dict[Language, str] = {"en": "a game or story ({count} messages)", "zh": "游戏或故事里的话（{count}条）"}
 
 
+HearComplaint = Callable[[UUID, UUID, str], Awaitable[None]]
+"""Hears, for a tenant, that a message finds fault with the answer before it, in these words."""
+
+
 @dataclass(frozen=True)
 class _Step:
     """An operation that is carried out, the message that it rests on, and its plan."""
@@ -92,6 +96,7 @@ class Filing:
         proposals: Proposals,
         jobs: JobQueue,
         make_promises: MakePromises,
+        hear_complaint: HearComplaint,
         *,
         on: bool = True,
         hears_mood: bool = True,
@@ -116,6 +121,7 @@ class Filing:
         self._proposals = proposals
         self._jobs = jobs
         self._make_promises = make_promises
+        self._hear_complaint = hear_complaint
         self._on = on
         self._hears_mood = hears_mood
         self._grade = grade
@@ -181,6 +187,7 @@ class Filing:
                 decided = await self._decide(batch)
                 applied = await self._apply(batch, decided, is_last=call == _MOST_CALLS)
                 changes += applied.changes
+                await self._complain(batch, decided, applied)
                 MEMORY_FILINGS.labels(decided.by).inc()
                 filed = {"turns": len(batch.turn_ids), "changes": applied.changes, "dropped": decided.dropped}
                 log.info("memory filed", by=decided.by, **filed)
@@ -257,6 +264,12 @@ class Filing:
             )
         return _Applied(len(done), sorted(left))
 
+    async def _complain(self, batch: Batch, decided: Decided, applied: _Applied) -> None:
+        """Have what the user finds fault with taken for a thumb down, once its turn is filed."""
+        key, quote = decided.complaint or ("", "")
+        if key and _turn_in(batch, key) not in applied.left:
+            await self._hear_complaint(batch.owner.tenant_id, batch.messages[key].id, quote)
+
     async def _planned(self, batch: Batch, decided: Decided, done: Sequence[Checked]) -> list[_Step]:
         operations = [(dated(each, batch), batch.messages[each.source]) for each in done]
         requests = [(operation, request_of(batch.owner, message)) for operation, message in operations]
@@ -315,8 +328,12 @@ def _played(batch: Batch, story: Sequence[UUID]) -> tuple[Trigger, str]:
 
 
 def _turn_of(batch: Batch, checked: Checked) -> UUID:
-    turn_id = batch.messages[checked.source].turn_id if checked.source else None
-    return turn_id or batch.turn_ids[-1]
+    return _turn_in(batch, checked.source)
+
+
+def _turn_in(batch: Batch, key: str) -> UUID:
+    """Return the turn of a message, by its short id; without one the last."""
+    return (batch.messages[key].turn_id if key else None) or batch.turn_ids[-1]
 
 
 def _id_of(step: _Step) -> UUID:

@@ -75,9 +75,9 @@ class Found:
     """Memories that a text means."""
 
     meant: Sequence[Memory] = ()
-    """Those meant beyond doubt: one statement, wherever it stands."""
+    """Memories that are meant beyond doubt: the same statement, in every place that has it."""
     candidates: Sequence[Memory] = ()
-    """If nothing is meant beyond doubt: what may be."""
+    """Memories that may be meant, if none is meant beyond doubt."""
     left: Sequence[Memory] = ()
     """Texts that have all of the words too, and say something else."""
 
@@ -398,6 +398,6 @@ def _say_the_same(one: Memory, other: Memory) -> bool:
 
 
 def _nearly(named: Sequence[Memory], sought: Words) -> Found:
-    """Return what has most of the words, if it has clearly more of them than anything else."""
+    """Return the memory that shares most words with the request, if it clearly shares more than any other."""
     scored = sorted(((sought.share_in(words_of(each)), each) for each in named), key=lambda each: -each[0])
     return Found((), [each for share, each in scored if share >= _SAME][:_MOST_CANDIDATES])

@@ -49,7 +49,7 @@ class Statement:
     """A statement about the user and their world."""
 
     id: str
-    """As tools and other calls name it: a value's is `v` and twelve hexadecimal digits, else a UUID."""
+    """The id that tools and the API use: `v` and twelve hexadecimal digits for a value, else a UUID."""
     kind: Literal["value", "written"]
     text: str
     field: str | None

@@ -129,7 +129,7 @@ class Trace:
 
     of: Item
     items: list[Item]
-    """Without the node that was asked about, by kind and time."""
+    """Nodes that were reached, without the one that was asked about, ordered by kind and time."""
     edges: list[Edge]
     is_complete: bool
     """False beyond 50,000 edges."""

@@ -18,7 +18,7 @@ from services.memory.reading.words import Words, repeats, says
 from state.memory import ItemChange
 
 _MOST_REPEATED = 50
-"""Texts whose repetitions are sought in an answer clause by clause; one that was told more is about all of it."""
+"""Maximum number of texts whose repetitions are sought in an answer; beyond it the whole answer goes."""
 
 
 @dataclass
@@ -172,7 +172,7 @@ def _rest_of_message(content: str, source: _Source, namings: Sequence[str]) -> R
 def _take_statement(
     gone: Gone, parts: Sequence[Memory], what: str, says_more: Callable[[str, str], bool], *, whole: bool
 ) -> None:
-    """Take the named clauses of a statement, or with `whole` all of it."""
+    """Remove the named clauses of a statement, or all of it if `whole`."""
     clauses = {each.text for each in parts}
     text = parts[0].within or parts[0].text
     rest = Rest("", (text,))
@@ -182,7 +182,7 @@ def _take_statement(
 
 
 def _take(gone: Gone, memory: Memory, text: str, rest: Rest) -> None:
-    """Take a value or a written memory, and keep what stays of it."""
+    """Remove a value or a written memory, and keep the rest of its text."""
     if memory.kind == "written":
         gone.episodes.append(memory.id)
         gone.written += [rest.text] if rest.text else []
@@ -204,7 +204,7 @@ def _says_more(clause: str, namings: Iterable[str]) -> bool:
 
 
 def _each_once(texts: Iterable[str]) -> list[str]:
-    """Return texts without those that say no more than another one."""
+    """Return the texts without those that only repeat a part of another one."""
     kept: list[str] = []
     for text in sorted({each.strip(): None for each in texts if each.strip()}, key=len, reverse=True):
         if not any(Words.of(text).covered_by(Words.of(other)) for other in kept):

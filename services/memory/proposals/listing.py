@@ -52,7 +52,7 @@ class ProposedMemory:
     """Its id; of a value of core memory that of its section."""
     text: str
     created_at: datetime
-    """When it was said or written."""
+    """When the memory was said or written."""
     messages: list[Source]
     """Messages that it comes from."""
     section: str | None = None
@@ -68,9 +68,9 @@ class Proposal:
     id: UUID
     kind: ProposalKind
     text: str
-    """Text that would be remembered or forgotten; of two memories, the one that stays."""
+    """Text to remember or to forget; of two memories, the one to keep."""
     replaces: str | None
-    """Text that it would replace; of two memories, the one that goes."""
+    """Text that this would replace; of two memories, the one to remove."""
     state: State
     expert: str | None
     conversation_id: UUID | None

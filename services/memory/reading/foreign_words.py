@@ -71,7 +71,7 @@ _STAMP = re.compile(
 _STAMPED = re.compile(rf"\[[^\]\n]{{0,40}}{_CLOCK}[^\]\n]{{0,20}}\]")
 _CLAUSE = re.compile(r"(?:[^\n.!?。！？;；:：—→⇒>]|;(?=\w))+|(.)", re.DOTALL)
 _LEADS_ON, _JUDGED = ":：→⇒>—\n", 200
-"""Marks that lead on to a text; characters before one that may announce it."""
+"""Marks that announce a text, and how many characters before one are judged."""
 
 
 @dataclass(frozen=True)
@@ -246,7 +246,7 @@ def _of_lines(message: str) -> Iterator[Part]:
 
 
 def _row(line: str) -> str:
-    """The shape of a row of a table; empty = it is none."""
+    """Return the shape of a table row; empty = the line is none."""
     for mark in ("\t", "|"):
         if line.count(mark) >= _SEPARATORS:
             return mark
@@ -279,7 +279,7 @@ def _announced(message: str) -> Iterator[Part]:
 
 
 def _end_of_marked(message: str, start: int) -> int:
-    """Where a text that begins with a mark ends: at the last of its closing marks; 0 = nothing closes it."""
+    """Return the end of a text that begins with a mark: after its last closing mark; 0 = it has none."""
     begun = _BEGINS_MARKED.match(message, start)
     if begun is None:
         return 0

@@ -40,7 +40,7 @@ class Felt:
     """The message's short id."""
     feeling: Feeling | Switch
     span: tuple[int, int]
-    """Where the words begin and end in it."""
+    """Where the words begin and end in the text."""
 
 
 def felt(given: Any, messages: Mapping[str, str], fiction: Sequence[str] = ()) -> Felt | None:

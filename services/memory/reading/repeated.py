@@ -47,6 +47,6 @@ def sentences_at(text: str, spans: Sequence[int] | None) -> list[str]:
 
 
 def marked(text: str, repeats: Sequence[str]) -> list[tuple[str, bool]]:
-    """Return the sentences of a text, or of what is left of it, each with whether it is one of some sentences."""
+    """Return the sentences of a text, each with whether it repeats one of `repeats`."""
     known = [folded(each) for each in repeats]
     return [(each.text, any(folded(each.text) in one for one in known)) for each in sentences(text)]

@@ -58,7 +58,7 @@ class ForeignItems:
     """Messages and memories that hold foreign words."""
 
     messages: Mapping[str, str | None] = field(default_factory=dict)
-    """Their foreign sentences by their ids; None = all of it."""
+    """For each message its sentences by somebody else; None = all of it."""
     episodes: Mapping[str, str | None] = field(default_factory=dict)
     of_conversation: bool = False
     of_user: bool = False

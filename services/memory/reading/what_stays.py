@@ -16,9 +16,9 @@ from services.text.tokenizer import is_informative, simplified
 
 _EDGES = " \t\n.,!?;:。，！？；：、…"
 _LONGEST_SENTENCE = 1_000
-"""Characters; what is longer is a table or a heap of words, and one clause."""
+"""In characters; a longer sentence is a table or a list of words, and counts as one clause."""
 _MOST_CLAUSES = 2_500
-"""Clauses of a text that are looked at one by one, as many as 20,000 characters have; the rest is kept."""
+"""How many clauses of a text are judged, about those of 20,000 characters; the rest is kept."""
 _AND = re.compile(r"(?:[,;] (?:and |but |so )?| (?:and|but|so) )(?:that |also |then |now )?(?=\w)", re.IGNORECASE)
 _PRONOUN = re.compile(r"(?:(?:i|we|he|she|they|it)(?:'\w+)?|im|ive) (?!and\b|or\b)\w", re.IGNORECASE)
 _PRONOUN_ALONE = re.compile(r"(?:i|we|he|she|they|it|you)\b", re.IGNORECASE)
@@ -107,11 +107,11 @@ class Rest:
     """A text after something has gone: what stays, and what does not."""
 
     text: str
-    """Whole sentences and clauses of it; empty = nothing stays."""
+    """The sentences and clauses that stay; empty = nothing stays."""
     gone: tuple[str, ...] = ()
     """The clauses that go."""
     shared: tuple[str, ...] = ()
-    """Those of them that also say something else, each with what follows it and cannot stand without it."""
+    """Removed clauses that also say something else, each with the clauses after it that cannot stand alone."""
 
 
 def what_stays(

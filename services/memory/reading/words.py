@@ -19,7 +19,7 @@ _LITTLE = frozenset("我你您他她它咱们的地得了着是对有在会于�
 """Chinese characters that distinguish no statement."""
 _NAME = re.compile(r"\d+|(?<=[\w,;:'’“(] )[A-Z][\w'-]*")
 _MOST_OF_IT = 0.5
-"""Share of a text's words from which on a clause with more of them says what the text says."""
+"""A clause with more than this share of a text's words counts as saying what the text says."""
 
 
 @dataclass(frozen=True)

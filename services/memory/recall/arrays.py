@@ -32,7 +32,7 @@ class GrowableArray:
     """Rows of one type with spare capacity: appending a few does not copy the others."""
 
     def __init__(self, dtype: DTypeLike, width: int | None = None) -> None:
-        """Take the type of a row: one value, or `width` of them."""
+        """Make an array whose rows hold one value of the type, or `width` of them."""
         self.dtype: np.dtype[Any] = np.dtype(dtype)
         self.width = width
         self._room: NDArray[Any] = self._empty(0)
@@ -129,7 +129,7 @@ class GrowableRows:
 
 
 class Postings:
-    """For each term the units that contain it, and how often; the newest units are scanned instead."""
+    """Maps each term to the units that contain it, with its count; the newest units are scanned instead."""
 
     def __init__(self) -> None:
         """Begin empty."""

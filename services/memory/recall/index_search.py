@@ -47,7 +47,7 @@ class IndexSearch:
         )
         if not stored:
             return SearchResult(Ranking(()), {}, degraded)
-        # The text of what waits may be another by now.
+        # The text of a unit that waits to be indexed may have changed.
         changed = {unit.unit_id for unit in waiting}
         indexed = await self._indexed(sought, [unit for unit in stored.values() if unit.unit_id not in changed])
         # Terms of long messages take hundreds of milliseconds.

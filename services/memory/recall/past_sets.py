@@ -44,7 +44,7 @@ class PastSets:
         return kept.units
 
     def put(self, scope: Scope, generation: int, units: WorkingSet) -> None:
-        """Keep a set for five minutes, in the place of those that were asked for longest ago."""
+        """Keep a set for five minutes; the ones used longest ago make room for it."""
         kept = _Kept(units, generation, monotonic() + _KEPT_S, units.nbytes)
         self._kept.pop(_moment(scope), None)
         if kept.nbytes > self._most_bytes:

@@ -50,11 +50,11 @@ _EMBEDDING_S = 5.0
 _HANGS_S = 20.0
 """Seconds after which a turn goes on without recall: something is broken."""
 _A_DAY = timedelta(hours=25)
-"""As long as a local one may be."""
+"""The length of the longest local day."""
 _LONG = 1_000
+"""The days of a message of more characters are read in a thread."""
 _LONGEST_QUESTION = 2_000
-"""Characters beyond which a text is no question about one day."""
-"""Characters of a message whose days are read in a thread."""
+"""A text of more characters is no question about one day."""
 _DEPTH, _DEPTH_OF_A_TURN = 40, 20
 """Units returned with their texts: a prompt chooses among those of a turn."""
 _EMBEDDED = 40
@@ -72,7 +72,7 @@ log = structlog.get_logger(__name__)
 @dataclass(frozen=True)
 class RecallResult:
     query: Query | None = None
-    """None = there was nothing to search for."""
+    """The query; None = there was nothing to search for."""
     ranking: Ranking = _NOTHING
     units: Mapping[str, StoredUnit] = field(default_factory=dict)
     """The ranked units, by id; none where a turn shows none, as they are all unlikely."""
@@ -114,9 +114,9 @@ class Recall:
         self._budget_s = budget_s
 
     def expect(self, message: str, *, alone: bool = False) -> None:
-        """Have a message embedded before its turn has begun: with others or, if alone, as it is opened."""
+        """Begin to embed a message before its turn begins: together with others, or at once if `alone`."""
         loop = asyncio.get_running_loop()
-        if alone:  # in the step after next the statement that opens the turn has been sent
+        if alone:  # two steps of the loop later the statement that opens the turn has been sent
             loop.call_soon(loop.call_soon, partial(self._expect, message, alone=True))
         else:
             self._expect(message, alone=False)
@@ -133,7 +133,7 @@ class Recall:
         try:
             async with asyncio.timeout(_HANGS_S):
                 return await self._sets.of(Scope.of(Owner.of_turn(turn)), turn.memory_generation)
-        except (Unavailable, TimeoutError):  # reported if it fails again
+        except (Unavailable, TimeoutError):  # the turn tries once more, and reports a failure then
             return None
 
     async def for_turn(
@@ -309,7 +309,7 @@ class Recall:
         if self._embedder.by_words_alone:
             return _NO_VECTORS
         try:
-            if self._embedder.is_loading:  # as in the first second after a start
+            if self._embedder.is_loading:  # in the first second after the start
                 patience_s = _EMBEDDING_S
             async with Patience(_EMBEDDING_S if patience_s is None else patience_s):
                 return query.vectors(await self._embedder.embed_queries(query.embedded))

@@ -66,12 +66,12 @@ class SetFilling:
         """The first rows, until the index is asked for them."""
         self._reading: asyncio.Task[tuple[dict[PassageId, Found], bool]] | None = None
         self._oldest: UUID | None = None
-        """The oldest episode that was read; None = there are none before it."""
+        """The oldest episode read so far; None = all were read."""
         self.units = WorkingSet(dimension)
         self.changed: set[UUID] = set()
         """Episodes that somebody else has read anew meanwhile: what is read here may be older."""
         self.is_whole = False
-        """Whether everything that was remembered is in the set, with what the index has of it."""
+        """Whether the set has everything that is remembered, with its data from the index."""
         self.away = False
         """Whether the index did not answer the last request."""
 
@@ -88,7 +88,9 @@ class SetFilling:
             return False, None
         waiting = await self._embed_waiting(self._rows)
         self._newest = [*self._rows]
-        may_wait = self._indexed.is_ready or not any(row.indexed for row in self._rows)  # it then is not asked
+        may_wait = self._indexed.is_ready or not any(
+            row.indexed for row in self._rows
+        )  # none: Milvus is not asked
         if may_wait and (await asyncio.wait([reading := self._read_newest()], timeout=_INDEX_S))[0]:
             known, self.away = reading.result()
             await take_in(self.units, self._rows, known | waiting, shared=False)
@@ -151,7 +153,7 @@ class SetFilling:
         return bool(has_more)
 
     def _some_rows(self) -> list[UnitRow]:
-        """Take the newest of the rows that are left, whole episodes of them."""
+        """Take the newest of the remaining rows, up to the end of an episode."""
         end = _ROWS_AT_ONCE
         while end < len(self._rows) and self._rows[end].episode_id == self._rows[end - 1].episode_id:
             end += 1

@@ -71,7 +71,7 @@ class KeptUnit:
 
 
 class UnitArrays:
-    """Units of one user with one expert. A unit keeps its place as long as it is there."""
+    """Units of one user with one expert, as arrays. A unit keeps its row until it is removed."""
 
     def __init__(self, dimension: int) -> None:
         """Take the dimensions of embeddings."""
@@ -86,7 +86,7 @@ class UnitArrays:
         self._terms = GrowableRows(np.int32)
         """The different terms of each unit."""
         self._counts = GrowableArray(np.uint16)
-        """How often each of them occurs in it."""
+        """How often each of these terms occurs in the unit."""
         self._held = GrowableArray(np.int32)
         """The number of living units that contain each term."""
         self._columns = GrowableArray(
@@ -154,7 +154,7 @@ class UnitArrays:
             self._compact(order[self._living[order]])
 
     def known_passages(self, unit_ids: Collection[UUID]) -> dict[UUID, tuple[int, int]]:
-        """Return the hash of the text of each of some units that it has, and how many passages it has of it."""
+        """Return, for those of the units that are present, the hash of the text and the number of passages."""
         found: dict[UUID, tuple[int, int]] = {}
         hashes = self._column("text_hash")
         for place in self._places_of(unit_ids) if unit_ids else ():

@@ -59,7 +59,7 @@ class UnitRow:
     importance: float
     conversation_id: UUID | None
     text: str | None
-    """None = the episode is no longer remembered."""
+    """The text; None = the episode was removed."""
     created_at: datetime
     role: Any
     speaker: str | None
@@ -93,7 +93,7 @@ class IndexedUnits:
     async def read(
         self, scope: Scope, rows: Sequence[UnitRow], *, all_of_them: bool
     ) -> tuple[dict[PassageId, Found], bool]:
-        """Return what the index has of units, or of all of them, and whether it is unavailable."""
+        """Return the data of units from the index, and whether the index is unavailable."""
         indexed = sorted((row for row in rows if row.indexed and row.text), key=attrgetter("unit_id"))
         known: dict[PassageId, Found] = {}
         try:
@@ -115,11 +115,8 @@ class IndexedUnits:
         return known, False
 
     async def embed(self, units: WorkingSet, scope: Scope, missing: Sequence[PassageId]) -> None:
-        """Read the embeddings that a set lacks; others run between parts of it.
-
-        Raises:
-            Unavailable: the index does not answer.
-        """
+        """Read the embeddings that a set lacks; others run between parts of it. Raises `Unavailable` if the
+        index does not answer."""
         whose = scope.whole
         for begin in range(0, len(missing), _AT_ONCE):
             part = missing[begin : begin + _AT_ONCE]
@@ -133,10 +130,8 @@ class IndexedUnits:
 async def take_in(
     units: WorkingSet, rows: list[UnitRow], known: dict[PassageId, Found], *, shared: bool = True
 ) -> None:
-    """Take in changes; many of them in a thread, or in parts where the set is `shared` with searches.
-
-    Empties `rows` and `known`: to free ten thousand objects takes as long as to make them.
-    """
+    """Take in changes; many of them in a thread, or in parts where the set is `shared` with searches. Empties
+    `rows` and `known`: to free ten thousand objects takes as long as to make them."""
     living = [row for row in rows if row.text and row.text != UNREADABLE]
     living.sort(key=lambda row: (row.created_at, row.unit_id))  # of equal units the newest is the best
     units.participants.update(row.speaker for row in living if row.speaker and row.role == "user")
@@ -178,7 +173,7 @@ async def take_in(
 
 
 def contents_of(unit: UnitRow | StoredUnit, known: Mapping[PassageId, Found]) -> list[UnitContent]:
-    """Return what is derived from the text of each passage of a unit; `known` is what the index has of it."""
+    """Return the terms and kinds of each passage of a unit; `known` has terms from the index."""
     text, speaker = unit.text or "", unit.speaker
     kinds = WRITTEN * (unit.message_id is None) | BY_ASSISTANT * said_by_assistant(unit.role, speaker)
     kinds |= ASKS * asks(text, language_of([text])) | LONG * is_long(text)

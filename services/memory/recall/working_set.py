@@ -166,7 +166,7 @@ class WorkingSet(UnitArrays):
         return self._later
 
     def _to_units(self, scores: NDArray[Any]) -> None:
-        """Give each unit (column) the best score of its passages, in place; NaN is none."""
+        """Give each unit (column) the best score of its passages, in place; NaN means no score."""
         later = self._later_passages()
         if len(later):
             units = later - self._column("passage")[later]
@@ -263,7 +263,7 @@ class WorkingSet(UnitArrays):
         return found
 
     def embeddings_of(self, unit_ids: Collection[UUID]) -> dict[UUID, NDArray[np.float32]]:
-        """Return the embeddings of those of some units that have one here: of a long one that of its beginning."""
+        """Return the embeddings of those units that have one; of a long unit that of its first passage."""
         usable = self._column("embedded") & (self._column("passage") == 0)
         places = {self.unit_id(place): place for place in self._places_of(unit_ids) if usable[place]}
         return dict(zip(places, self.embeddings(np.array([*places.values()], dtype=np.intp)), strict=True))

@@ -37,7 +37,7 @@ MOST_UNITS = 100_000
 """Maximum units of a set; users with more are served by the index."""
 _BYTES_OF_A_SET, _BYTES_OF_A_UNIT = 8_192, 1_100
 _MOST_OF_THE_LIMIT = 0.5
-"""Maximum share of all bytes for one set."""
+"""Maximum share of the memory limit for one set."""
 _MOST_OF_THE_PAST = 20_000
 """Episodes of a set of what was remembered at a moment."""
 _LOADS = 2
@@ -75,11 +75,11 @@ class _Entry:
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     units: WorkingSet | None = None
-    """None = not filled, or the user has too much memory for a set."""
+    """The set; None = not filled, or the user has too many memories for a set."""
     state: MemoryState | None = None
     used_at: float = 0.0
     looked_at: float = 0.0
-    """When the index was last asked for missing data."""
+    """When the index was last asked for data that the set lacks."""
     tries: int = 0
     given_up: bool = False
     beginning: bool = False
@@ -203,7 +203,7 @@ class WorkingSets:
             states = await self._database.fetch(scope.tenant_id, sql.GENERATION, values, class_row(MemoryState))
             generation = states[0].generation if states else 0
             kept = self._past.get(scope, generation)
-            if kept is not None:  # one that holds nothing counts as well
+            if kept is not None:  # an empty set is a result, too
                 return Loaded(kept, round((perf_counter() - begun) * 1000, 1))
             rows = await self._database.fetch(scope.tenant_id, as_of(sql.KEPT), values, class_row(UnitRow))
             units = WorkingSet(self._dimension)
@@ -299,7 +299,7 @@ class WorkingSets:
         try:
             fits = await asyncio.shield(beginning)
         except asyncio.CancelledError:
-            # The turn waits no longer. The work is not lost: the next turn would have to begin with it.
+            # The turn has stopped waiting. Finish the set nevertheless, because the next turn needs it.
             entry.beginning = True
             self._start(self._finish(entry, beginning))
             raise
@@ -362,7 +362,7 @@ class WorkingSets:
         if entry.given_up or entry.units is None:
             return
         async with entry.lock:
-            if entry.read_at < entry.changed_at:  # otherwise the next turn has come sooner
+            if entry.read_at < entry.changed_at:  # otherwise the next turn has already read it
                 await self._renew(entry, scope)
 
     def _complete_behind(self, entry: _Entry, scope: Scope) -> None:

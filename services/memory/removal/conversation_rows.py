@@ -115,7 +115,7 @@ DELETE FROM core_memory_history
 WHERE block_id = %(block_id)s AND version = ANY(%(numbers)s) AND tenant_id = %(tenant_id)s
 """
 
-# As written by the user, so that running conversations begin a new epoch.
+# It counts as rewritten by the user, so that running conversations begin a new epoch.
 _REWRITE_SECTION: LiteralString = """
 WITH block AS (
     UPDATE core_memory_blocks SET content = %(content)s, version = %(version)s, rewritten_version = %(version)s,

@@ -80,7 +80,7 @@ class Exclusion:
     memory_id: UUID | None
     message_id: UUID | None
     text: str | None
-    """Text of it, unless memory has lost it since."""
+    """Text of what is excluded; None = memory has lost it since."""
     created_at: datetime
 
 
@@ -91,7 +91,7 @@ class Exclusions:
         self._database = database
 
     async def of_conversation(self, tenant_id: UUID, conversation_id: UUID) -> Sequence[Exclusion]:
-        """All of a conversation, oldest first."""
+        """Return all exclusions of a conversation, oldest first."""
         values = {"tenant_id": tenant_id, "conversation_id": conversation_id, "most": MOST}
         return await self._database.fetch(tenant_id, _LIST, values, class_row(Exclusion))
 

@@ -271,7 +271,7 @@ def _entry(
 
 
 def _holds_instead(made: UUID, texts: dict[UUID, UUID | None]) -> UUID | None:
-    """Return what supersedes a merged text, past those that were merged from it."""
+    """Return the text that took the place of a merged one, skipping texts that were merged from it."""
     by = texts.get(made)
     while by is not None and by in texts:
         by = texts[by]

@@ -51,7 +51,7 @@ WITH before AS (
 SELECT jsonb_build_object('id', id, 'private_note', private_note) FROM before
 """
 
-# Turns that say nothing but what holds no more stay as they are; recall says until when it held.
+# Turns that say only what is no longer true keep their text; recall tells until when it was true.
 CLOSE_TURNS: LiteralString = """
 UPDATE episodes e SET valid_until = clock_timestamp()
 WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.content IS NULL AND e.valid_until IS NULL
@@ -108,7 +108,7 @@ WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.content IS N
   AND e.source_message_ids && %(message_ids)s::uuid[]
 """
 
-# Merged memories that stayed in place of the named ones, because they say the same.
+# Memories that were kept when the named ones were merged into them.
 MERGED_INTO: LiteralString = """
 WITH RECURSIVE same AS (
     SELECT c.episode_id FROM upkeep_changes c
@@ -153,7 +153,7 @@ UPDATE episodes SET retracted_at = clock_timestamp(), retraction_id = %(operatio
 WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND id = ANY(%(episode_ids)s) AND retracted_at IS NULL
 """
 
-# Whatever was made from these messages is rebuilt without them. Until then there is none.
+# Summaries of these messages are deleted, and made again later without them.
 WITHDRAW_SUMMARIES: LiteralString = """
 DELETE FROM conversation_summaries s
 WHERE s.tenant_id = %(tenant_id)s AND s.conversation_id = ANY(%(conversation_ids)s) AND EXISTS (
@@ -204,7 +204,7 @@ DELETE FROM daily_summaries
 WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND visit_ids && %(visit_ids)s::uuid[]
 """
 
-# The next prompt of each begins with what is remembered then.
+# The next prompt of each conversation begins a new epoch, with memory as it is then.
 END_EPOCHS: LiteralString = """
 UPDATE context_epochs e SET
     ended_by = 'memory retracted', summary = '', topics = '[]', core_memory = '{}', persona_card = ''

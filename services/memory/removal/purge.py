@@ -24,7 +24,7 @@ class Purged:
     episodes: list[tuple[UUID, str | None]] = field(default_factory=list)
     values: list[ValueTarget] = field(default_factory=list)
     messages: list[tuple[UUID, str]] = field(default_factory=list)
-    """Those that were deleted, as a whole or in part."""
+    """Messages that were deleted, in whole or in part."""
     titles: list[str] = field(default_factory=list)
     prompts: int = 0
     turn_ids: list[UUID] = field(default_factory=list)
@@ -104,7 +104,8 @@ class Purge(Rows):
             await self.run(sql.REMOVE_PROMISES, promise_ids=gone)
 
     async def _core_memory(self) -> list[ValueTarget]:
-        """Take gone values out of the history and the log of each section; return those that held until now."""
+        """Remove deleted values from the history and the log of each section; return those that were still
+        present."""
         removed = []
         for block_id, section, expert_id, space_id, content in await self.all(sql.BLOCKS):
             known = {(each.field, each.text): each for each in self._plan.values if each.block_id == block_id}

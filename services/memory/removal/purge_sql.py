@@ -37,7 +37,7 @@ e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.retracted_at IS NO
 AND (e.retraction_id = ANY(%(operation_ids)s) OR e.source_message_ids && %(whole_ids)s::uuid[])
 """
 
-# What these had replaced stays out of memory.
+# Memories that the purged ones had replaced stay out of memory.
 KEEP_OUT: LiteralString = f"""
 UPDATE episodes SET retracted_at = coalesce(retracted_at, clock_timestamp())
 WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s
@@ -193,7 +193,7 @@ c.id = ANY(%(conversation_ids)s) AND c.tenant_id = %(tenant_id)s AND NOT c.renam
 GONE_TITLES: LiteralString = f"SELECT c.title FROM conversations c WHERE c.title <> '' AND {_FIRST_GOES}"  # noqa: S608
 TITLES: LiteralString = f"UPDATE conversations c SET title = '' WHERE {_FIRST_GOES}"  # noqa: S608 — our own text only
 
-# What asked for them, and what they say.
+# For each promise the message that asked for it, and its text.
 PROMISES: LiteralString = """
 SELECT id, source_message_id, quote, text FROM promises
 WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s

@@ -31,7 +31,7 @@ Result = TypeVar("Result")
 Counts = dict[str, dict[str, int]]
 """How many of each kind, by store."""
 Reason = Literal["cancelled", "forgotten"]
-"""Why a turn is stopped; of one that is `forgotten` nothing is kept."""
+"""Why a turn is stopped; nothing is kept of a `forgotten` one."""
 
 log = structlog.get_logger(__name__)
 
@@ -59,12 +59,12 @@ class Left:
 
     @property
     def turn_ids(self) -> list[UUID]:
-        """All of the turns."""
+        """Ids of the turns."""
         return [turn_id for turn_id, _ in self.turns]
 
 
 class RemovalStores:
-    """Where something of a user is, and the queue that completes a removal."""
+    """All stores that hold data of a user, and the queue that completes a removal."""
 
     def __init__(
         self,

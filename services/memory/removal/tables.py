@@ -56,7 +56,7 @@ _COLUMNS: Mapping[LiteralString, LiteralString] = {
     "kb_chunks": "base_id",
 }
 TABLES = tuple(_COLUMNS)
-"""Each falls with the row in `users`."""
+"""Tables whose rows PostgreSQL deletes with the user's row in `users`."""
 
 OF_NOBODY: LiteralString = "true"
 """Chooses all rows of a table that names no user."""
@@ -216,7 +216,7 @@ class Rows:
         return [(row[0], row[1]) for row in await self.all(statement, recent_s=recent_s)]
 
     async def remove_jobs(self, whole: Whole) -> int:
-        """Stop and remove the tenant's jobs that name something of it; count them."""
+        """Stop and remove the tenant's jobs that name something of the user; return their number."""
         ids: list[LiteralString] = [
             f"SELECT t.id::text FROM {table} t WHERE {_ROWS[whole][table]}"  # noqa: S608 — our own text only
             for table in _NAMED[whole]

@@ -103,7 +103,7 @@ class Target:
 
     @property
     def kind(self) -> str:
-        """Return the name of the one that is given. Raises `InvalidInput` if none, or more than one."""
+        """Return the name of the only field that is given. Raises `InvalidInput` if none is, or more than one."""
         given = [name for name in KINDS if getattr(self, name) is not None]
         if len(given) != 1:
             raise InvalidInput("target", f"must be exactly one of {', '.join(KINDS)}")
@@ -123,9 +123,9 @@ class TargetPlan:
     changes: list[tuple[Owner, PlannedChange]]
     """Removals to carry out, by whose memory they are of."""
     messages: dict[UUID, str | None]
-    """Every message concerned, even if memory no longer knows it, with what stays of it; None = nothing."""
+    """For each message concerned, what stays of it, even if memory no longer knows it; None = nothing."""
     values: Sequence[CoreValue]
-    """Every value that core memory has or had."""
+    """The values that core memory has or once had."""
     topic: Words | None = None
     """Words of a description, sought in values that no longer hold; None = another target."""
 
@@ -140,7 +140,7 @@ class TargetPlan:
         return [message_id for message_id, kept in self.messages.items() if kept is None]
 
     def names(self, value: CoreValue) -> bool:
-        """Return whether a value was brought in by what goes, or speaks of it."""
+        """Return whether a value came from a removed message, or speaks of the topic."""
         if value.message_id is not None and self.messages.get(value.message_id, "") is None:
             return True
         return self.topic is not None and self.topic.covered_by(
@@ -149,7 +149,7 @@ class TargetPlan:
 
 
 class TargetPlanner:
-    """Finds what targets name."""
+    """Finds the messages, memories and values that targets name, and plans their removal."""
 
     def __init__(self, database: Database, values: CoreValues, planner: ChangePlanner) -> None:
         self._database = database

@@ -89,7 +89,7 @@ class Undo:
         self._others: dict[str, TakeBack] = {}
 
     def also(self, kind: str, way: TakeBack) -> None:
-        """Undo operations of a further type in this way; those before and after are given as the log has them."""
+        """Set what undoes operations of one more type, from the states before and after it in the log."""
         self._others[kind] = way
 
     @again_if_contended
@@ -214,7 +214,7 @@ class Undo:
         await rows.run(sql.HOLDS_AGAIN)
         await rows.run(sql.RELEASE_TURNS)
         await self._hiding.bring_back(connection, owner, operation.id, message_ids, before.get("unmerged", []))
-        await rows.run(sql.RETRACT_WHOLE)  # last: what it brings back has the same mark
+        await rows.run(sql.RETRACT_WHOLE)  # last, because what the statements before bring back has the same mark
         if message_ids:
             await rows.run(FILE_AGAIN)
             await defer_filing(self._jobs, connection, owner.tenant_id, owner.user_id, delay_s=0)
@@ -234,7 +234,7 @@ class Undo:
         why: Mapping[str, Any],
         **details: str,
     ) -> bool:
-        """Take a logged change of core memory back where it was made; return whether that is all of it."""
+        """Undo a logged change of core memory where it was made; return whether all of it was undone."""
         expert_id = UUID(why["expert_id"]) if why.get("expert_id") else owner.expert_id
         whose = replace(owner, expert_id=expert_id, space_id=_space_of(why))
         return await self._core.take_back(

@@ -55,7 +55,7 @@ class Compared:
     space_id: UUID | None
     content: str
     content_hash: str
-    """Hash of a memory's text as it is stored, by which a change is noticed."""
+    """Hash of the memory's stored text; it shows whether the text has changed."""
     field: str
     """Field of a value; empty for a memory."""
     origin: Origin
@@ -87,7 +87,7 @@ def _of_memory(row: dict[str, Any]) -> Compared:
 
 def _of_values(values: Iterable[CoreValue]) -> Iterable[Compared]:
     for value in values:
-        if value.holds and "." not in value.field:  # what is nested is named, and has one value
+        if value.holds and "." not in value.field:  # a nested field has only one value
             yield Compared(
                 Side(value.block_id, value.digest),
                 value.expert_id,
@@ -240,7 +240,7 @@ class PairFinder:
 def _equal(
     groups: Sequence[Sequence[Compared]], since: datetime | None, before: Collection[frozenset[Side]]
 ) -> tuple[list[Pair], set[Side]]:
-    """Pairs of equal texts: of several, all but the one that stays go."""
+    """Return pairs of equal texts; of several equal ones, all but one are to go."""
     found: list[Pair] = []
     taken: set[Side] = set()
     for group in groups:
@@ -327,6 +327,6 @@ def _numbered(number: int, pair: Candidate) -> str:
 
 
 def _quoted(compared: Compared) -> str:
-    # A line of a memory could look like a number of ours.
+    # Unquoted, a line of a memory could look like one of our numbered lines.
     text = f"{compared.field}: {compared.content}" if compared.field else compared.content
     return "\n".join(f"> {line}" for line in text.splitlines())

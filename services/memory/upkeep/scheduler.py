@@ -66,7 +66,7 @@ WHERE u.tenant_id = %(tenant_id)s AND u.timezone = ANY(%(timezones)s)
 ORDER BY last.at NULLS FIRST, u.id LIMIT %(limit)s
 """
 
-# The moment until which it was looked through.
+# The moment up to which upkeep has looked through the user's memory.
 _LAST: LiteralString = """
 SELECT n.at FROM users u LEFT JOIN upkeep_nights n ON n.user_id = u.id
 WHERE u.id = %(user_id)s AND u.tenant_id = %(tenant_id)s

@@ -4,7 +4,7 @@ from typing import LiteralString
 
 from services.memory.episodes.episode import TEXT_OF_TURN
 
-# At night, what was brought back once is left alone.
+# The nightly run leaves memories alone that a user has brought back once.
 _UNUSED: LiteralString = """
 e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s
 AND e.pinned_at IS NULL AND e.importance < %(importance)s::real
@@ -91,7 +91,7 @@ SELECT undone_at FROM upkeep_runs
 WHERE id = %(run_id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s FOR UPDATE
 """
 
-# What replaced the memory that stayed also replaces the one that comes back.
+# If the memory that was kept has been replaced since, the one that returns is replaced as well.
 UNMERGE: LiteralString = """
 UPDATE episodes e SET superseded_by = kept.superseded_by, superseded_in = kept.superseded_in,
     archived_by = kept.archived_by, indexed_at = NULL

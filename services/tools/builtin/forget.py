@@ -44,7 +44,7 @@ def make_tool(services: ToolServices) -> RegisteredTool | None:
         if not named and not what.strip():
             raise ToolException("Name what is to be forgotten, by ids or by words.")
         try:
-            is_users = not runtime.context.speaker  # nobody else says no for the user
+            is_users = not runtime.context.speaker  # only the user may reject a proposal
             if proposals is not None and is_users and (closed := await proposals.close(request, named)):
                 return closed
             texts = await changes.planner.texts(request, what, ids=named)

@@ -22,7 +22,7 @@ Replaces = Annotated[str, Field(description="Outdated memory: id or words")]
 Kind = Annotated[
     str, Field(description="name, home, work, people, pets, allergies, health, plans, dates, wishes, facts")
 ]
-Answered = Annotated[bool, Field(description="This message answers the user: you need not go on")]
+Answered = Annotated[bool, Field(description="This message answers the user")]
 _BESIDES_FILING = "Save what the user asks to keep, corrects or wishes; other facts are kept anyway."
 """The description where filing keeps facts that the user only mentions."""
 

@@ -1,6 +1,5 @@
 """What the index promises, against Milvus Lite as a server."""
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,12 +11,11 @@ import pytest
 from services.errors import Unavailable
 from services.memory.episodes.episode import IndexedUnit, Scope
 from services.memory.episodes.index import NAME, SHARDS, EpisodeIndex, as_entity, shard_of
-from services.platform.embedded_milvus import EmbeddedMilvus
 from services.platform.milvus import Milvus
 from services.search.collection import VERSION
 from services.text.tokenizer import terms
 from tests.support.lexical_embeddings import LexicalEmbeddings
-from tests.support.milvus_server import indexed, of_user
+from tests.support.milvus_server import embedded_milvus, indexed, of_user
 from tests.support.units import unit_of
 
 pytestmark = [pytest.mark.process, pytest.mark.untraced]
@@ -38,12 +36,8 @@ class Store:
 @pytest.fixture(scope="module")
 def uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A server for this module: its collections are of another embedding model than those of all others."""
-    with asyncio.Runner() as runner:
-        server = EmbeddedMilvus(tmp_path_factory.mktemp("milvus"))
-        server.launch()
-        runner.run(server.wait())
-        yield server.uri
-        runner.run(server.stop())
+    with embedded_milvus(tmp_path_factory.mktemp("milvus")) as uri:
+        yield uri
 
 
 @pytest.fixture

@@ -157,9 +157,7 @@ async def _indexed(services: Services) -> bool:
 
 
 @pytest.mark.indexed
-async def test_of_a_large_set_the_newest_is_there_at_once_and_the_rest_follows(
-    services: Services,
-) -> None:
+async def test_of_a_large_set_the_newest_is_there_at_once_and_the_rest_follows(services: Services) -> None:
     for said in SAID:
         turn = await exchange(services.turns, said, "Noted.")
     await services.memory.indexing.index_waiting()

@@ -17,11 +17,10 @@ from services.memory.episodes.episode import Scope
 from services.memory.operations import Trigger
 from services.memory.removal.targets import Target, planned_removal
 from services.visits.visit import SUMMARISE_DAYS
-from state.turn import OpenTurn
 from tests.support.core_memory import know
 from tests.support.jobs import has_ended, statuses, until
 from tests.support.model_server import ModelServer, Reply
-from tests.support.retracting import PART, SECRET, WHOLE, forget, repeating, retelling
+from tests.support.retracting import PART, SECRET, WHOLE, forget, long_talk, repeating, retelling
 from tests.support.talking import say
 from tests.support.talks import new_expert
 from tests.support.turns import exchange, owner_of
@@ -36,13 +35,6 @@ pytestmark = [
 DAY = date(2026, 3, 10)
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
 USER = "/api/v1/users/u-1"
-
-
-async def _talk(services: Services, told: str, count: int, length: int = 0, **values: Any) -> OpenTurn:
-    turn = await exchange(services.turns, told, f"Noted: {told}", **values)
-    for number in range(count):
-        await exchange(services.turns, f"question {number} {'x' * length}", f"answer {number}", **values)
-    return turn
 
 
 async def _rows(services: Services, statement: Any, tenant_id: UUID = DEFAULT_TENANT, **values: Any) -> list[Any]:
@@ -77,7 +69,7 @@ async def test_a_rolling_summary_and_its_parts_are_withdrawn_and_made_again_with
     services: Services, model_server: ModelServer
 ) -> None:
     model_server.default = repeating
-    turn = await _talk(services, PART, 40, length=100)
+    turn = await long_talk(services, PART, 40, length=100)
     await services.summaries.update(DEFAULT_TENANT, turn.conversation_id)
     texts = "SELECT summary FROM summary_parts UNION ALL SELECT summary FROM conversation_summaries"
     assert SECRET in str(await _rows(services, "SELECT summary FROM summary_parts"))

@@ -12,11 +12,10 @@ from services.bootstrap import Services
 from services.errors import NotFound
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.operations import Operation, Trigger
-from state.turn import OpenTurn
 from tests.support.archiving import answer, archived, topic
 from tests.support.filing import add, file, filed
 from tests.support.model_server import ModelServer, Received, Reply
-from tests.support.retracting import PART, SECRET, forget, interrupted, repeating, retelling, shown
+from tests.support.retracting import PART, SECRET, forget, interrupted, long_talk, repeating, retelling, shown
 from tests.support.talks import new_expert
 from tests.support.turns import exchange, owner_of
 from tests.support.upkeep import compared, everything, judging, keep_up, write
@@ -26,19 +25,12 @@ DAY = date(2026, 3, 10)
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
 
 
-async def _talk(services: Services, told: str, count: int, length: int = 0, **values: Any) -> OpenTurn:
-    turn = await exchange(services.turns, told, "Noted.", **values)
-    for number in range(count):
-        await exchange(services.turns, f"question {number} {'x' * length}", f"answer {number}", **values)
-    return turn
-
-
 async def _texts(services: Services, statement: Any) -> str:
     return str(await services.database.fetch(DEFAULT_TENANT, statement, {}, tuple_row))
 
 
 async def test_a_rolling_summary_is_made_again(services: Services, model_server: ModelServer) -> None:
-    turn = await _talk(services, PART, 7)
+    turn = await long_talk(services, PART, 7)
     model_server.default = interrupted(lambda: forget(services, owner_of(turn)), repeating)
     assert await services.summaries.update(DEFAULT_TENANT, turn.conversation_id)
     first, *_, last = model_server.requests
@@ -52,7 +44,7 @@ async def test_a_rolling_summary_is_made_again(services: Services, model_server:
 
 async def test_topics_are_found_again(services: Services, model_server: ModelServer) -> None:
     await services.experts.create(DEFAULT_TENANT, new_expert("archivist", context_strategy="topics"))
-    turn = await _talk(services, PART, 14, expert="archivist")
+    turn = await long_talk(services, PART, 14, expert="archivist")
 
     def found(received: Received) -> Reply:
         return Reply([answer(topic(1, 12, summary=received.prompt[-1][1][:900]), topic(13, 22))])
