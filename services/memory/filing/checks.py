@@ -115,7 +115,7 @@ class Checked:
     source: str = ""
     """Short id of the user's message that it rests on; empty = it rests on none."""
     fault: Fault | None = None
-    """What is wrong with the operation, if the model can correct it."""
+    """The fault of the operation, if the model can correct it."""
     is_doubtful: bool = False
     """Whether the model must confirm that the user said it, because it is not known to file well."""
 

@@ -40,7 +40,7 @@ _LONG = 2_000
 
 @dataclass(frozen=True)
 class Decided:
-    """What is to be filed of a batch."""
+    """The operations to carry out for a batch, and what else follows from it."""
 
     by: str
     done: Sequence[Checked] = ()
