@@ -52,9 +52,7 @@ async def count(body: MessagesRequest, _: Chatter) -> Response:
     return JSONResponse({"input_tokens": said + described})
 
 
-def _user_of(
-    body: MessagesRequest,
-) -> tuple[MessagesRequest, FindUser | None]:
+def _user_of(body: MessagesRequest) -> tuple[MessagesRequest, FindUser | None]:
     """Return the request with the user in its metadata, and a function that finds a user if none is named."""
     name = str((body.metadata or {}).get("user_id") or "").strip()
     found = _CODING_AGENT.fullmatch(name)

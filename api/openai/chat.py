@@ -76,10 +76,7 @@ async def chat_completions(body: ChatCompletionRequest, starter: TurnStarter) ->
 
 
 async def start_answer(
-    starter: StartsTurns,
-    body: ModelRequest,
-    messages: Sequence[ClientMessage],
-    find: FindUser | None = None,
+    starter: StartsTurns, body: ModelRequest, messages: Sequence[ClientMessage], find: FindUser | None = None
 ) -> StartedTurn:
     """Start the turn that answers a request; a request that is no conversation goes to the small model.
 
