@@ -13,6 +13,7 @@ from api.schemas import ErasureView, Page, StrictModel, answered
 from services.conversations.users import ListedSpace, ListedUser, User
 from services.conversations.values import Locale, SpaceName, TimeZone
 from services.errors import Forbidden
+from services.platform.setting_values import QUIET_HOURS
 from services.validation import no_nul
 
 router = json_router("/api/v1/users", "users", HTTPStatus.NOT_FOUND)
@@ -34,6 +35,11 @@ class UserRequest(StrictModel):
         "conversations, stay.",
     )
     mood: bool = Field(True, description="false: how they feel is neither noted nor told.")
+    quiet_hours: str | None = Field(
+        None,
+        pattern=f"^(?:{QUIET_HOURS})$",
+        description="When nothing is said unasked: 22:00-07:00, always or never; null = as the setting says.",
+    )
 
 
 @router.get("", response_model=Page[ListedUser])

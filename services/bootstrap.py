@@ -251,7 +251,7 @@ class Services(Connected):
         )
         self.event_feed = EventFeed(database)
         self.webhooks = Webhooks(database, jobs, private_origins=settings.webhook_origins)
-        self.keeping = Keeping(database, self.models, jobs)
+        self.keeping = Keeping(database, self.models, jobs, quiet_hours=settings.quiet_hours)
         self.backlog = Backlog(database, indexes=settings.memory_episodes, upkeep=keeps_up)
         self.reflection = Reflection(database, self.models, jobs, on=settings.memory_reflection)
 

@@ -11,11 +11,20 @@ from state.client_tools import KeptRound
 ContextStrategy = Literal["summary", "topics", "window"]
 """How a conversation stays bounded: by a rolling summary, by archived topics, or by its newest messages only."""
 Feature = Literal[
-    "core_memory", "persona_card", "recall", "days", "time", "mood", "knowledge", "quick_tools", "memory_filing"
+    "core_memory",
+    "persona_card",
+    "recall",
+    "days",
+    "time",
+    "mood",
+    "coming_up",
+    "knowledge",
+    "quick_tools",
+    "memory_filing",
 ]
 """Features that can be switched off for an expert, and most of them by a setting: core memory, the user in brief,
-recall of earlier conversations, records of days, the present time, how the user feels, knowledge bases that
-routing finds, tools that run by themselves, the memory agent."""
+recall of earlier conversations, records of days, the present time, how the user feels, what is coming up,
+knowledge bases that routing finds, tools that run by themselves, the memory agent."""
 FEATURES: tuple[Feature, ...] = get_args(Feature)
 
 

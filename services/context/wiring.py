@@ -26,7 +26,7 @@ def make_sources(settings: Settings, database: Database, memory: Memory, days: P
     """The sources of a prompt, in order."""
     most = {"max_items": settings.memory_recall_items, "max_tokens": settings.memory_recall_tokens}
     return (
-        UserActivitySource(database),
+        UserActivitySource(database, settings.quiet_hours),
         SystemSource(),
         ClientSource(),
         CoreMemorySource(memory.core),

@@ -15,7 +15,7 @@ from services.identity.tenants import user_id_of
 from services.platform.postgres import Database
 
 _GET: LiteralString = """
-SELECT external_id AS user_id, timezone, locale, display_name, memory, mood, created_at FROM users
+SELECT external_id AS user_id, timezone, locale, display_name, memory, mood, quiet_hours, created_at FROM users
 WHERE tenant_id = %(tenant_id)s AND external_id = %(user)s
 """
 
@@ -25,14 +25,16 @@ UPDATE users SET
     locale = CASE WHEN %(sets_locale)s THEN %(locale)s ELSE locale END,
     display_name = CASE WHEN %(sets_display_name)s THEN %(display_name)s ELSE display_name END,
     memory = CASE WHEN %(sets_memory)s THEN %(memory)s ELSE memory END,
-    mood = CASE WHEN %(sets_mood)s THEN %(mood)s ELSE mood END
+    mood = CASE WHEN %(sets_mood)s THEN %(mood)s ELSE mood END,
+    quiet_hours = CASE WHEN %(sets_quiet_hours)s THEN %(quiet_hours)s ELSE quiet_hours END
 WHERE tenant_id = %(tenant_id)s AND external_id = %(user)s
-RETURNING external_id AS user_id, timezone, locale, display_name, memory, mood, created_at
+RETURNING external_id AS user_id, timezone, locale, display_name, memory, mood, quiet_hours, created_at
 """
 
 # In byte order, which does not depend on the database's locale.
 _PAGE: LiteralString = """
-SELECT u.external_id AS user_id, u.timezone, u.locale, u.display_name, u.memory, u.mood, u.created_at,
+SELECT u.external_id AS user_id, u.timezone, u.locale, u.display_name, u.memory, u.mood, u.quiet_hours,
+       u.created_at,
        (SELECT count(*) FROM conversations c WHERE c.user_id = u.id) AS conversations,
        visits.messages, visits.last_active_at,
        (SELECT count(*) FROM remembered_episodes e WHERE e.user_id = u.id) AS episodes
@@ -52,7 +54,7 @@ VALUES (%(id)s, %(tenant_id)s, %(user)s, %(timezone)s, %(locale)s)
 ON CONFLICT (tenant_id, external_id) DO NOTHING
 """
 
-_CHANGEABLE = ("timezone", "locale", "display_name", "memory", "mood")
+_CHANGEABLE = ("timezone", "locale", "display_name", "memory", "mood", "quiet_hours")
 
 _LIST: LiteralString = """
 SELECT s.name, s.created_at,
@@ -83,6 +85,8 @@ class User:
     """Whether turns read memory and add to it."""
     mood: bool
     """Whether it is noted and told how they feel."""
+    quiet_hours: str | None
+    """When nothing is said unasked: 22:00-07:00, always or never; null = as the setting says."""
     created_at: datetime
 
 
@@ -127,8 +131,11 @@ class Users:
         return await self._database.fetch(tenant_id, _PAGE, values, class_row(ListedUser))
 
     async def change(self, tenant_id: UUID, user: str, changes: Mapping[str, str | bool | None]) -> User:
-        """Set the given ones of `timezone`, `locale`, `display_name`, `memory` and `mood`; the rest stays. Raises
-        `NotFound` if the tenant has no such user."""
+        """Set the given ones of `timezone`, `locale`, `display_name`, `memory`, `mood` and `quiet_hours`.
+
+        Raises:
+            NotFound: the tenant has no such user.
+        """
         values: dict[str, Any] = {"user": user}
         for name in _CHANGEABLE:
             values |= {name: changes.get(name), f"sets_{name}": name in changes}

@@ -16,6 +16,8 @@ from services.validation import RULE, composed, is_id
 from state.budget import RequestBudget, parse_budget
 
 _SHORTEST_JWT_SECRET = 32
+QUIET_HOURS = r"always|never|(?:[01]\d|2[0-3]):[0-5]\d-(?:[01]\d|2[0-3]):[0-5]\d"
+"""From a time of the user's clock to another one, `always`, or `never`."""
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]{0,30}://[^/\s,]*")
 
 
@@ -78,6 +80,12 @@ def _http(value: str) -> str:
     return value
 
 
+def _quiet(value: str) -> str:
+    if not re.fullmatch(QUIET_HOURS, value):
+        raise ValueError("is not always, never, or two times such as 22:00-07:00")
+    return value
+
+
 def _zone(value: str) -> str:
     time_zone(value)
     return value
@@ -93,6 +101,7 @@ UserName = Annotated[str, AfterValidator(_user)]
 FilingGrade = Literal["well", "some", "none"]
 """How well a model files: several changes in one answer; facts alone, in small questions; not at all."""
 TimeZone = Annotated[str, AfterValidator(_zone)]
+QuietHours = Annotated[str, AfterValidator(_quiet)]
 PostgresUrl = Annotated[SecretStr, AfterValidator(_postgres)]
 RedisUrl = Annotated[SecretStr, AfterValidator(_redis)]
 HttpUrl = Annotated[str, AfterValidator(_http)]

@@ -26,6 +26,7 @@ from services.platform.setting_values import (
     Names,
     Origins,
     PostgresUrl,
+    QuietHours,
     RedisUrl,
     SigningSecret,
     TimeZone,
@@ -382,6 +383,9 @@ class Settings(BaseSettings):
     known: as `well`, but a statement that shares no word with what was said is not filed."""
     memory_mood: bool = Field(True, description="on or off")
     """Note how users feel where their own words say it, and tell the model in the next days; filing hears it."""
+    quiet_hours: QuietHours = Field("never", description="always, never, or two times such as 22:00-07:00")
+    """Say nothing unasked within these hours of a user's clock: no question how something went, and no follow-up
+    that was the assistant's own offer. What users ask for is kept at its time; each may set other hours."""
     memory_filing_quiet_s: float = Field(30.0, ge=0, le=3600, description="seconds, 0 to 3600")
     """File at the earliest this long after a user's last message, four times as long while all that waits is of
     one conversation: the turns of a talk share a call."""

@@ -23,6 +23,7 @@ from services.platform.connections import Connection
 from services.platform.postgres import Database
 from services.promises import sql
 from services.promises.promise import stands
+from services.promises.quiet import is_quiet
 from services.promises.wording import worded
 from services.time_reference.occasions import next_moment
 
@@ -46,11 +47,14 @@ log = structlog.get_logger(__name__)
 class Keeping:
     """Finds what is due, and says it. Every process with a worker has one."""
 
-    def __init__(self, database: Database, models: ChatModels, jobs: JobQueue) -> None:
-        """Register the jobs."""
+    def __init__(
+        self, database: Database, models: ChatModels, jobs: JobQueue, *, quiet_hours: str = "never"
+    ) -> None:
+        """Register the jobs; `quiet_hours` are those of users who have set none."""
         self._database = database
         self._models = models
         self._jobs = jobs
+        self._quiet_hours = quiet_hours
         jobs.task(KEEP)(self._job)
         jobs.periodic(ROUND, _EVERY)(self._round)
 
@@ -73,11 +77,19 @@ class Keeping:
         rows = await self._database.fetch(tenant_id, sql.DUE, values, dict_row)
         waits = len(rows) == _AT_ONCE
         for row in rows:
+            if self._waits_for_day(row, now):
+                continue
             said: str | None = ""
             if stands(row) and now - row["due_at"] <= _OVER:
                 said = await worded(self._models, row, await self._since(row), now)
             waits |= not await self._settle(row, said, now)
         return waits
+
+    def _waits_for_day(self, row: Mapping[str, Any], now: datetime) -> bool:
+        """Whether it was the assistant's offer, and the user wants to be asked nothing now."""
+        hours = row["quiet_hours"] or self._quiet_hours
+        asks = row["asked_by"] == "offer" and now - row["due_at"] <= _OVER
+        return asks and is_quiet(hours, now, row["users_zone"])
 
     async def _since(self, row: Mapping[str, Any]) -> list[tuple[str, str]]:
         values = {name: row[name] for name in ("tenant_id", "user_id", "expert_id", "space_id")}

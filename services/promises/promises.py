@@ -1,5 +1,6 @@
 """The promises of users: made, listed, changed, and undone through the log of operations."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -17,6 +18,7 @@ from services.memory.operations import Operation, OperationLog, Trigger
 from services.memory.planning.wording import told
 from services.platform.connections import Connection
 from services.platform.postgres import Database
+from services.platform.setting_values import QUIET_HOURS
 from services.platform.shared_reads import page_after
 from services.promises import sql
 from services.promises.after_event import after_event
@@ -224,6 +226,17 @@ class Promises:
 
         await self._database.transact(owner.tenant_id, change)
         return await self.get(owner, promise_id, now)
+
+    async def be_quiet(self, owner: Owner, hours: str) -> None:
+        """Set when the user wants to be asked nothing: `22:00-07:00`, `always` or `never`.
+
+        Raises:
+            InvalidInput: it is none of these.
+        """
+        if not re.fullmatch(QUIET_HOURS, hours):
+            raise InvalidInput("when", "is always, never, or two times such as 22:00-07:00")
+        async with self._database.tenant(owner.tenant_id) as connection:
+            await connection.execute(sql.BE_QUIET, {**vars(owner), "hours": hours})
 
     async def conversation(self, owner: Owner, *, conversation_id: UUID | None, session: str | None) -> UUID:
         """Return the id of a conversation of the user's. Raises `NotFound` if the user has none of this id or

@@ -5,7 +5,8 @@ from typing import LiteralString
 _ROWS: LiteralString = """
 SELECT p.id, p.tenant_id, p.user_id, p.expert_id, p.space_id, p.conversation_id, p.source_message_id, p.text,
        p.said, p.quote, p.rule, p.timezone, p.asked_by, p.state, p.due_at, p.created_at, p.settled_at, p.kept_in,
-       e.name AS expert, s.name AS space, u.external_id, m.created_at AS asked_at,
+       e.name AS expert, s.name AS space, u.external_id,
+       u.timezone AS users_zone, u.quiet_hours, m.created_at AS asked_at,
        m.retracted_at IS NOT NULL OR m.branch_id IS NOT NULL AS source_goes, m.memory_text AS source_text
 FROM promises p JOIN users u ON u.id = p.user_id JOIN experts e ON e.id = p.expert_id
 LEFT JOIN spaces s ON s.id = p.space_id
@@ -52,6 +53,10 @@ SELECT count(*) FROM promises WHERE tenant_id = %(tenant_id)s AND user_id = %(us
 """
 
 ZONE: LiteralString = "SELECT timezone FROM users WHERE id = %(user_id)s AND tenant_id = %(tenant_id)s"
+
+BE_QUIET: LiteralString = """
+UPDATE users SET quiet_hours = %(hours)s WHERE id = %(user_id)s AND tenant_id = %(tenant_id)s
+"""
 
 CONVERSATION_NAMED: LiteralString = """
 SELECT id, expert_id, space_id FROM conversations

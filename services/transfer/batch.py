@@ -318,6 +318,7 @@ def _users_of(lines: Sequence[Numbered], default_timezone: str) -> list[Row]:
             "display_name": described.get("display_name"),
             "memory": described.get("memory", True),
             "mood": described.get("mood", True),
+            "quiet_hours": described.get("quiet_hours"),
             "created_at": described.get("created_at") or datetime.now(UTC),
         }
         users.setdefault(line.user_id, row)

@@ -21,7 +21,7 @@ from services.store.model import parted
 from services.transfer.messages import digest_of
 
 _USER: LiteralString = """
-SELECT id, external_id AS name, timezone, locale, display_name, memory, mood, created_at FROM users
+SELECT id, external_id AS name, timezone, locale, display_name, memory, mood, quiet_hours, created_at FROM users
 WHERE tenant_id = %(tenant_id)s AND external_id = %(name)s
 """
 
@@ -211,7 +211,7 @@ class Exporter:
 
 
 def _user_line(user: Row) -> str:
-    settings = {name: user[name] for name in ("timezone", "locale", "display_name")}
+    settings = {name: user[name] for name in ("timezone", "locale", "display_name", "quiet_hours")}
     switched_off = {name: False for name in ("memory", "mood") if not user[name]}
     return _line("user", user, settings, **switched_off, created_at=user["created_at"])
 

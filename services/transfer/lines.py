@@ -28,6 +28,7 @@ from services.conversations.values import MAX_IMAGES, Id, Image, Locale, Name, S
 from services.errors import InvalidInput
 from services.json_levels import TooDeep
 from services.memory.core.items import values_of
+from services.platform.setting_values import QUIET_HOURS
 from services.store.matching import checked_paths
 from services.store.model import LONGEST_TTL, checked_key, content_of, joined
 from services.text.secrets import Secrets
@@ -203,6 +204,7 @@ class UserLine(_OfUser):
     display_name: _Name | None = None
     memory: bool = True
     mood: bool = True
+    quiet_hours: Annotated[str, Field(pattern=f"^(?:{QUIET_HOURS})$")] | None = None
     created_at: Moment | None = None
 
 

@@ -71,7 +71,7 @@ Known = TypeVar("Known")
 _MAKE_USERS = insert(
     "users", "ORDER BY external_id ON CONFLICT (tenant_id, external_id) DO NOTHING",
     id="uuid", external_id="text", timezone="text", locale="text", display_name="text", memory="boolean",
-    mood="boolean", created_at="timestamptz",
+    mood="boolean", quiet_hours="text", created_at="timestamptz",
 )  # fmt: skip
 
 # Only one import at a time works on a user; turns continue, and an erasure waits. In order, so that no two imports

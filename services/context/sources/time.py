@@ -13,6 +13,7 @@ from services.memory.reading.mood import Feeling
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query
 from services.promises.coming_up import COMING_UP, coming_up_line, coming_up_within
+from services.promises.quiet import is_quiet
 from services.text.language import Language
 from services.time_reference.local_days import time_zone
 from state.section import Item, Section
@@ -49,7 +50,9 @@ SELECT (SELECT count(*) FROM (
                   AND later.user_id = %(user_id)s AND later.expert_id = %(expert_id)s
                   AND later.started_at > m.created_at)
             ORDER BY m.created_at DESC LIMIT 1) AS mood,
-       ({COMING_UP}) AS coming_up
+       ({COMING_UP}) AS coming_up,
+       coalesce((SELECT quiet_hours FROM users u WHERE u.tenant_id = %(tenant_id)s AND u.id = %(user_id)s),
+           %(quiet_hours)s) AS quiet_hours
 """  # noqa: S608 — our own text only
 
 _PRIORITY = 50
@@ -114,12 +117,16 @@ class UserActivity:
     """The user's feeling of late: `feeling`, when (`at`), and the message that says it, `text` within `span`."""
     coming_up: Sequence[Mapping[str, Any]] = ()
     """Promises that are due within a week, or were settled since the last visit; empty within a visit."""
+    quiet_hours: str = "never"
+    """When nothing is said unasked."""
 
 
 NO_ACTIVITY = UserActivity()
 
 
-async def user_activity(database: Database, owner: Owner, now: datetime) -> UserActivity:
+async def user_activity(
+    database: Database, owner: Owner, now: datetime, quiet_hours: str = "never"
+) -> UserActivity:
     """Read a user's activity with an expert, as of a moment."""
     values = {
         **vars(owner),
@@ -127,6 +134,7 @@ async def user_activity(database: Database, owner: Owner, now: datetime) -> User
         "newest_visits": _NEWEST_VISITS,
         "felt_since": now - _FELT_FOR,
         "most_visits_after": _FELT_FOR_VISITS,
+        "quiet_hours": quiet_hours,
         **coming_up_within(now),
     }
     return (await database.read(owner.tenant_id, Query(KNOWN, values, class_row(UserActivity))))[0]
@@ -138,8 +146,9 @@ class UserActivitySource(Source[UserActivity]):
     name = "visits"
     features = frozenset({"persona_card", "time", "mood"})
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, quiet_hours: str = "never") -> None:
         self._database = database
+        self._quiet_hours = quiet_hours
 
     def when_off(self) -> UserActivity:
         """Nobody is known."""
@@ -147,7 +156,7 @@ class UserActivitySource(Source[UserActivity]):
 
     async def load(self, draft: PromptDraft) -> UserActivity:
         """Return the user's activity with the expert."""
-        return await user_activity(self._database, draft.owner, draft.turn.now)
+        return await user_activity(self._database, draft.owner, draft.turn.now, self._quiet_hours)
 
 
 class TimeSource(Source[None]):
@@ -162,9 +171,7 @@ class TimeSource(Source[None]):
         turn, items = draft.turn, []
         if "time" in draft.features:
             items.append(Item(time_note(turn.now, turn.timezone, activity.last_visit, draft.language)))
-        if "time" in draft.features and (
-            line := coming_up_line(activity.coming_up, turn.timezone, draft.language, draft.tokens.count)
-        ):
+        if {"time", "coming_up"} <= draft.features and (line := self._coming_up(activity, draft)):
             items.append(Item(line))
         mood = activity.mood if "mood" in draft.features else None
         known = draft.shown_messages | draft.excluded | draft.without
@@ -172,6 +179,22 @@ class TimeSource(Source[None]):
             about = {"message_id": mood["message_id"]}
             items.append(Item(mood_note(mood, turn.now, turn.timezone, draft.language), about=about))
         return (Section("time", items=items, priority=_PRIORITY),) if items else ()
+
+    def _coming_up(self, activity: UserActivity, draft: PromptDraft) -> str:
+        turn = draft.turn
+        if is_quiet(activity.quiet_hours, turn.now, turn.timezone):
+            return ""
+        known = next((data for source, data in draft.data.items() if source.name == "core_memory"), None)
+        profile = [block["content"] for block in (known or {}).values()]
+        return coming_up_line(
+            activity.coming_up,
+            profile,
+            turn.timezone,
+            draft.language,
+            draft.tokens.count,
+            now=turn.now,
+            last_visit=activity.last_visit,
+        )
 
 
 def mood_note(mood: Mapping[str, Any], now: datetime, timezone: str, language: Language) -> str:

@@ -17,11 +17,9 @@ from services.tools.tool import RegisteredTool, ToolServices, service_tool
 from state.turn import OpenTurn
 
 What = Annotated[str, Field(description="What about")]
-When = Annotated[
-    str, Field(description="Their words: tomorrow at nine, every Monday, after the exam, 2026-12-24 09:00")
-]
-Which = Annotated[str, Field(description="Id of one, to move or settle")]
-State = Literal["", "done", "cancelled"]
+When = Annotated[str, Field(description="Their words: Monday at nine, after the exam; quiet: 22:00-07:00, always")]
+Which = Annotated[str, Field(description="Id of one to change")]
+State = Literal["", "done", "cancelled", "quiet"]
 _STATES = {"done": "kept", "cancelled": "cancelled"}
 _SHOWN = 30
 
@@ -34,17 +32,24 @@ def make_tool(services: ToolServices) -> RegisteredTool | None:
 
     @service_tool
     async def promise(
-        runtime: ToolRuntime[OpenTurn], text: What = "", when: When = "", id: Which = "", state: State = ""
+        runtime: ToolRuntime[OpenTurn],
+        text: What = "",
+        when: When = "",
+        id: Which = "",
+        state: State = "",
     ) -> str:
-        """Remind or ask the user by yourself later, if they want it; without arguments, list your promises."""
+        """Remind or ask the user later, if they want it; without arguments, list your promises."""
         turn = runtime.context
         owner = Owner.of_turn(turn)
         try:
-            if not (text.strip() or when.strip() or id.strip()):
+            if not any(each.strip() for each in (text, when, id)):
                 listed = await promises.list(owner, state="open", visible=True, limit=_SHOWN)
                 return "\n".join(map(_line, listed)) or "Nothing is promised."
             if turn.speaker or (any(turn.read.foreign) and not rests_on_user(text or when, turn.read)):
                 raise ToolException("Nothing was promised: these are not the user's own words. Ask them first.")
+            if state == "quiet":
+                await promises.be_quiet(owner, when.strip())
+                return f"Nothing is said unasked: {when.strip()}."
             if id.strip():
                 return await _changed(promises, turn, id.strip(), text, when, state)
             if not (text.strip() and when.strip()):

@@ -7,7 +7,7 @@ import { withoutDemo } from '../demo.js'
 import { useForm } from './parts.js'
 
 export const screen = 'experts'
-const PARTS = ['core_memory', 'persona_card', 'recall', 'days', 'time', 'mood', 'knowledge', 'quick_tools', 'memory_filing']
+const PARTS = ['core_memory', 'persona_card', 'recall', 'days', 'time', 'mood', 'coming_up', 'knowledge', 'quick_tools', 'memory_filing']
 const NEW = { name: '', system_prompt: '', persona: '', model: '', context_strategy: 'summary', context_window: 32000, context_budget_tokens: '', reflection: false, parts_off: [] }
 const path = (name) => `/api/v1/experts/${encodeURIComponent(name)}`
 
