@@ -37,7 +37,7 @@ class Tries:
         return max(asked_s, own_s)
 
     def succeeded(self) -> None:
-        """Start over."""
+        """Reset the count of failures."""
         self.failures = 0
 
 

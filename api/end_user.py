@@ -3,7 +3,6 @@
 import contextlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from urllib.parse import unquote
 
 import jwt
@@ -25,19 +24,10 @@ _ADDRESS = re.compile(r"[^@\s]{1,64}@[^@\s]{1,128}\.[^@\s]{1,64}")
 """E-mail address; people also write it in capitals."""
 
 
-@dataclass(frozen=True)
-class EndUser:
-    """The user of a request; a request without a user is answered without memory."""
-
-    user_id: str | None
-    tenant_wide: bool = True
-    """Whether the caller may act for every user of the tenant."""
-
-
 def end_user_of(
     caller: Caller, headers: Mapping[str, str], settings: Settings, *named: tuple[str, str | None]
-) -> EndUser:
-    """Determine the user of a request.
+) -> str | None:
+    """Determine the user of a request; a request without one (None) is answered without memory.
 
     The first of these decides: the token's user; a signed header; a plain header, from callers that may act for
     others; a field of the body; the default user of the key, or of the service without authentication.
@@ -55,21 +45,21 @@ def end_user_of(
     if caller.user_id is not None:
         if header is not None and _of_header(*header) != caller.user_id:
             raise Forbidden(f"{header[0]} names another user than the token.")
-        return EndUser(caller.user_id, tenant_wide=False)
+        return caller.user_id
     if (token := headers.get(USER_JWT_HEADER, "").strip()) and settings.openwebui_jwt_secret:
         subject = _subject_of(token, settings.openwebui_jwt_secret.get_secret_value())
-        return EndUser(_checked(USER_JWT_HEADER, subject))
+        return _checked(USER_JWT_HEADER, subject)
     if header is not None:
         if not caller.acts_for_headers:
             raise Forbidden(
                 f"The header {header[0]} names a user, and this key may not act for others. Make one with "
                 "anamnesis keys create --acts-for-headers, or do not forward the header."
             )
-        return EndUser(_of_header(*header))
+        return _of_header(*header)
     for field, given in named:
         if given is not None and given.strip():
-            return EndUser(_checked(field, given.strip()))
-    return EndUser(caller.default_user or settings.openai_default_user)
+            return _checked(field, given.strip())
+    return caller.default_user or settings.openai_default_user
 
 
 def header_text(headers: Mapping[str, str], name: str) -> str:

@@ -43,6 +43,7 @@ from services.bootstrap import Services, open_services
 from services.engines import migrate_if_owner, open_engines
 from services.identity.tenants import DEFAULT_TENANT
 from services.llm.embeddings import Embedder, Vector
+from services.memory.upkeep.scheduler import UPKEEP
 from services.platform.settings import load_settings
 
 _MOST = 5_000
@@ -162,8 +163,9 @@ async def night(services: Services, seconds: float) -> list[Row]:
     meter = _Meter()
     found = await services.upkeep_scheduler.find(now)
     looked = meter.read()
-    statement = "SELECT (args->>'user_id')::uuid AS id FROM procrastinate_jobs WHERE task_name = 'keep_up_memory'"
-    due = [row[0] for row in await services.database.fetch(DEFAULT_TENANT, statement, {}, tuple_row)]
+    # Taken from the queue: the service that is measured next would do them.
+    statement = "DELETE FROM procrastinate_jobs WHERE task_name = %(task)s RETURNING (args->>'user_id')::uuid"
+    due = [row[0] for row in await services.database.fetch(DEFAULT_TENANT, statement, {"task": UPKEEP}, tuple_row)]
     meter, done = _Meter(), 0
     for user_id in due:
         await services.upkeep_scheduler.keep_up(DEFAULT_TENANT, user_id, now)
@@ -174,7 +176,10 @@ async def night(services: Services, seconds: float) -> list[Row]:
     each = (own + postgres) / max(done, 1)
     return [
         ("upkeep: users due, seconds to find them", f"{found:,}, {looked[0]:.1f}"),
-        ("upkeep of a user: CPU ms, here + PostgreSQL", f"{own / done * 1e3:.1f} + {postgres / done * 1e3:.1f}"),
+        (
+            "upkeep of a user: CPU ms, here + PostgreSQL",
+            f"{own / (done or 1) * 1e3:.1f} + {postgres / (done or 1) * 1e3:.1f}",
+        ),
         ("upkeep of a night: CPU s", f"{each * found:,.0f} (of {done:,} users measured)"),
     ]
 

@@ -109,7 +109,7 @@ async def answer(
             after=after,
         )
 
-    theirs = tools.described_theirs if tools else ""
+    theirs = tools.told if tools else frozenset()
     left = allowance(turn, state)
     fitted = await beside_the_loop(
         partial(
@@ -120,7 +120,7 @@ async def answer(
             after,
             budget=state["context_budget"],
             tools=bool(tools),
-            besides=tokens.count(theirs) if theirs and left.tokens is not None else 0,
+            besides=tokens.count(tools.described_theirs) if tools and theirs and left.tokens is not None else 0,
         ),
         characters=_characters_of_images(turn, state),
         most=_MOST_ON_THE_LOOP,

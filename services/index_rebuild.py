@@ -105,12 +105,7 @@ class IndexRebuild:
 
     async def leave_to_service(self) -> tuple[int, int]:
         """Remove both indexes, which the service makes again in the background; return what is to be indexed.
-
-        Until an item is indexed, it is found by its words.
-
-        Raises:
-            Unavailable: a store does not answer.
-        """
+        Until an item is indexed, it is found by its words. Raises `Unavailable` if a store does not answer."""
         await self._memory.indexing.begin_anew()
         await self._knowledge.indexing.begin_anew()
         self._note()

@@ -2,8 +2,7 @@
 
 import json
 import re
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse, Response
@@ -12,10 +11,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from api.access import Chatter, TurnStarter
 from api.anthropic.events import message_of, message_stream
 from api.anthropic.schemas import MessagesRequest
-from api.end_user import EndUser
 from api.openai.chat import ERRORS, start_answer
 from api.openai.client_message import text_of
-from api.openai.sessions import ClientIds
+from api.openai.sessions import ClientIds, FindUser
 from api.problems import ANTHROPIC_PATHS, response_of_failed
 from api.request_bodies import JsonRoute
 from api.streams import EventStream, last_event
@@ -54,9 +52,7 @@ async def count(body: MessagesRequest, _: Chatter) -> Response:
     return JSONResponse({"input_tokens": said + described})
 
 
-def _user_of(
-    body: MessagesRequest,
-) -> tuple[MessagesRequest, Callable[[EndUser, ClientIds], Awaitable[tuple[EndUser, ClientIds]]] | None]:
+def _user_of(body: MessagesRequest) -> tuple[MessagesRequest, FindUser | None]:
     """Return the request with the user in its metadata, and a function that finds a user if none is named."""
     name = str((body.metadata or {}).get("user_id") or "").strip()
     found = _CODING_AGENT.fullmatch(name)
@@ -64,8 +60,8 @@ def _user_of(
         return (body if body.user or not name else body.model_copy(update={"user": name})), None
     device = found[1]
 
-    async def find(speaker: EndUser, ids: ClientIds) -> tuple[EndUser, ClientIds]:
-        return (speaker if speaker.user_id else replace(speaker, user_id=device)), ids
+    async def find(user_id: str | None, ids: ClientIds) -> tuple[str | None, ClientIds]:
+        return user_id or device, ids
 
     return body, find
 

@@ -199,10 +199,10 @@ async def ui_chat_stream(
     user: Annotated[Id | None, Query(description="Whose chat it is, where nothing else says so.")] = None,
 ) -> Response:
     """Resume the answer that an AI SDK chat is waiting for, from its beginning; 204 if there is none."""
-    person = end_user_of(caller, connection.headers, caller.services.settings, ("user", user))
-    if person.user_id is None:
+    user_id = end_user_of(caller, connection.headers, caller.services.settings, ("user", user))
+    if user_id is None:
         raise InvalidInput("user", "names nobody; send `user`, or use a key or a token that does")
-    running = await caller.services.turns.under_way(caller.tenant_id, person.user_id, chat_id)
+    running = await caller.services.turns.under_way(caller.tenant_id, user_id, chat_id)
     if running is None:
         return Response(status_code=HTTPStatus.NO_CONTENT)
     report = (await caller.services.turns.get(caller.tenant_id, running)).context_report or {}
@@ -232,11 +232,11 @@ async def _start(
     *,
     temporary: bool,
 ) -> StartedTurn:
-    person = end_user_of(starter.caller, starter.headers, starter.services.settings, named)
+    user_id = end_user_of(starter.caller, starter.headers, starter.services.settings, named)
     budget = budget_of(starter.headers)
     request = read_messages(said)
     ignored = ["files"] if holds_files(said) else []
-    asking = ReadRequest(expert, request, ids, person, not temporary, ignored, budget=budget, tools=tools)
+    asking = ReadRequest(expert, request, ids, user_id, not temporary, ignored, budget=budget, tools=tools)
     return await start_turn(starter, asking)
 
 

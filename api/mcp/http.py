@@ -74,12 +74,12 @@ class McpOverHttp:
         connection = HTTPConnection(scope)
         try:
             caller = await known_caller(connection)
-            end_user = end_user_of(caller, connection.headers, self._services.settings)
+            user_id = end_user_of(caller, connection.headers, self._services.settings)
             space = _space_of(connection)
         except AnamnesisError as error:
             await response_of(error, path=MCP_PATH)(scope, receive, send)
             return
-        scope["state"]["acting"] = (caller, end_user.user_id, space)
+        scope["state"]["acting"] = (caller, user_id, space)
         body = b""
         if connection.headers.get("content-type", "").startswith("application/json"):
             message = await receive()  # the whole body: `api/request_bodies.py` has waited for it
@@ -88,7 +88,7 @@ class McpOverHttp:
                 await refused(scope, receive, send)
                 return
         manager, asking = await self._opened()
-        owner = (caller.tenant_id, end_user.user_id)
+        owner = (caller.tenant_id, user_id)
         session = connection.headers.get(_SESSION, "")
         if session in self._owners and self._owners[session] == owner:
             await asking.handle_request(scope, receive, send)

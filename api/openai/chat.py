@@ -1,6 +1,6 @@
 """`POST /v1/chat/completions`: a turn in the form of OpenAI's chat completions."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from http import HTTPStatus
 from typing import Any
@@ -12,7 +12,7 @@ from fastapi import APIRouter
 from fastapi.responses import JSONResponse, Response
 
 from api.access import StartsTurns, TurnStarter
-from api.end_user import EndUser, end_user_of
+from api.end_user import end_user_of
 from api.openai.chat_schemas import (
     ChatCompletionRequest,
     ModelRequest,
@@ -23,7 +23,7 @@ from api.openai.chat_schemas import (
 from api.openai.client_message import ClientMessage, check_lengths, holds_files
 from api.openai.messages import read_messages
 from api.openai.models import documented_errors
-from api.openai.sessions import ClientIds, ids_of
+from api.openai.sessions import FindUser, ids_of
 from api.openai.turn_request import ReadRequest, StartedTurn, budget_of, start_turn, usage_of
 from api.openai.utilities import is_utility, utility_turn
 from api.problems import OPENAI_PATHS, openai_error, problem_of_failed, response_of_failed
@@ -76,10 +76,7 @@ async def chat_completions(body: ChatCompletionRequest, starter: TurnStarter) ->
 
 
 async def start_answer(
-    starter: StartsTurns,
-    body: ModelRequest,
-    messages: Sequence[ClientMessage],
-    find: Callable[[EndUser, ClientIds], Awaitable[tuple[EndUser, ClientIds]]] | None = None,
+    starter: StartsTurns, body: ModelRequest, messages: Sequence[ClientMessage], find: FindUser | None = None
 ) -> StartedTurn:
     """Start the turn that answers a request; a request that is no conversation goes to the small model.
 
@@ -104,12 +101,10 @@ async def start_answer(
     if tools is None and (by := is_utility(messages, headers)):
         return await utility_turn(starter, body.model, messages, sampling, by)
     named = (("safety_identifier", body.safety_identifier), ("user", body.user))
-    speaker, ids = (
-        end_user_of(starter.caller, headers, starter.services.settings, *named),
-        ids_of(headers, body.metadata),
-    )
+    user_id = end_user_of(starter.caller, headers, starter.services.settings, *named)
+    ids = ids_of(headers, body.metadata)
     if find is not None:
-        speaker, ids = await find(speaker, ids)
+        user_id, ids = await find(user_id, ids)
     request = read_messages(messages, body.holds_messages)
     if holds_files(messages):
         ignored = [*ignored, "files"]
@@ -117,7 +112,7 @@ async def start_answer(
         model=body.model,
         request=request,
         ids=ids,
-        speaker=speaker,
+        user_id=user_id,
         keeps=body.store is not False,
         ignored=ignored,
         tools=tools,

@@ -127,10 +127,10 @@ async def create(body: NewConversation, connection: Request, caller: MemoryWrite
     """
     metadata = body.metadata or {}
     named = metadata.get("user")
-    speaker = end_user_of(caller, connection.headers, caller.services.settings, ("metadata.user", named))
+    user_id = end_user_of(caller, connection.headers, caller.services.settings, ("metadata.user", named))
     expert = await expert_of(caller.services, caller.tenant_id, metadata.get("model") or "default")
     session = f"{UNNAMED}{uuid7().hex}"
-    user = speaker.user_id or f"conversation-{session}"
+    user = user_id or f"conversation-{session}"
     space = ids_of(connection.headers, metadata).space
     begun = {
         "kind": "session",

@@ -10,7 +10,6 @@ from fastapi import APIRouter, Path, Query
 from fastapi.responses import JSONResponse, Response
 
 from api.access import Chatter, MemoryWriter, ServedCaller, StartsTurns, TurnStarter
-from api.end_user import EndUser
 from api.openai.chat import ERRORS, start_answer
 from api.openai.response_events import ResponseHead, response_of_last, response_of_stored, response_stream
 from api.openai.response_schemas import ConversationReference, ResponseRequest
@@ -131,25 +130,24 @@ async def forget_message(caller: ServedCaller, user_id: str, message_id: UUID) -
 
 
 async def _in_conversation(
-    starter: StartsTurns, body: ResponseRequest, speaker: EndUser, ids: ClientIds
-) -> tuple[EndUser, ClientIds]:
+    starter: StartsTurns, body: ResponseRequest, user_id: str | None, ids: ClientIds
+) -> tuple[str | None, ClientIds]:
     """The user and the ids with the conversation that the body names, which must be the user's. A request that
     names a conversation and nobody is its user's; a caller bound to a user names that one always. Raises
     `NotFound` if there is no such conversation, or it is another user's."""
     named = body.conversation.id if isinstance(body.conversation, ConversationReference) else body.conversation
     if named is None and body.previous_response_id is None:
-        return speaker, ids
+        return user_id, ids
     services, tenant_id, turn_id = starter.services, starter.caller.tenant_id, None
     if named is not None:
         conversation_id = uuid_in("conversation", "conv", named)
     else:
         turn_id, _ = _ids_in("previous_response_id", str(body.previous_response_id))
-        turn = await _stored(services, tenant_id, turn_id, speaker.user_id)
+        turn = await _stored(services, tenant_id, turn_id, user_id)
         conversation_id = turn.conversation_id
-    conversation = await services.transcript.conversation(tenant_id, conversation_id, user_id=speaker.user_id)
-    speaker = replace(speaker, user_id=conversation.user_id)
+    conversation = await services.transcript.conversation(tenant_id, conversation_id, user_id=user_id)
     session = conversation.session_id
-    return speaker, replace(ids, session=session, after_turn=turn_id, passing=False, of_ours=True)
+    return conversation.user_id, replace(ids, session=session, after_turn=turn_id, passing=False, of_ours=True)
 
 
 async def _referred(starter: StartsTurns, body: ResponseRequest) -> dict[str, dict[str, Any]]:

@@ -1,6 +1,6 @@
 """The conversation that a request belongs to, found by the ids that clients send."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import unquote
@@ -55,6 +55,10 @@ class ClientIds:
 
     of_ours: bool = False
     """Whether the session is named by an id of ours, so that it must be the very conversation."""
+
+
+FindUser = Callable[[str | None, ClientIds], Awaitable[tuple[str | None, ClientIds]]]
+"""Finds the user and the conversation that a body names."""
 
 
 def ids_of(headers: Mapping[str, str], metadata: Mapping[str, Any] | None = None) -> ClientIds:

@@ -9,7 +9,7 @@ from uuid import UUID
 import structlog
 
 from api.access import StartsTurns
-from api.end_user import NO_USER, EndUser
+from api.end_user import NO_USER
 from api.openai.attachments import CUT_HEADER, fitted, fitting_results
 from api.openai.chat_schemas import ignored_header
 from api.openai.messages import ClientRequest
@@ -68,7 +68,7 @@ class ReadRequest:
     model: str
     request: ClientRequest
     ids: ClientIds
-    speaker: EndUser
+    user_id: str | None
     keeps: bool
     """Whether the client lets it be stored."""
     ignored: Sequence[str] = ()
@@ -96,7 +96,7 @@ async def start_turn(starter: StartsTurns, asking: ReadRequest) -> StartedTurn:
         Conflict, InvalidInput, DatabaseUnavailable: As `TurnRunner.start`.
     """
     check_length(asking.request.message, starter.services.settings.message_characters)
-    user_id, runner = asking.speaker.user_id, starter.runner
+    user_id, runner = asking.user_id, starter.runner
     named = asking.request.names
     tenant_id = (await starter.caller_for(user_id or NOBODY)).tenant_id
     if user_id is not None and named:
@@ -229,7 +229,7 @@ async def _after_left_open(
 def _turn(
     services: Services, asking: ReadRequest, tenant_id: UUID, session: str, *, stored: bool = True, **more: Any
 ) -> TurnRequest:
-    user_id = asking.speaker.user_id
+    user_id = asking.user_id
     return TurnRequest(
         tenant_id,
         _input(services, asking, user_id or NOBODY, session, stored=stored),

@@ -19,7 +19,7 @@ from services.platform.postgres import Database
 Rating = Literal["up", "down"]
 
 SAID = "said"
-"""Tag of a rating that the user has not given but said, as filing heard."""
+"""Tag of a rating that filing took from the user's words; the user pressed no thumb."""
 MAX_COMMENT_CHARACTERS = 2000
 MAX_TAGS = 10
 
@@ -123,10 +123,8 @@ class TurnFeedback:
         return Feedback(**rows[0])
 
     async def complain(self, tenant_id: UUID, message_id: UUID, words_said: str) -> None:
-        """Rate down the answer before a message of the user that finds fault with it, unless it is rated.
-
-        The words wait as a wish, which goes with their message; the rating has none of them.
-        """
+        """Rate down the answer before a message of the user that finds fault with it, unless it is rated. The
+        words wait as a wish, which goes with their message; the rating has none of them."""
         values = {"tenant_id": tenant_id, "message_id": message_id}
         for turn_id, rated in await self._database.fetch(tenant_id, _BEFORE, values, tuple_row):
             await self._wishes.hear(tenant_id, turn_id, words_said)

@@ -68,6 +68,8 @@ class ModelEndpoint:
         self._responses_api = settings.llm_api == "responses"
         self._secrets = secrets_of(settings)
         self._runnables: dict[tuple[str, tuple[str, ...]], Runnable[LanguageModelInput, Any]] = {}
+        self._schemas: dict[str, tuple[BaseTool, dict[str, Any]]] = {}
+        """Descriptions of tools beside which a client had its own, by their names."""
         self.answered: set[str] = set()
         """Models that have answered since the start."""
         self.slow: set[str] = set()
@@ -182,7 +184,7 @@ class ModelEndpoint:
     ) -> AIMessage:
         own = [] if any(isinstance(tool, dict) for tool in tools) else tools
         if len(own) < len(tools):  # tools of a client are its request's alone
-            options = {"tools": [tool_schema(tool) for tool in tools], **options}
+            options = {"tools": [self._schema(tool) for tool in tools], **options}
         runnable = await self._runnable(model, own)
         prompt = in_form(messages, form or ("native" if self._offline else self._settings.llm_messages))
         heard.prompt = prompt
@@ -254,6 +256,15 @@ class ModelEndpoint:
         """Close the connections."""
         if self._http is not None:
             await self._http.aclose()
+
+    def _schema(self, tool: Tool) -> dict[str, Any]:
+        """Describe a tool; each of the service's own once, because that takes longer than sending it."""
+        if isinstance(tool, dict):
+            return tool
+        known = self._schemas.get(tool.name)
+        if known is None or known[0] is not tool:
+            known = self._schemas[tool.name] = (tool, tool_schema(tool))
+        return known[1]
 
     async def _runnable(self, model: str, tools: Sequence[Tool]) -> Runnable[LanguageModelInput, Any]:
         """Return the model with the tools bound; cached, because describing tools costs more than a call."""

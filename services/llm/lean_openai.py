@@ -90,7 +90,7 @@ class LeanChatOpenAI(ChatOpenAI):
         stop: list[str] | None = None,
         **kwargs: Any,
     ) -> AIMessage:
-        """Ask for the whole answer; without what callbacks cost where nobody listens."""
+        """Return the whole answer; without callbacks, skip the work that they cost."""
         config = ensure_config(config)
         listening = AsyncCallbackManager.configure(config.get("callbacks"), self.callbacks, self.verbose).handlers
         if listening or "on_text" not in kwargs:

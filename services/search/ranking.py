@@ -28,9 +28,9 @@ _SEEDS = 3
 _AROUND = 0.25
 """How much a neighbour's match, or that it is a preference, counts when candidates are chosen."""
 _SURE = 3
-"""Preferences take the place of visits as far as a message leaves a choice: its probability to this power."""
+"""Preferences count by the probability that the message leaves a choice, raised to this power."""
 _LEAST_CHOICE = 0.001
-"""Least share of that choice with which preferences are looked for."""
+"""Preferences are sought if that power is above this."""
 _BEST_BY_WORDS = 3.0
 """How much the order counts a match by words as a share of the best one, beside what was learned."""
 _HELD = {"words_over_meaning": 0.3}

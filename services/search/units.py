@@ -64,4 +64,4 @@ class Searched(Protocol):
         """Return how alike some units (columns) are to the messages before and after them: cosines, or 0."""
 
     def overview(self) -> Overview:
-        """Return what is known of each unit, and who stands beside whom."""
+        """Return properties of all units, with the unit before and after each."""

@@ -32,12 +32,12 @@ from services.text.tokenizer import embedded_text
 INDEX = "index_episodes"
 
 _EVERY = "* * * * * */5"
-"""A cron expression, its last field the seconds."""
+"""Schedule of the job: a cron expression whose last field is seconds."""
 LANES = 8
 """Number of groups of users; each group is indexed by one process at a time, and a shard is in one group."""
 _EPISODES_AT_ONCE, _TOLD_EVERY = 200, 5_000
 _OF_TURNS = 128
-"""Texts of a batch up to which they come from turns and not from an import."""
+"""A batch of at most this many texts counts as said in turns, a larger one as imported."""
 _OTHERS_S = 0.3
 """Seconds between two shards, so that a waiting removal can run."""
 _FIRST = (datetime(1, 1, 1, tzinfo=UTC), UUID(int=0))
@@ -46,7 +46,7 @@ log = structlog.get_logger(__name__)
 
 
 def lane_of(shard: int) -> str:
-    """Return the lock of the lane that a shard is in."""
+    """Return the name of the lock of the lane that has this shard."""
     return f"{WRITING} {shard % LANES}"
 
 
@@ -55,7 +55,7 @@ _Written = dict[UUID, tuple[int, str | None, bool]]
 
 
 def _passages(unit: IndexedUnit) -> Iterator[tuple[IndexedUnit, str]]:
-    """Yield the passages of a unit that have terms, in the form of the index, each with the text to embed."""
+    """Yield a unit's passages that have terms, as rows of the index, each with the text to embed."""
     for number, each in enumerate(passages_of(unit.text)):
         text = unit.text[each.start : each.end]
         if words := indexed_terms(text, unit.speaker)[:MOST_TERMS]:
@@ -215,11 +215,8 @@ class EpisodeIndexSync:
         return sum(count for ((count,),) in rows)
 
     async def begin_anew(self) -> None:
-        """Remove the index, so that everything is indexed in the background, the newest first.
-
-        Raises:
-            Unavailable: Milvus or the database does not answer.
-        """
+        """Remove the index, so that everything is indexed in the background, the newest first. Raises
+        `Unavailable` if Milvus or the database does not answer."""
         shards = await self._index.shards()
         async with self._database.only_one(WRITING, wait=True):
             for shard in range(shards):
@@ -296,7 +293,7 @@ class EpisodeIndexSync:
             yield units
 
     async def _users_of(self, shard: int, shards: int) -> dict[UUID, list[UUID]]:
-        """The users of a shard, by tenant."""
+        """Return the users of a shard, by tenant."""
         found: dict[UUID, list[UUID]] = {}
         for tenant_id in await self._database.tenants():
             values = {"tenant_id": tenant_id, "shard": shard, "shards": shards}

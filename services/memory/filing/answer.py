@@ -18,11 +18,11 @@ from services.text.language import Language
 from services.text.storable import storable
 
 MOST_OPERATIONS = 8
-"""Operations that a model is asked for at a time; after as many it is asked for the rest."""
+"""How many operations a model may return in one answer; after a full answer it is asked for the rest."""
 _MOST_TAKEN = 16
-"""Operations of an answer that are read; what is beyond them is asked for again."""
+"""How many operations of an answer are read; the model is asked again for further ones."""
 LONGEST_TEXT = 300
-"""Characters of a statement."""
+"""Maximum length of a statement, in characters."""
 
 OperationKind = Literal["add", "replace", "end", "forget", "leave_out"]
 
@@ -31,7 +31,7 @@ FIELDS = (
     *("allergies", "diet", "preferences", "languages", "possessions", "plans", "dates", "habits", "hobbies"),
     *("wishes", "events", "facts"),
 )
-"""Fields of core memory that a model may choose; what is an event is written as a memory."""
+"""Fields of core memory that a model may choose; events are written as memories instead."""
 
 _KNOWN_FIELDS = frozenset([*FIELDS, *SINGLE_FIELDS, *LIST_FIELDS])
 
@@ -51,7 +51,7 @@ Fault = Literal[
     "unsaid",
     "asked",
 ]
-"""Fault of an operation."""
+"""Kinds of faults of an operation."""
 _FAULTS: dict[Language, dict[Fault, str]] = {
     "en": {
         "object": "is no object",
@@ -107,7 +107,7 @@ class Operation(BaseModel):
 
 
 class Reminder(BaseModel):
-    """Something that the assistant is to come back to by itself, in the requested form."""
+    """A promise of the assistant to come back to something, in the requested form."""
 
     text: str = Field(description="what about")
     when: str = Field(description="the user's words that say when, as they stand")
@@ -115,7 +115,7 @@ class Reminder(BaseModel):
 
 
 class Answer(BaseModel):
-    """The whole answer."""
+    """The model's whole answer, in the requested form."""
 
     operations: list[Operation]
     story: Story = Field(default_factory=Story, description="a game or story that the user has announced")
@@ -134,7 +134,7 @@ class _Listed(BaseModel):
 
 @dataclass(frozen=True)
 class FilingOperation:
-    """A change to make, by the short ids of the prompt."""
+    """A change of memory that the model wants; it names memories and messages by the short ids of the prompt."""
 
     kind: OperationKind
     quote: str = ""
@@ -170,7 +170,7 @@ class FilingAnswer:
 
 
 class _Unusable(Exception):
-    """An operation cannot be carried out."""
+    """Raised for an operation that cannot be carried out."""
 
     def __init__(self, fault: Fault) -> None:
         super().__init__(fault)
@@ -232,7 +232,7 @@ def filing_of_answer(text: str, memories: Iterable[str], messages: Iterable[str]
 
 
 def told_faults(faults: Iterable[tuple[int, Fault]], language: Language) -> str:
-    """Say to a model what is wrong with operations of its answer, by their places."""
+    """Return the message that tells a model what is wrong with operations of its answer, by their places."""
     one, rest = _NAMED[language]
     told = [one.format(number=number, fault=_FAULTS[language][fault]) for number, fault in sorted(faults)]
     return ("; " if language == "en" else "；").join(told[:MOST_OPERATIONS]) + rest
@@ -252,7 +252,7 @@ def listed_field(given: str) -> str | None:
 def _operation(
     asked: Any, number: int, faults: list[tuple[int, Fault]], memories: frozenset[str], messages: frozenset[str]
 ) -> FilingOperation | None:
-    """Return an operation; what is not listed in it is left out and noted among the faults."""
+    """Return an operation; parts of it that are not listed are dropped and noted among the faults."""
     if not isinstance(asked, Mapping):
         raise _Unusable("object")
     given = _fields(asked)
@@ -316,7 +316,7 @@ def _short_id(given: str, letter: str) -> str:
 
 
 def _day(given: str) -> str:
-    """Return a day, month or year as ISO 8601 writes it; empty = it is none."""
+    """Return a day, month or year in the form of ISO 8601; empty = the text is none of these."""
     found = _DATE.fullmatch("".join(given.split()))
     if found is None:
         return ""

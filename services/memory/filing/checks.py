@@ -23,14 +23,14 @@ from services.text.tokenizer import informative_terms
 Verdict = Literal["do", "ask", "drop"]
 
 _MOST_FOREIGN = 1 / 3
-"""Share of a statement's words that stand in foreign text alone."""
+"""A statement is foreign if this share of its words or more stand only in foreign text."""
 _EXACT = re.compile(
     r"[\w.+-]{1,64}@[\w-]{1,64}\.[\w.-]{1,64}"  # e-mail addresses
     r"|(?:https?://|www\.)[^\s<>\"']{1,200}|[\w-]{1,64}\.(?:com|org|net|io|example|cn|de|eu|uk)\b"
     r"|\b[a-z]{2}\d{2}[ \d\w]{4,40}|\d[\d ,./-]{1,30}\d|\d{3,20}",
     re.IGNORECASE,
 )
-"""Figures of three digits or more, account numbers and addresses."""
+"""Numbers of three digits or more, account numbers and addresses, which must be quoted exactly."""
 _FEWEST_DIGITS = 3
 _QUESTION_MARKS = ("?", "？")
 _HAN = re.compile(r"[\u3400-\u9fff]")
@@ -42,13 +42,13 @@ _NEGATION = re.compile(
 
 
 def denies(text: str) -> bool:
-    """Return whether a text has a word that denies something."""
+    """Return whether a text contains a negation."""
     return _NEGATION.search(text) is not None
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """Words of a batch, by who said them."""
+    """The words of a batch, by who said them."""
 
     messages: Mapping[str, str]
     """The user's new messages by their short ids, as memory keeps them."""
@@ -57,9 +57,9 @@ class Evidence:
     answers: Sequence[str] = ()
     """Words of the assistant."""
     known: Sequence[str] = ()
-    """Texts of its memories."""
+    """Texts of the user's memories."""
     foreign: Sequence[str] = ()
-    """Words of others: in the messages, in answers made from it, in memories."""
+    """Words of others: in messages, in answers that repeat them, and in memories."""
     memories: Mapping[str, Memory] = field(default_factory=dict)
     """The memories that the model was shown, by their short ids."""
     is_strict: bool = True
@@ -70,7 +70,7 @@ class Evidence:
     """Texts around each message, by its short id; statements may use their words too."""
 
     def prepare(self) -> None:
-        """Read the texts, so that operations are checked against them at once."""
+        """Prepare the texts for checking."""
         self.own_text, self.foreign_terms, self.foreign_text, self.told  # noqa: B018
         for text in self.messages.values():
             quoted("…", text)
@@ -115,13 +115,13 @@ class Checked:
     source: str = ""
     """Short id of the user's message that it rests on; empty = it rests on none."""
     fault: Fault | None = None
-    """Its fault, if the model can mend it."""
+    """The fault of the operation, if the model can correct it."""
     is_doubtful: bool = False
-    """Whether a model that is not known to file well must say once more that it was told."""
+    """Whether the model must confirm that the user said it, because it is not known to file well."""
 
 
 def checked(operations: Sequence[FilingOperation], evidence: Evidence) -> list[Checked]:
-    """Return what becomes of each operation; one for each memory is carried out."""
+    """Return the verdict on each operation; of several for one memory only one is carried out."""
     found: list[Checked] = []
     changed: set[str] = set()
     for each in (losing_nothing(one, evidence) for one in operations):
@@ -199,14 +199,14 @@ def _verdict(
 
 
 def _unfounded(operation: FilingOperation, evidence: Evidence) -> Checked:
-    """An operation whose quote stands in no words of the user: others may have said them."""
+    """Return the verdict on an operation whose quote is not in the user's words: others may have said it."""
     if operation.text and stands_in(operation.quote, [*evidence.answers, *evidence.foreign]):
         return Checked(operation, "ask", fault="others")
     return Checked(operation, "drop", fault="quote")
 
 
 def _is_asked(text: str, quote: str, message: str) -> bool:
-    """Whether a statement rests on the questions in its quote: what a user asks is not what they tell."""
+    """Return whether a statement rests on questions of the user, who asks them and states nothing."""
     _, _, after = message.partition(quote)
     mark = after.lstrip()[:1]
     split = sentences(f"{quote.rstrip()}{mark if mark in _QUESTION_MARKS else ''}")
@@ -252,7 +252,7 @@ def _fault_of_text(
 
 
 def _waits(operation: FilingOperation, found: Quoted, source: str, evidence: Evidence) -> bool:
-    """Whether the user is asked before an operation that rests on words of theirs is carried out."""
+    """Return whether the user is asked before an operation on their own words is carried out."""
     memory = evidence.memories.get(operation.memory)
     waits = not found.is_certain
     if operation.kind == "replace" and memory is not None:

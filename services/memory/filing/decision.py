@@ -33,14 +33,14 @@ from services.time_reference.local_days import time_zone
 
 _BLEMISHES: frozenset[Fault | None] = frozenset(["field", "date"])
 _LEAST_SHARE = 0.5
-"""Share of a statement's words that a model which files some must have read: it invents the others."""
+"""Share of a statement's words that must have been said, if the model is graded `some`: it invents words."""
 _LONG = 2_000
-"""Characters of a batch that are read in one step of the event loop."""
+"""In characters; a longer batch is read in several steps of the event loop."""
 
 
 @dataclass(frozen=True)
 class Decided:
-    """Decision about a batch."""
+    """The operations to carry out for a batch, and what else follows from it."""
 
     by: str
     done: Sequence[Checked] = ()
@@ -48,11 +48,11 @@ class Decided:
     dropped: int = 0
     memories: Mapping[str, Memory] = field(default_factory=dict)
     story: Sequence[UUID] = ()
-    """The turns that belong to a game or story."""
+    """Turns that belong to a game or story."""
     story_in: UUID | None = None
-    """The conversation in which it goes on after the last message."""
+    """The conversation whose story goes on after its last message; None = none does."""
     is_full: bool = False
-    """Whether there may be more to file of it."""
+    """Whether the batch may hold more to file."""
     mood: Felt | None = None
     complaint: tuple[str, str] | None = None
     """The short id of a message, and words of the user in it against the answer before it."""
@@ -102,7 +102,8 @@ async def _looked_at_again(models: ChatModels, decided: Decided, shown: Batch) -
 
 
 class _Answers:
-    """Takes the model's answers: what was good in the first stays; what is still wrong in the second goes."""
+    """Collects a model's two answers: the good operations of the first stay, and the bad ones of the second are
+    dropped."""
 
     def __init__(self, shown: Batch, evidence: Evidence) -> None:
         self._shown = shown
@@ -110,7 +111,8 @@ class _Answers:
         self._is_asked_again = False
         self._good: list[Checked] = []
         self._blemished: list[Checked] = []
-        """Good but for a field or a date that is not listed; carried out without it, unless they are mended."""
+        """Operations with an unlisted field or date; they are carried out without it, unless the second answer
+        corrects them."""
         self._bad = 0
         self._story = NO_STORY
         self._mood: Any = None
@@ -141,7 +143,7 @@ class _Answers:
             raise BadModelOutput(told_faults(faults.items(), self._shown.language))
 
     def decided(self) -> Decided:
-        """Return what is to be done by the answers that were taken."""
+        """Return the decision that follows from the answers so far."""
         left = (each for each in self._blemished if not any(_repeats(each, kept) for kept in self._good))
         good = [*self._good, *left]
         done, asked = ([each for each in good if each.verdict == what] for what in ("do", "ask"))
@@ -163,14 +165,14 @@ class _Answers:
 
 
 def _complaint(given: Any, messages: Mapping[str, str], fiction: Sequence[str]) -> tuple[str, str] | None:
-    """Return the newest message outside of a story that has the words of a complaint, and the words."""
+    """Return the newest message outside of a story that contains the words of a complaint, and these words."""
     quote = storable(str(given or "")).strip()
     said = (key for key in reversed([*messages]) if key not in fiction and is_quoted(quote, messages[key]))
     return next(((key, quote) for key in said), None) if len(quote) <= LONGEST_TEXT else None
 
 
 def _repeats(checked: Checked, kept: Checked) -> bool:
-    """Whether an operation of the second answer is one of the first again, perhaps in other words."""
+    """Return whether an operation of the second answer repeats one of the first, perhaps in other words."""
     one, other = checked.operation, kept.operation
     if one.memory or other.memory:
         return one.memory == other.memory

@@ -1,4 +1,4 @@
-"""Reads what an operation of filing is checked against: the nearest memories, and whose words everything is."""
+"""Reads the evidence against which operations are checked: the nearest memories, and who said which words."""
 
 import asyncio
 from collections.abc import Mapping
@@ -14,11 +14,11 @@ from services.memory.reading.foreign_words import foreign_text, own_text
 from services.memory.reading.trust import ForeignOrigins
 
 _LONGEST_QUERY = 1_000
-"""Characters of a message by which memories are sought."""
+"""How many characters of a message are used to search memories."""
 
 
 class FilingEvidence:
-    """Reads the memories that new messages may change, and tells whose words everything is."""
+    """Reads the memories that new messages may change, and tells who said which words."""
 
     def __init__(self, finder: MemoryFinder, values: CoreValues, origins: ForeignOrigins) -> None:
         self._finder = finder
@@ -26,7 +26,7 @@ class FilingEvidence:
         self._origins = origins
 
     async def of(self, batch: Batch) -> tuple[Batch, Evidence]:
-        """Return a batch with the nearest memories, and whose words it is."""
+        """Return a batch with its nearest memories, and the evidence for its operations."""
         memories, foreign_ids = await self._memories(batch)
         said, answers = list[str](), list[str]()
         known = [each.text for each in memories.values() if each.id not in foreign_ids]
@@ -55,7 +55,7 @@ class FilingEvidence:
         return stale
 
     async def _memories(self, batch: Batch) -> tuple[dict[str, Memory], set[str]]:
-        """Return the nearest memories by their short ids, and the ids of those of foreign words."""
+        """Return the nearest memories by their short ids, and the ids of those that are in words of others."""
         owner, request = batch.owner, request_of(batch.owner, batch.last)
         # One by one: their turns have had them embedded, and of a long text only the beginning is.
         said = [each[:_LONGEST_QUERY] for each in batch.said.values()]

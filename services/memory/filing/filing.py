@@ -45,15 +45,15 @@ from services.text.language import Language
 from state.memory import PlannedChange
 
 _MOST_CALLS = 4
-"""Times that a model is asked about the same turns: they have more to file, or memory is changed meanwhile."""
+"""How often a model is asked about the same turns, if there is more to file or memory changes meanwhile."""
 _GOES_ON = 4
-"""Times as long as usual that turns of one conversation wait: the next ones see them anyway."""
+"""Factor by which turns wait longer while their conversation goes on, because its next turns see them anyway."""
 _MANY, _MANY_IN_PARTS = 16, 8
 """Waiting turns that are filed although the user goes on, and that one call covers: with small questions fewer."""
 
 
 def longest_wait_s(quiet_s: float, pause_s: float) -> float:
-    """Return the most seconds for which turns wait until they are filed, if the user is quiet."""
+    """Return the maximum seconds that turns wait for filing while the user is quiet."""
     return max(_GOES_ON * quiet_s, pause_s)
 
 
@@ -67,7 +67,7 @@ HearComplaint = Callable[[UUID, UUID, str], Awaitable[None]]
 
 @dataclass(frozen=True)
 class _Step:
-    """An operation that is carried out, the message that it rests on, and its plan."""
+    """An operation to carry out, with the message that it rests on and its plan."""
 
     operation: FilingOperation
     message: Said
@@ -80,7 +80,7 @@ class _Applied:
 
     changes: int
     left: Sequence[UUID] = ()
-    """Turns that are to be asked about again."""
+    """Turns to ask about again."""
 
 
 class Filing:
@@ -213,10 +213,8 @@ class Filing:
             return _undecided("model", batch)
 
     async def _apply(self, batch: Batch, decided: Decided, *, is_last: bool) -> _Applied:
-        """Carry out what was decided, all or nothing, except for what has changed meanwhile.
-
-        With `is_last`, a full answer is not continued.
-        """
+        """Carry out what was decided, all or nothing, except for what has changed meanwhile. With `is_last`, a
+        full answer is not continued."""
         owner = batch.owner
         steps, asked = await self._planned(batch, decided, decided.done), list(decided.asked)
         left = set[UUID]()
@@ -265,7 +263,7 @@ class Filing:
         return _Applied(len(done), sorted(left))
 
     async def _complain(self, batch: Batch, decided: Decided, applied: _Applied) -> None:
-        """Have what the user finds fault with taken for a thumb down, once its turn is filed."""
+        """Store a complaint about an answer as a thumb down, once the turn with the complaint is filed."""
         key, quote = decided.complaint or ("", "")
         if key and _turn_in(batch, key) not in applied.left:
             await self._hear_complaint(batch.owner.tenant_id, batch.messages[key].id, quote)
@@ -277,7 +275,7 @@ class Filing:
         return [_Step(*each, plan) for each, plan in zip(operations, plans, strict=True)]
 
     async def _add(self, connection: Connection, owner: Owner, steps: Sequence[_Step]) -> list[UUID]:
-        """Carry out plans that only add; whatever is wrong with one, the others go on."""
+        """Carry out plans that only add; a plan that fails does not stop the others."""
         additions = [(each.plan, request_of(owner, each.message).trigger) for each in steps]
         refused = await self._hiding.add_all(connection, owner, additions)
         for each, why in zip(steps, refused, strict=True):
@@ -285,7 +283,7 @@ class Filing:
         return [_id_of(each) for each, why in zip(steps, refused, strict=True) if why is None]
 
     async def _carry_out(self, connection: Connection, owner: Owner, steps: Sequence[_Step]) -> list[UUID]:
-        """Carry out plans one by one; whatever is wrong with one, the others go on."""
+        """Carry out plans one by one; a plan that fails does not stop the others."""
         done = []
         for each in steps:
             if not each.plan.changes:
@@ -302,7 +300,7 @@ class Filing:
         return done
 
     async def _ask(self, connection: Connection, batch: Batch, decided: Decided, asked: Checked) -> None:
-        """Let a change wait for the user."""
+        """Store a change that waits for the user's consent."""
         request, operation = request_of(batch.owner, batch.last), asked.operation
         memory = decided.memories.get(operation.memory)
         text, gone = (memory.text, memory.id) if memory else ("", "")
@@ -332,7 +330,7 @@ def _turn_of(batch: Batch, checked: Checked) -> UUID:
 
 
 def _turn_in(batch: Batch, key: str) -> UUID:
-    """Return the turn of a message, by its short id; without one the last."""
+    """Return the turn of a message, by the message's short id; the last turn if there is no id."""
     return (batch.messages[key].turn_id if key else None) or batch.turn_ids[-1]
 
 

@@ -32,11 +32,11 @@ class _Talk:
     name: str
     said: str
     keeps: Sequence[str] = ()
-    """A word of each statement that is worth keeping; none = nothing is to be kept."""
+    """For each statement worth keeping, one of its words; empty = nothing is worth keeping."""
     known: str = ""
-    """A memory that the talk takes the place of."""
+    """A memory that the talk corrects."""
     of: str = ""
-    """Who stands in all that may be kept; empty = it need be nobody."""
+    """A name that must be in every kept statement; empty = none must."""
 
 
 _TALKS = (
@@ -51,7 +51,7 @@ _TALKS = (
 
 @dataclass(frozen=True)
 class Attempt:
-    """One thing that a model was asked for."""
+    """One question to the model, with its result."""
 
     asked: str
     result: Literal["right", "wrong", "no answer", "not tried"]
@@ -61,13 +61,13 @@ class Attempt:
 
 @dataclass(frozen=True)
 class GradeFound:
-    """How well a model files, and what it was asked for."""
+    """How well a model files, with the questions that showed it."""
 
     model: str
     grade: FilingGrade
     tried: Sequence[Attempt] = field(default_factory=list)
     cuts_prompts: bool = False
-    """Whether it did not see the beginning of a prompt of some 4,000 tokens."""
+    """Whether it did not see the beginning of a prompt of about 4,000 tokens."""
 
 
 @dataclass(frozen=True)
@@ -77,11 +77,11 @@ class _Form:
     grade: FilingGrade
     name: str
     mistakes: int
-    """Talks that may come out wrong."""
+    """How many talks may come out wrong."""
     least: int
-    """Talks that must come out right where time ends before all are tried."""
+    """How many talks must come out right if time ends before all are tried."""
     share: float
-    """Share of the time after which it is given up."""
+    """Share of the time after which this form is given up."""
 
 
 _FORMS = (_Form("well", "all at once", 0, 4, 0.4), _Form("some", "in small questions", 1, 2, 0.9))
@@ -148,7 +148,8 @@ def _is_right(talk: _Talk, done: Sequence[Checked]) -> bool:
 
 
 async def _canary(models: ChatModels, end: float) -> Attempt:
-    """Ask for a word at the beginning of a long prompt: endpoints that cut a prompt cut it there."""
+    """Ask for a word at the beginning of a long prompt, because an endpoint that shortens prompts drops their
+    beginning."""
     asked = "a word at the beginning of 4,000 tokens"
     if time.monotonic() > end:
         return Attempt(asked, "not tried")

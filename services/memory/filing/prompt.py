@@ -1,4 +1,4 @@
-"""The question to the small model what of new messages belongs in memory."""
+"""Writes the prompt that asks the small model what of new messages belongs in memory."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,9 +23,9 @@ from services.time_reference.local_days import time_zone
 from state.memory import ForeignOrigin, MemoryChangeKind
 
 _LONGEST_SAID, _LONGEST_ANSWER, _LONGEST_EARLIER, _LONGEST_MEMORY, _LONGEST_FIELD = 2_000, 400, 240, 240, 60
-"""Characters that are shown."""
+"""Characters shown of a message, an answer, an earlier message, a memory, and a field."""
 _LEFT_OUT = "[…]"
-"""Stands for text of others."""
+"""Mark in place of text by others."""
 
 _RULES: dict[Language, str] = {
     "zh": (
@@ -138,7 +138,7 @@ _WEEKDAYS = "一二三四五六日"
 
 @dataclass(frozen=True)
 class DoneChange:
-    """A change of memory that the messages of a batch have caused already."""
+    """A change of memory that messages of the batch have already caused."""
 
     kind: MemoryChangeKind
     new: str = ""
@@ -178,23 +178,23 @@ class Said:
     has_images: bool = False
     timezone: str = "UTC"
     whole: str = ""
-    """An answer as it was given, if it is foreign."""
+    """The whole answer, if it repeats content that is not from the user; else empty."""
     foreign_spans: Sequence[int] | None = None
-    """Where sentences of it repeat texts of others; None = not known, so that all may."""
+    """Where its sentences repeat such content; None = not known, so all of them may."""
 
     @property
     def is_users(self) -> bool:
-        """Whether the user says it, and no other participant."""
+        """Whether the user wrote the message, and no other participant."""
         return self.role == "user" and self.origin is None
 
     @property
     def is_foreign(self) -> bool:
-        """Whether it has words that are neither the user's nor the assistant's."""
+        """Whether it contains words that neither the user nor the assistant wrote."""
         return self.origin is not None or (self.role == "assistant" and self.has_images)
 
     @property
     def is_hidden(self) -> bool:
-        """Whether those words may instruct the model, so that it is not shown them."""
+        """Whether those words could instruct the model, so that they are not shown to it."""
         return self.is_foreign and self.origin != "operator"
 
     @cached_property
@@ -218,14 +218,14 @@ class Batch:
     owner: Owner
     turn_ids: Sequence[UUID]
     conversations: Sequence[UUID]
-    """In order."""
+    """The conversations with new messages, in order."""
     messages: Mapping[str, Said]
     """The new ones by their short ids: u1, … of the user, a1, … of the assistant; in order."""
     earlier: Sequence[Said] = ()
     done: Sequence[DoneChange] = ()
     """Changes that were made because of these messages."""
     memories: Mapping[str, Memory] = field_of(default_factory=dict)
-    """The nearest ones, by their short ids: m1, …"""
+    """The memories nearest to the messages, by their short ids: m1, …"""
     story_in: UUID | None = None
     """The conversation in which a story goes on, if any."""
     last_change: UUID | None = None
@@ -250,7 +250,7 @@ class Batch:
 
     @property
     def language(self) -> Language:
-        """Return the language in which it is asked about."""
+        """The language of the prompt."""
         return language_of(list(self.said.values()))
 
     @property
@@ -300,7 +300,7 @@ def _who(said: Said) -> str:
 
 
 def _shown(said: Said) -> str:
-    """Return a message without the text of others: the model is not to read what may instruct it."""
+    """Return a message without text by others, which might instruct the model."""
     if said.is_users:
         return shown_text(said.content, _LEFT_OUT)
     if not said.is_hidden:
@@ -330,5 +330,5 @@ def _done(change: DoneChange, language: Language) -> str:
 
 
 def _line(text: str, most: int) -> str:
-    """Return a text on one line: what begins a line of its own could be taken for a section or a message."""
+    """Return a text on one line, because a line of its own could be taken for a section or a message."""
     return one_line(text)[:most]

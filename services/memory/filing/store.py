@@ -27,7 +27,7 @@ FILED = "memory_filing"
 _MOST_CHARACTERS = 8_000
 """Characters of the user's messages that one call covers; at least one turn."""
 _EARLIER = 6
-"""Messages of a conversation before the new ones that are shown."""
+"""How many earlier messages of a conversation are shown before the new ones."""
 
 # A turn waits from its end on, and again when a removal from its messages is undone.
 _WAITING: LiteralString = """
@@ -125,11 +125,11 @@ class WaitingTurns:
     """The turns of a user that are not filed yet."""
 
     owner: Owner
-    """Owner of the first of them."""
+    """Owner of the oldest waiting turn."""
     turns: Mapping[UUID, UUID]
-    """Those of this owner with their conversations, the oldest first."""
+    """The waiting turns of this owner with their conversations, the oldest first."""
     others: int
-    """How many are of other experts and spaces."""
+    """Number of waiting turns of other experts and spaces."""
 
 
 class FilingStore:
@@ -140,7 +140,7 @@ class FilingStore:
         self._log = log
 
     async def waiting(self, tenant_id: UUID, user_id: UUID) -> WaitingTurns | None:
-        """Return the turns of a user that are not filed yet; None = there are none."""
+        """Return the turns of a user that are not filed yet; None = all are filed."""
         values = {"tenant_id": tenant_id, "user_id": user_id}
         found = await self.database.read(tenant_id, Query(_WAITING, values, tuple_row))
         if not found:
@@ -156,7 +156,7 @@ class FilingStore:
         return row[0], row[1]
 
     async def batch(self, waiting: WaitingTurns, most: int) -> Batch:
-        """Return the oldest turns that wait, as many as one call covers, `most` of them."""
+        """Return the oldest waiting turns, as many as one call covers, at most `most`."""
         owner = waiting.owner
         values: dict[str, Any] = {**vars(owner), "turn_ids": list(waiting.turns)[:most]}
         # What is read later than the newest change tells at least what it changed.
@@ -242,13 +242,13 @@ class FilingStore:
 
 
 def request_of(owner: Owner, message: Said) -> ChangeRequest:
-    """Return for whom memory is changed, and because of which message."""
+    """Return a change request for the owner of a message, with the message as its cause."""
     ids = (message.id, message.conversation_id, message.turn_id, owner.expert_id, owner.space_id)
     return ChangeRequest(owner, message.conversation_id, message.id, Trigger("filing", *ids))
 
 
 def _portion(turn_ids: Sequence[UUID], messages: Sequence[Said]) -> list[UUID]:
-    """Return the first turns, up to the characters that one call covers."""
+    """Return the first turns, up to the number of characters that one call covers."""
     taken, characters = list[UUID](), 0
     for turn_id in turn_ids:
         characters += sum(

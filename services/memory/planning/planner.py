@@ -264,7 +264,7 @@ class ChangePlanner:
 
 
 def language_for(request: ChangeRequest, *texts: str) -> Language:
-    """Return the language in which a change is told: the user's, or that of the first text that has any."""
+    """Return the language of the report on a change: the user's, or that of the first text with words."""
     return request.language or language_of([next((each for each in texts if each.strip()), "")])
 
 

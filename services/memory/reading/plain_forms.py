@@ -40,7 +40,7 @@ _STATES_IN_CHINESE = re.compile(r"我们?[^，,]{1,60}[^，,的][，,]")
 
 @dataclass(frozen=True)
 class _Forms:
-    """The forms of a language."""
+    """Patterns of one language for commands to memory, such as "remember that …"."""
 
     language: Language
     of_kind: Mapping[PlainFormKind, Sequence[re.Pattern[str]]]

@@ -149,7 +149,7 @@ class TargetPlan:
 
 
 class TargetPlanner:
-    """Finds what targets name."""
+    """Finds the messages, memories and values that targets name, and plans their removal."""
 
     def __init__(self, database: Database, values: CoreValues, planner: ChangePlanner) -> None:
         self._database = database

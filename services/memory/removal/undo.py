@@ -89,7 +89,7 @@ class Undo:
         self._others: dict[str, TakeBack] = {}
 
     def also(self, kind: str, way: TakeBack) -> None:
-        """Undo operations of a further type in this way; those before and after are given as the log has them."""
+        """Set what undoes operations of one more type, from the states before and after it in the log."""
         self._others[kind] = way
 
     @again_if_contended

@@ -23,7 +23,7 @@ TOKEN = replace(KEY, user_id="u-token")
 
 def _who(caller: Caller, headers: Mapping[str, str], **settings: Any) -> str | None:
     named = (("safety_identifier", settings.pop("safe", None)), ("user", settings.pop("user", None)))
-    return end_user_of(caller, headers, load_settings(**settings), *named).user_id
+    return end_user_of(caller, headers, load_settings(**settings), *named)
 
 
 def _signed(secret: str = SECRET, **claims: Any) -> dict[str, str]:
