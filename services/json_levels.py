@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 MOST_LEVELS = 64
-_BEGIN, _END = frozenset("[{"), frozenset("]}")
-_MARKS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[{\]}]', re.DOTALL)
-_MARKS_OF_BYTES = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[{\]}]', re.DOTALL)
+_BEGIN, _END = frozenset({*"[{", *b"[{"}), frozenset({*"]}", *b"]}"})
+_BESIDES = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|[^"[{\]}]+', re.DOTALL)
+"""All but the marks at which levels begin and end."""
+_BESIDES_IN_BYTES = re.compile(_BESIDES.pattern.encode(), re.DOTALL)
 _OPENING_EVENTS, _CLOSING_EVENTS = frozenset({"start_map", "start_array"}), frozenset({"end_map", "end_array"})
 
 
@@ -27,20 +28,15 @@ def check_levels(text: str | bytes) -> None:
     """Count the levels of JSON. Raises `TooDeep` if there are too many."""
     openings = text.count("[") + text.count("{") if isinstance(text, str) else text.count(b"[") + text.count(b"{")
     depth = 0
-    for mark in _marks(text) if openings > MOST_LEVELS else ():  # nearly all have fewer
+    if openings <= MOST_LEVELS:  # nearly all have fewer
+        return
+    for mark in _BESIDES.sub("", text) if isinstance(text, str) else _BESIDES_IN_BYTES.sub(b"", text):
         if mark in _BEGIN:
             depth += 1
             if depth > MOST_LEVELS:
                 raise TooDeep
         elif mark in _END:
             depth -= 1
-
-
-def _marks(text: str | bytes) -> Iterator[str]:
-    if isinstance(text, str):
-        yield from (found[0][0] for found in _MARKS.finditer(text))
-    else:
-        yield from (chr(found[0][0]) for found in _MARKS_OF_BYTES.finditer(text))
 
 
 def checked_events(events: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:

@@ -3,7 +3,8 @@
 For each set, and once more for those of its questions that name a time: the share of the evidence among the first
 five and ten messages (recall) and in what a prompt would show, and how much of what is shown is evidence. Beside
 it BM25, the encoder alone and the plain sum of both, each as a share of its best; by how much recall leads over
-the best of these; and 95 % bootstrap intervals. The last rows have the worst of the leads. Sets are folders with
+the best of these; the items that a prompt would show; and 95 % bootstrap intervals. The worst lead is said first,
+and the rows begin with the worst. Sets are folders with
 `conversations.jsonl` and `questions.jsonl`, or folders of such folders; `--learned` names those that weights were
 learned from. Where a question names sessions as its evidence, a session is found with any of its messages.
 """
@@ -32,7 +33,7 @@ _CUTS = (5, 10)
 _FIRST, _DEPTH, _SHOWN = 10, 20, 8
 _BASELINES = ("BM25", "encoder", "fusion")
 _NAMES_TIME, _FEW = ", a time named", 10
-_OF_IT = "of it evidence"
+_OF_IT, _ITEMS = "of it evidence", "items"
 _HEADS = Heads.of(NAME)
 
 
@@ -43,10 +44,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--learned", nargs="*", default=(), help="beginnings of names of sets learned from")
     given = parser.parse_args()
-    found, leads = {}, list[tuple[list[float], str]]()
-    titles = ("set", "learned from", "n", "recall@5", "recall@10", *(f"{each}@5, @10" for each in _BASELINES))
-    print(f"| {' | '.join((*titles, 'lead@5, @10', 'shown', 'of it evidence'))} |")  # noqa: T201
-    print("| --- " * (len(titles) + 3) + "|")  # noqa: T201
+    found, rows = {}, list[tuple[list[float], str, str]]()
     for name, folder in _sets(given.folders):
         for part, figures in figures_of(folder).items():
             if part and len(figures["recall@10"]) < _FEW:
@@ -56,18 +54,23 @@ def main() -> None:
                 intervals[f"recall@{cut}"][0] - max(intervals[f"{each}@{cut}"][0] for each in _BASELINES)
                 for cut in _CUTS
             ]
-            leads.append((lead, name + part))
             found[name + part] = {**intervals, "lead": lead}
             learned = any(name.startswith(each) for each in given.learned)
             cells = [f"{mean:.3f} ±{half:.3f}" for mean, half in (intervals[f"recall@{cut}"] for cut in _CUTS)]
             cells += [", ".join(f"{intervals[f'{each}@{cut}'][0]:.3f}" for cut in _CUTS) for each in _BASELINES]
             cells += [", ".join(f"{each:+.3f}" for each in lead)]
             cells += [f"{intervals[each][0]:.3f}" if each in intervals else "–" for each in ("shown", _OF_IT)]
-            row = (name + part, "yes" if learned else "no", str(len(figures["recall@10"])), *cells)
-            print(f"| {' | '.join(row)} |", flush=True)  # noqa: T201
+            cells.append(f"{intervals[_ITEMS][0]:.1f}" if _ITEMS in intervals else "–")
+            cells = [name + part, "yes" if learned else "no", str(len(figures["recall@10"])), *cells]
+            rows.append((lead, name + part, f"| {' | '.join(cells)} |"))
     for at, cut in enumerate(_CUTS):
-        worst, where = min((lead[at], each) for lead, each in leads)
+        worst, where = min((lead[at], each) for lead, each, _ in rows)
         print(f"worst margin over fusion, BM25 and encoder @{cut}: {worst:+.3f} ({where})")  # noqa: T201
+    titles = ("set", "learned from", "n", "recall@5", "recall@10", *(f"{each}@5, @10" for each in _BASELINES))
+    titles = (*titles, "lead@5, @10", "shown", _OF_IT, _ITEMS)
+    print(f"\n| {' | '.join(titles)} |\n{'| --- ' * len(titles)}|")  # noqa: T201
+    for _, _, row in sorted(rows, key=lambda each: min(each[0])):
+        print(row)  # noqa: T201
     if given.json:
         given.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
@@ -96,6 +99,7 @@ def figures_of(folder: Path) -> Mapping[str, Mapping[str, list[float]]]:
                 of = [said[at].conversation if question.sessions else said[at].id for at in ordered]
                 if name == "shown":
                     figures[part][name].append(len(evidence & set(of)) / len(evidence))
+                    figures[part][_ITEMS].append(len(of))
                     if of:
                         figures[part][_OF_IT].append(sum(each in evidence for each in of) / len(of))
                     continue
@@ -118,11 +122,11 @@ def _answers(question: Question, units: WorkingSet) -> tuple[dict[str, list[int]
     by_words, by_meaning = _order(words, mask), _order(meaning, mask)
     total = fusion(words, np.nan_to_num(meaning, nan=-1.0), mask)
     states = ~units.overview().states_nothing[ours.places[:_DEPTH]]
-    likely = ours.probability[:_DEPTH][states]
+    likely, speaks = ours.probability[:_DEPTH][states], ours.spoken_for[:_DEPTH][states]
     floor, best = Floor.of(query, kind=kind_of(vectors, _HEADS)), float(likely.max(initial=0.0))
     admitted = list[int]()
     for at, each in enumerate(likely):
-        if each >= floor.of_each(best, len(admitted)):
+        if each >= floor.of_each(best, len(admitted)) and (speaks[at] or each >= best):
             admitted.append(at)
     return {
         "recall": ours.places[:_FIRST].tolist(),

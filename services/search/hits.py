@@ -33,6 +33,7 @@ class Ranked(NamedTuple):
         words: Its match by words, relative to the best one's, 0 to 1.
         cosine: The highest of its cosines; None where it has no embedding.
         ranks: Its places, from 1, by words and by meaning, among what was looked at.
+        spoken_for: Whether words or meaning speak for it, and not only its neighbours and how few units there are.
     """
 
     unit: Unit
@@ -42,6 +43,7 @@ class Ranked(NamedTuple):
     words: float
     cosine: float | None
     ranks: dict[str, int]
+    spoken_for: bool = True
 
 
 class Excluded(NamedTuple):

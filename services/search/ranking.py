@@ -37,6 +37,9 @@ _HELD = {"words_over_meaning": 0.3}
 """Shares of learned weights that the order uses: what short talk teaches is too much for long messages."""
 _HELD_FOR_SEVERAL = {"visit": 0.3, "meaning": 0.7}
 """Bounds for a message of several sentences: one of them may be like all of an unrelated visit."""
+_ABOVE, _PREFERS = 0.2, 0.5
+"""The meaning that speaks for a unit without a word of the message, one deviation above the average; and the
+probability that it states a preference."""
 _FEW, _MANY = 8, 50
 """Numbers of units below and above which it does not matter how many there are."""
 
@@ -79,6 +82,7 @@ class Scored:
         features: `FEATURES` (columns) of each.
         words: The score of each by words, relative to the best.
         cosines: The highest cosine of each; NaN where it has no embedding.
+        spoken_for: For which of them a leg speaks: it shares a word with the message, or means much the same.
         found: How many units were looked at.
     """
 
@@ -88,6 +92,7 @@ class Scored:
     features: Values
     words: Values
     cosines: Values
+    spoken_for: Mask
     found: int
 
 
@@ -129,7 +134,8 @@ def score(
     scores = np.sort(scores)[::-1]
     places = places[order]
     by_word, cosines = matches.relative[places], matches.near.cosines[places]
-    return Scored(places, scores, probability[order], features[order], by_word, cosines, found)
+    speaks = matches.speak_for(features[order], places)
+    return Scored(places, scores, probability[order], features[order], by_word, cosines, speaks, found)
 
 
 @cache
@@ -172,6 +178,12 @@ class _Matches:
             more = _best(np.where(then, chosen, -1.0), CANDIDATES)
             places = np.concatenate([places, np.setdiff1d(more[then[more]], places)])
         return places[self._mask[places]]
+
+    def speak_for(self, features: Values, places: Places) -> Mask:
+        """Return for which units a leg, the time that is named or, of choices, a preference speaks."""
+        words, meaning, then = (features[:, FEATURES.index(each)] for each in ("words", "meaning", "then"))
+        found: Mask = (words > 0) | (meaning > _ABOVE) | (then > 0) | (self._prefers[places] > _PREFERS)
+        return found
 
     def features(self, units: Searched, asked: Sequence[str], places: Places, then: Mask | None) -> Values:
         """Return `FEATURES` (columns) of units at some places."""

@@ -169,7 +169,9 @@ def select(
     fit: list[Ranked] = []
     for ranked, about in zip(best, unfit, strict=True):
         enough = floor.of_each(highest, len(fit))
-        admitted = ranked.likelihood >= enough or (math.isinf(least) and floor.admits_by_time(ranked))
+        # Behind the best, that there are few units makes none of them likely.
+        speaks = ranked.spoken_for or ranked.likelihood >= highest
+        admitted = (ranked.likelihood >= enough and speaks) or (math.isinf(least) and floor.admits_by_time(ranked))
         reason = about or (None if admitted else BELOW_FLOOR)
         reason = reason or _said_by(ranked.unit, [each.unit for each in fit], memories, covers)
         if reason:

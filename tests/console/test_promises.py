@@ -26,9 +26,9 @@ async def test_a_promise_is_made_moved_and_settled(browser: Browser, url: str) -
         await page.get_by_role("button", name="New promise").click()
         dialog = page.get_by_role("dialog", name="New promise")
         await dialog.get_by_label("What about").fill("call the dentist")
-        await dialog.get_by_label("When").fill("after the exam")
+        await dialog.get_by_label("When").fill("until the exam")
         await dialog.get_by_role("button", name="Save").click()
-        await expect(dialog).to_contain_text("“after the exam”")
+        await expect(dialog).to_contain_text("“until the exam”")
         seen.faults.clear()  # the refusal, as the browser notes it
         await dialog.get_by_label("When").fill("every Monday at 9")
         await dialog.get_by_role("button", name="Save").click()

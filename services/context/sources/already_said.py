@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from services.context.source import PromptDraft
+from services.memory.core.items import values_of
 from services.memory.episodes.episode import StoredUnit
 from services.memory.filing.checks import denies
 from services.memory.reading.words import Words
@@ -59,6 +60,17 @@ class AlreadySaid:
         ]
         return cls(core, said)
 
+    def has_filed(self, unit: StoredUnit) -> bool:
+        """Return whether core memory has every value that it was given from a message."""
+        values = [
+            text
+            for old, new in unit.filed or ()
+            for field, text in values_of(new or {})
+            if (field, text) not in values_of(old or {})
+        ]
+        core = "\n".join(self.core_memory)
+        return bool(values) and all(text in core for text in values)
+
     def has(self, text: str, said_at: datetime) -> bool:
         """Return whether core memory as a whole, or a message that is not older, says all that a text says."""
         return covers(text, self.core_memory) or any(
@@ -101,6 +113,6 @@ def needless(
                     reasons[ranked.unit.id] = STATES_NOTHING
                 elif said.has(stored.question, stored.created_at) or covers(stored.question, filed):
                     reasons[ranked.unit.id] = ALREADY_SAID
-        elif said.has(stored.text, stored.created_at):
+        elif said.has(stored.text, stored.created_at) or (ranked.unit.id != first and said.has_filed(stored)):
             reasons[ranked.unit.id] = ALREADY_SAID
     return reasons

@@ -4,7 +4,7 @@ A completed turn is an episode, whose text is that of its messages; the others w
 works on *units*: one message of a turn, or a written episode. A long one is searched by its passages.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, LiteralString, Self
@@ -74,6 +74,8 @@ class StoredUnit:
     """For an answer: another participant who asked; None = the user."""
     valid_until: datetime | None = None
     """When all that the episode says was replaced; None = something of it may hold."""
+    filed: Sequence[tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]] | None = None
+    """Contents of core memory before and after each change that was made from the message."""
 
 
 @dataclass(kw_only=True)

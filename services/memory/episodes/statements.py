@@ -57,9 +57,16 @@ WHERE (m.id IS NOT NULL OR e.content IS NOT NULL) AND {WITHIN}
 ORDER BY coalesce(m.created_at, e.created_at), coalesce(m.id, e.id)
 """  # noqa: S608 — our own text only
 
+# What core memory was made of a message: its content before and after.
+_FILED: LiteralString = """
+(SELECT jsonb_agg(jsonb_build_array(h.old, h.new)) FROM core_memory_history h
+ WHERE m.role = 'user' AND h.trigger_message_id = m.id AND h.tenant_id = e.tenant_id) AS filed
+"""
+
 # Each is found by its id: joined, all of a tenant's would be read while there are no statistics.
 FOUND: LiteralString = f"""
-SELECT {UNIT}, q.id AS question_id, {_QUESTION_TEXT} AS question, q.speaker AS question_speaker, e.valid_until
+SELECT {UNIT}, q.id AS question_id, {_QUESTION_TEXT} AS question, q.speaker AS question_speaker, e.valid_until,
+       {_FILED}
 FROM unnest(%(unit_ids)s::uuid[], %(episode_ids)s::uuid[]) AS hit(unit_id, episode_id)
 CROSS JOIN LATERAL (
     SELECT * FROM remembered_episodes e WHERE e.id = hit.episode_id AND {VISIBLE} LIMIT 1

@@ -133,18 +133,19 @@ def ranked(
         scored.cosines,
         _ranks(scored.words),
         _ranks(scored.cosines),
+        scored.spoken_for,
     )
     results: list[Ranked] = []
     for each, *numbers in zip(wanted, *(column[: len(wanted)].tolist() for column in columns), strict=True):
         unit = _unread(each) if stored is None else _unit(stored.get(each.unit_id), each)
         if unit is not None:
-            score, likelihood, words, cosine, by_words, by_meaning = numbers
+            score, likelihood, words, cosine, by_words, by_meaning, speaks = numbers
             ranks = {"words": by_words} if words > 0 else {}
             if math.isnan(cosine):
                 cosine = None
             else:
                 ranks["meaning"] = by_meaning
-            results.append(Ranked(unit, len(results) + 1, score, likelihood, words, cosine, ranks))
+            results.append(Ranked(unit, len(results) + 1, score, likelihood, words, cosine, ranks, speaks))
     # Where a time is asked for, what was said then holds.
     ordered = tuple(results) if sought.then else newest_first(results, terms(sought.query.text))
     return SearchResult(Ranking(ordered, scored.found), stored or {})

@@ -28,7 +28,7 @@ def _why(text: str, *, best: str = "I keep bees.", **about: Any) -> str | None:
     )
     units, ranked = dict[str, StoredUnit](), []
     for name, content, more in (("best", best, {}), ("u", text, about)):
-        of = {"role": "user", "message_id": uuid4(), "valid_until": None, "question": None, **more}
+        of = {"role": "user", "message_id": uuid4(), "valid_until": None, "question": None, "filed": None, **more}
         at = NOW - timedelta(days=2)
         units[name] = StoredUnit(
             *(uuid4(), uuid4(), "turn", 0.5, "user_said", uuid4(), at, of["role"], None, None, []),
@@ -36,6 +36,7 @@ def _why(text: str, *, best: str = "I keep bees.", **about: Any) -> str | None:
             message_id=of["message_id"],
             question=of["question"],
             valid_until=of["valid_until"],
+            filed=of["filed"],
         )
         unit = Unit(name, name, at, content, "m", by_assistant=of["role"] == "assistant")
         ranked.append(Ranked(unit, 1, 0.5, 0.5 if name == "best" else 0.4, 1.0, None, {}))
@@ -49,6 +50,9 @@ def _why(text: str, *, best: str = "I keep bees.", **about: Any) -> str | None:
         ("Ada is a nurse in Leeds, and allergic to peanuts", {}, _SAID),
         ("I'm not allergic to peanuts!", {}, None),
         ("I'm allergic to peanuts and eggs.", {}, None),
+        ("I can't eat satay.", {"filed": [[None, {"health": "allergic to: peanuts"}]]}, _SAID),
+        ("I can't eat satay.", {"filed": [[{"a": "b"}, {"a": ["b", "allergic to: eggs"]}]]}, None),  # it went
+        ("I can't eat satay.", {"filed": [[{"health": "allergic to: peanuts"}, None]]}, None),  # it took one away
         ("the canoe we bought is red", {}, _SAID),
         ("Tom is the cat", {}, None),  # newer than what is visible
         ("yes!! I have", {}, _SAYS_NOTHING),

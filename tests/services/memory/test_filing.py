@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from services.bootstrap import Services
+from services.context.sources.already_said import AlreadySaid
 from services.errors import ModelFailed
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.episodes.episode import Scope
@@ -63,6 +64,20 @@ async def test_one_call_covers_all_that_was_said_and_names_the_message_of_each_s
     [record] = [each for each in await logged(services) if each.type == "memory_filing"]
     assert record.results["operations"] == 2
     assert record.results["turns"] == [str(first.turn_id), str(second.turn_id)]
+
+
+async def test_a_recall_knows_what_core_memory_was_made_of_a_message(
+    services: Services, model_server: ModelServer
+) -> None:
+    turn = await exchange(services.turns, "I moved to Lisbon last week.", "How exciting!")
+    model_server.script(filed(add("lives in Lisbon", "I moved to Lisbon", "home")))
+    assert await file(services, turn) == 1
+    scope = Scope(turn.tenant_id, turn.user_id, turn.expert_id)
+    found = await services.memory.recall.search(scope, "Where do I live?", now=datetime.now(UTC))
+    said, answer = (found.units[str(each)] for each in (turn.user_message_id, turn.answer_message_id))
+    assert AlreadySaid(["- home: lives in Lisbon"]).has_filed(said)
+    assert not AlreadySaid(["- home: lives in Porto"]).has_filed(said)
+    assert not AlreadySaid(["- home: lives in Lisbon"]).has_filed(answer)
 
 
 async def test_the_model_sees_the_messages_what_came_before_what_was_done_and_the_nearest_memories(

@@ -63,6 +63,13 @@ def test_an_episode_is_listed_once_and_shows_what_was_found_of_it_in_order() -> 
     assert ids(by_episode(Ranking(found), depth=3)) == [["a1", "a2"], ["b"]]
 
 
+def test_behind_the_best_a_leg_has_to_speak_for_what_is_shown() -> None:
+    silent, far, near = (result(name, likelihood=0.3)._replace(spoken_for=False) for name in ("a", "b", "c"))
+    shown, reasons = chosen(silent._replace(likelihood=0.9), far, near._replace(spoken_for=True))
+    assert shown == [["a"], ["c"]]
+    assert reasons == {"b": "not likely enough"}
+
+
 def test_everything_that_is_left_out_says_why() -> None:
     shown, reasons = chosen(
         result("best", "I have a dog."),

@@ -28,7 +28,7 @@ function You({ user, known, onNamed }) {
   const save = async () => {
     // A user is created with the first message, or with a line that says there is one.
     if (known === NOBODY) await send('POST', '/api/v1/import', { body: JSON.stringify({ kind: 'user', user_id: user, timezone: form.timezone }), headers: { 'Content-Type': 'application/x-ndjson' } })
-    await patch(userPath(user), { display_name: form.display_name.trim() || null, timezone: form.timezone, locale: form.locale || null, memory: form.memory, quiet_hours: form.quiet_hours.trim() || null })
+    await patch(userPath(user), { display_name: form.display_name.trim() || null, timezone: form.timezone, locale: form.locale || null, memory: form.memory, quiet_hours: form.quiet_hours || null })
     onNamed()
     toast(t('settings.saved'))
   }
@@ -36,7 +36,7 @@ function You({ user, known, onNamed }) {
     <${Field} label=${t('users.display_name')}><input maxlength="200" autocomplete="name" value=${form.display_name} onInput=${set('display_name')} /><//>
     <${Field} label=${t('users.zone')} hint=${t('settings.zone_hint')}><input list="zones" value=${form.timezone} onInput=${set('timezone')} /><datalist id="zones">${Intl.supportedValuesOf('timeZone').map((zone) => html`<option value=${zone} />`)}</datalist><//>
     <${Field} label=${t('settings.answers_in')} hint=${t('settings.answers_hint')}><${Select} value=${form.locale} onChange=${set('locale')} options=${[...new Set(['', 'en', 'zh-CN', form.locale])].map((each) => [each, { '': t('settings.as_written'), en: 'English', 'zh-CN': '中文' }[each] ?? each])} /><//>
-    <${Field} label=${t('settings.quiet')} hint=${t('settings.quiet_hint')}><input placeholder="22:00-07:00" value=${form.quiet_hours} onInput=${set('quiet_hours')} /><//>
+    <${Field} label=${t('settings.quiet')} hint=${t('settings.quiet_hint')}><${Select} value=${form.quiet_hours} onChange=${set('quiet_hours')} options=${[...new Set(['', 'never', '22:00-07:00', 'always', form.quiet_hours])].map((each) => [each, { '': t('settings.quiet_unset'), never: t('settings.quiet_never'), always: t('settings.quiet_always') }[each] ?? each])} /><//>
     <label class="check"><input type="checkbox" checked=${form.memory} onChange=${set('memory')} />${t('settings.memory')}</label>
     <p class="muted small-text">${t('settings.memory_hint')}</p>
     <div class="row end"><${Button} onClick=${() => download(userPath(user, 'export'), `${user}.jsonl`)}>${t('settings.export')}<//><${Button} kind="primary" onClick=${save}>${t('save')}<//></div>

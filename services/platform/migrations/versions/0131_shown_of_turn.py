@@ -3,7 +3,7 @@
 from alembic import op
 
 revision = "0131"
-down_revision = "0128"
+down_revision = "0130"
 
 
 def upgrade() -> None:
