@@ -22,7 +22,7 @@ log = structlog.get_logger(__name__)
 _BATCH_S = 0.05
 _BATCH_EVENTS = 16
 _AT_ONCE: frozenset[Status] = frozenset({"tool_call", "approval"})
-"""Events that are copied at once: who finds none of them may run the turn, and its tools, again."""
+"""Events that are copied at once, as the first text is: who finds none of them may run the turn again."""
 _SHORTEST_S = 0.01
 """Seconds between two flushes of full batches."""
 _RETRY_S = 0.5
@@ -103,9 +103,9 @@ class TurnLog:
             return
         event = TurnEvent(len(self) + 1, status, content)
         self._events.append(event)
+        self.urgent |= status in _AT_ONCE or (status == "token" and not self.text_begun)
         self.text_begun |= status == "token"
         self.shown |= status not in SHOWS_NOTHING
-        self.urgent |= status in _AT_ONCE
         if event.is_last:
             self.ended, self.ended_at = True, time.monotonic()
         for news in self._readers:

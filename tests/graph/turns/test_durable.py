@@ -28,7 +28,7 @@ from services.platform import redis
 from services.platform.embedded_postgres import SERVICE_ROLE, EmbeddedPostgres
 from services.platform.patience import CircuitBreaker
 from services.platform.settings import Settings, load_settings
-from state.events import PART, TurnEvent
+from state.events import PART, Status, TurnEvent
 from state.turn import TurnInput
 from tests.graph.conftest import process_of
 from tests.support.hanging import hanging_proxy
@@ -422,11 +422,12 @@ def own_redis(redis_port: int) -> Iterator["subprocess.Popen[bytes]"]:
     process.wait(60)
 
 
-def test_a_call_of_a_tool_does_not_wait_for_further_events() -> None:
+@pytest.mark.parametrize("status", ["tool_call", "token"])
+def test_what_another_run_would_contradict_does_not_wait_for_further_events(status: Status) -> None:
     turn_log = EventWriter(EventLog(redis.connect(None), CircuitBreaker("Redis"), keep_s=60)).log_for(some_uuid(1))
     turn_log.append("turn", {})
     assert (turn_log.is_full, turn_log.shown) == (False, False)
-    turn_log.append("tool_call", {"name": "current_time"})
+    turn_log.append(status, "It ")
     assert (turn_log.is_full, turn_log.shown) == (True, True)
 
 
