@@ -105,7 +105,7 @@ async def test_a_users_zone_is_changed_and_their_days_with_it(
     assert user.pop("created_at")
     assert user == {
         "user_id": "u-1", "timezone": "Pacific/Pago_Pago", "locale": "en-US", "display_name": "Ann",
-        "memory": True, "mood": True,
+        "memory": True, "mood": True, "quiet_hours": None,
     }  # fmt: skip
     assert [day["date"] for day in (await _days(client))["items"]] == ["2026-03-09"]
     assert {day["date"] for day in await days_of(services.database)} == {date(2026, 3, 9), date(2026, 3, 10)}

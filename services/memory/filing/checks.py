@@ -246,9 +246,9 @@ def _fault_of_text(
         return "asked"
     said, near = Words.of(text), _near(operation, memory, source, evidence)
     share = max(said.share_in(evidence.told), said.share_in(near))
-    if evidence.is_strict and words and (not said.share_in(near) or share < evidence.least_share):
-        return "unsaid"
-    return None
+    is_unsaid = evidence.is_strict and words and (not said.share_in(near) or share < evidence.least_share)
+    # What others wrote the user is asked about.
+    return "unsaid" if is_unsaid and not is_foreign(text, evidence.messages[source], evidence) else None
 
 
 def _waits(operation: FilingOperation, found: Quoted, source: str, evidence: Evidence) -> bool:
