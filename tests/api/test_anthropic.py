@@ -79,7 +79,7 @@ async def test_a_stream_ends_in_calls_and_what_nobody_runs_is_refused(
     choice = {"type": "any", "disable_parallel_tool_use": True}
     events = _events((await client.post("/v1/messages", json=_asking(said, stream=True, tool_choice=choice))).text)
     [begun] = [each["content_block"] for each in events if each["type"] == "content_block_start"]
-    [given] = [each["delta"]["partial_json"] for each in events if each["type"] == "content_block_delta"]
+    given = "".join(each["delta"]["partial_json"] for each in events if each["type"] == "content_block_delta")
     assert (begun["name"], json.loads(given)) == ("get_weather", {"city": "Leeds"})
     assert events[-2]["delta"]["stop_reason"] == "tool_use"
     asked = model_server.requests[-1].body

@@ -54,5 +54,5 @@ def test_memories_are_found_by_their_ids(empty_database: psycopg.Connection) -> 
     text, _ = positional(statements.FOUND, defaultdict(lambda: None))
     plan = empty_database.execute(f"EXPLAIN (GENERIC_PLAN) {text}").fetchall()
     conditions = [line for (line,) in plan if "Index Cond" in line]
-    assert len(conditions) == 3
-    assert all(re.search(r"\bid = ", each) for each in conditions), conditions
+    assert len(conditions) == 4, conditions
+    assert all(re.search(r"\b(?:trigger_message_)?id = ", each) for each in conditions), conditions
