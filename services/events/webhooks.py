@@ -102,7 +102,7 @@ class NewWebhook(Webhook):
 
 @dataclass(frozen=True)
 class Tried:
-    """Answer of an address to a message that tells of nothing."""
+    """Answer of an address to a test message."""
 
     status: int | None
     """HTTP status; null = it did not answer."""

@@ -28,7 +28,7 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 1.0
 
 
 async def despite(error: type[Exception], work: Callable[[], Awaitable[Result]], *, within_s: float) -> Result:
-    """Do some work; while it raises `error`, try again as long as a try begins within so many seconds. Pauses
+    """Do some work, and try again while it raises `error`. The last try begins within so many seconds. Pauses
     are short, because somebody waits for the end of the outage."""
     begun, pause_s = time.monotonic(), _FIRST_PAUSE_S
     while True:
