@@ -27,7 +27,9 @@ class ForgetRequest(StrictModel):
     model_config = ConfigDict(json_schema_extra={"examples": [{"what": "that I have diabetes"}]})
 
     what: Text = Field(description="Its description, in the user's words.")
-    all: bool = Field(False, description="Whether what stands in one sentence with it may go, too.")
+    all: bool = Field(
+        False, description="Whether what shares a sentence with it may go too, and all candidates with the words."
+    )
     keep: Text | None = Field(
         None,
         description="What is to stay of the sentence that also says something else, in words that stand there.",

@@ -23,7 +23,7 @@ class _Remembered(BaseModel):
 class _Forgotten(BaseModel):
     what: str = Field(description="What is to go, in words.")
     keep: str = Field("", description="What is to stay of the sentence that also says something else.")
-    all: bool = Field(False, description="Whether such sentences go as a whole.")
+    all: bool = Field(False, description="Whether such sentences go as a whole, and all memories with the words.")
 
 
 class _Sought(BaseModel):

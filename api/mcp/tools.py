@@ -176,7 +176,9 @@ class MemoryTools:
         id: Id = None,
         query: Described = None,
         keep: Annotated[str, Field(description="What is to stay of a sentence in `also_said`.")] = "",
-        all: Annotated[bool, Field(description="Whether sentences in `also_said` go as a whole.")] = False,
+        all: Annotated[
+            bool, Field(description="Whether sentences in `also_said`, and all `candidates` with the words, go.")
+        ] = False,
         expert: Expert = "default",
         space: Space = None,
     ) -> ChangedView:
