@@ -145,7 +145,7 @@ class AsyncAnamnesis:
 
         Nothing is changed if a sentence says it together with something else: `also_said` of the result has such
         sentences. In a second call, `keep` is the text that is to stay, or `all` removes the whole sentences. If
-        several memories may be meant (`candidates`), nothing is changed either: `all` removes those with the words.
+        several memories may be meant (`candidates`), nothing is changed; `all` removes those with the words.
         """
         return await self._send(calls.forget(user or self._user, what, keep, takes_all=all))
 
