@@ -1,9 +1,33 @@
-"""Converts backups of the last schema before the baseline: where its tables and columns went."""
+"""Converts backups of schemas before the baseline: where tables and columns went, and what fills those that came."""
 
 from collections.abc import Mapping, Sequence
 from typing import LiteralString
 
 REVISION = "0033"
+ADDED_SINCE = "0100"
+"""The schema from which on tables and columns were only added, until the baseline."""
+FILLED: Sequence[tuple[str, LiteralString]] = (
+    ("0101", "UPDATE turns SET to_file = false"),
+    (
+        "0112",
+        """
+        UPDATE users u SET external_id = normalize(external_id, NFC)
+        WHERE external_id IS NOT NFC NORMALIZED AND NOT EXISTS (
+            SELECT FROM users o WHERE o.tenant_id = u.tenant_id AND o.id <> u.id
+            AND normalize(o.external_id, NFC) = normalize(u.external_id, NFC))
+        """,
+    ),
+    (
+        "0112",
+        """
+        UPDATE conversations c SET session_key = normalize(session_key, NFC)
+        WHERE session_key IS NOT NFC NORMALIZED AND NOT EXISTS (
+            SELECT FROM conversations o WHERE o.tenant_id = c.tenant_id AND o.user_id = c.user_id AND o.id <> c.id
+            AND normalize(o.session_key, NFC) = normalize(c.session_key, NFC))
+        """,
+    ),
+)
+"""Statements for rows of schemas before a revision, where the default of a column is not what they need."""
 
 GONE = frozenset(
     {

@@ -95,12 +95,12 @@ def restore(
         DatabaseUnavailable: The database does not answer; nothing was changed.
     """
     revision = archive.manifest.revision
-    is_of_last_format = revision == last_format.REVISION
-    if revision < BASELINE and not is_of_last_format:
+    if revision < last_format.ADDED_SINCE and revision != last_format.REVISION:
         raise InvalidInput(
             "backup",
-            f"has the schema {revision}; before {BASELINE}, only {last_format.REVISION} can be restored. Restore "
-            "it with the version that made it, upgrade to the last one of that schema, and make a backup there",
+            f"has the schema {revision}; before {last_format.ADDED_SINCE}, only {last_format.REVISION} can be "
+            "restored. Restore it with the version that made it, upgrade to the last one of that schema, and make a "
+            "backup there",
         )
     if revision > newest_revision():
         raise InvalidInput(
@@ -121,7 +121,7 @@ def restore(
             if not replace:
                 _require_empty(connection)
             _drop_everything(connection)
-            upgrade_within(transaction, BASELINE if is_of_last_format else revision)
+            upgrade_within(transaction, max(revision, BASELINE))
             _fill(connection, archive, on_rows)
             upgrade_within(transaction, "head")
             grant_to_service(connection, target.service_role)
@@ -179,7 +179,8 @@ def _drop_everything(connection: Connection) -> None:
 def _fill(connection: Connection, archive: Archive, on_rows: Callable[[int], None]) -> None:
     """Insert the rows; keys, triggers and row-level security are suspended meanwhile."""
     stored = archive.manifest.tables
-    is_of_last_format = archive.manifest.revision == last_format.REVISION
+    revision = archive.manifest.revision
+    is_of_last_format = revision == last_format.REVISION
     if is_of_last_format:
         stored = [each for each in stored if each.name not in last_format.GONE]
         for statement in last_format.BEFORE:
@@ -187,8 +188,9 @@ def _fill(connection: Connection, archive: Archive, on_rows: Callable[[int], Non
     tables = {table.name: table for table in tables_of(connection)}
     if is_of_last_format:
         tables = {last_format.RENAMED.get(name, name): table for name, table in tables.items()}
+    if revision < BASELINE:
         tables = {each.name: tables[each.name] for each in stored if each.name in tables}
-    _require_same(tables, stored, with_new_columns=is_of_last_format)
+    _require_same(tables, stored, with_new_columns=revision < BASELINE)
     keys = connection.execute(_FOREIGN_KEYS).fetchall()
     for table, name, _ in keys:
         connection.execute(
@@ -200,6 +202,9 @@ def _fill(connection: Connection, archive: Archive, on_rows: Callable[[int], Non
     if is_of_last_format:
         for mapping in last_format.AFTER:
             connection.execute(mapping)
+    for before, filling in last_format.FILLED:
+        if revision < before:
+            connection.execute(filling)
     _add_foreign_keys(connection, keys)
     for filled in tables.values():
         if filled.forces_row_security:
