@@ -99,8 +99,8 @@ def restore(
         raise InvalidInput(
             "backup",
             f"has the schema {revision}; before {last_format.ADDED_SINCE}, only {last_format.REVISION} can be "
-            "restored. Restore it with the version that made it, upgrade to the last one of that schema, and make a "
-            "backup there",
+            "restored. Restore it with the version that made it, upgrade to the last one of that schema, and back "
+            "it up there",
         )
     if revision > newest_revision():
         raise InvalidInput(
@@ -178,16 +178,15 @@ def _drop_everything(connection: Connection) -> None:
 
 def _fill(connection: Connection, archive: Archive, on_rows: Callable[[int], None]) -> None:
     """Insert the rows; keys, triggers and row-level security are suspended meanwhile."""
-    stored = archive.manifest.tables
     revision = archive.manifest.revision
     is_of_last_format = revision == last_format.REVISION
-    if is_of_last_format:
-        stored = [each for each in stored if each.name not in last_format.GONE]
-        for statement in last_format.BEFORE:
-            connection.execute(statement)
-    tables = {table.name: table for table in tables_of(connection)}
-    if is_of_last_format:
-        tables = {last_format.RENAMED.get(name, name): table for name, table in tables.items()}
+    stored = [
+        each for each in archive.manifest.tables if not is_of_last_format or each.name not in last_format.GONE
+    ]
+    for statement in last_format.before(revision):
+        connection.execute(statement)
+    renamed = last_format.RENAMED if is_of_last_format else {}
+    tables = {renamed.get(table.name, table.name): table for table in tables_of(connection)}
     if revision < BASELINE:
         tables = {each.name: tables[each.name] for each in stored if each.name in tables}
     _require_same(tables, stored, with_new_columns=revision < BASELINE)
@@ -199,19 +198,14 @@ def _fill(connection: Connection, archive: Archive, on_rows: Callable[[int], Non
     for each in stored:
         _fill_table(connection, tables[each.name], each, archive)
         on_rows(each.rows)
-    if is_of_last_format:
-        for mapping in last_format.AFTER:
-            connection.execute(mapping)
-    for before, filling in last_format.FILLED:
-        if revision < before:
-            connection.execute(filling)
+    for statement in last_format.after(revision):
+        connection.execute(statement)
     _add_foreign_keys(connection, keys)
     for filled in tables.values():
         if filled.forces_row_security:
             connection.execute(sql.SQL("ALTER TABLE {} FORCE ROW LEVEL SECURITY").format(filled.identifier))
-    if is_of_last_format:
-        for statement in last_format.FORCED:
-            connection.execute(statement)
+    for statement in last_format.FORCED:
+        connection.execute(statement)
     for name, value in archive.manifest.sequences.items():
         connection.execute("SELECT setval(%s::regclass, %s)", [f"public.{name}", value])
 
