@@ -1,15 +1,15 @@
 """Promises of dialogues that others have written: `python -m benchmarks.promises FILE… [--show]`.
 
-A line has `id`, `kind`, `now`, `zone`, `messages`, the `calls` of `promise` that a good model makes in
-each turn, the promises that are `expected` in the end, and whether the last message is in `plain` form. Every line
-is played over HTTP against a service whose turns begin at `now`: with a model that makes exactly these calls, and
-plain lines, and those that ask for `nothing`, once more with a model that calls nothing.
+A line has `id`, `kind`, `now`, `zone`, `messages`, the `calls` of `promise` that a good model makes in each turn,
+the promises that are `expected` in the end, and whether the last message is in `plain` form. Every line is played
+over HTTP against a service whose turns begin at `now`: with a model that makes exactly these calls, and plain lines,
+and those that ask for `nothing`, once more with a model that calls nothing.
 
 A promise is right if it is due at the expected minute (`at`), or on the expected `day`, in its `part`. What comes
-`every` so often is right if its first moments are. For one that comes `after` an event of which no day is known, it
-is right that nothing is promised and the model is told which words are missing; without a model it is not counted.
-Wrong = it is due at another moment. Missed = there is none. Needless = it should not be there. `--show` prints each
-line that is not right.
+`every` so often is right if its first moments are. For one that comes `after` an event of which no day is known,
+it is right that nothing is promised and the model is told which words are missing; without a model it is not
+counted. Wrong = it is due at another moment. Missed = there is none. Needless = it should not be there. `--show`
+prints each line that is not right.
 """
 
 import argparse
@@ -52,7 +52,7 @@ _MOMENTS = 5
 
 @dataclass
 class Judged:
-    """What became of a line."""
+    """Outcome of a line."""
 
     right: int = 0
     wrong: list[str] = field(default_factory=list)
@@ -188,9 +188,8 @@ def _report(name: str, judged: Sequence[tuple[Mapping[str, Any], Judged]], *, sh
         counts["needless"] += len(each.needless)
     share = counts["right"] / counts["expected"] if counts["expected"] else 1.0
     details = ", ".join(f"{kind} {counts[kind]}" for kind in ("wrong", "missed", "needless"))
-    print(
-        f"{name}: {len(judged)} dialogues, right {counts['right']} of {counts['expected']} ({share:.3f}), {details}"
-    )
+    right = f"right {counts['right']} of {counts['expected']} ({share:.3f})"
+    print(f"{name}: {len(judged)} dialogues, {right}, {details}")
     for line, each in judged if shows else ():
         for fault in each.faults:
             print(f"  {line['id']} {line['now']} {line['messages']}\n      {fault}")

@@ -1,4 +1,4 @@
-"""What the log of operations keeps of promises, and how a change of one is taken back."""
+"""Promises in the log of operations: entries of their changes, which can be taken back."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
