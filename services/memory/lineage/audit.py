@@ -1,4 +1,4 @@
-"""Audit of lineage: reports whatever derived has no parents, or names one that is missing."""
+"""Audit of lineage: reports everything derived that has no parents, or names a missing parent."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -79,7 +79,7 @@ class AuditReport:
     edges: int = 0
     orphans: int = 0
     listed: list[Orphan] = field(default_factory=list)
-    """The first 1000 of them."""
+    """The first 1000 orphans."""
 
 
 class LineageAudit:
