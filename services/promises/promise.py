@@ -13,6 +13,8 @@ from services.time_reference.occasions import BadOccasion, Occasion, read_occasi
 
 LONGEST_TEXT = 1_000
 """Characters of what is promised."""
+PROMISED = "Promised. "
+"""Begins what the model is told of a promise that it has made."""
 PromiseState = Literal["open", "due", "kept", "cancelled", "missed"]
 """It waits; its time has come; it was kept; it was cancelled; its time was over before it could be kept."""
 AskedBy = Literal["user", "offer"]

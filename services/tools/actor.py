@@ -11,6 +11,7 @@ from services.errors import DatabaseUnavailable
 from services.llm.shorter_prompts import images_of
 from services.memory.archive import Archive, FoundEpisode
 from services.memory.core.blocks import Owner
+from services.memory.filing.answer import listed_field
 from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
 from services.memory.proposals.settling import EditKind, Proposals
@@ -18,6 +19,7 @@ from services.memory.reading.foreign_words import foreign_text, own_text
 from services.memory.reading.repeated import repeated_spans
 from services.memory.reading.trust import AN_IMAGE, ForeignItems, ForeignOrigins, asks_to_remove, rests_on_user
 from services.platform.patience import beside_the_loop
+from services.promises.promise import PROMISED
 from services.text.language import Language, language_of
 from services.tools.aliases import named
 from services.validation import without_nul
@@ -74,17 +76,18 @@ async def proposed(
     text: str,
     replaces: str = "",
     *,
+    field: str = "",
     removes: Sequence[str] = (),
 ) -> str:
     """Make a change a proposal unless the user's own words ask for it; return the note for the model, or nothing.
 
-    `removes` are the texts of the memories that would go.
+    `field` is where a statement would be kept; `removes` are the texts of the memories that would go.
     """
     read = runtime.context.read
     rests = asks_to_remove(removes or [text], read) if kind == "forget" else rests_on_user(text, read)
     if proposals is None or rests:
         return ""
-    proposal_id = await proposals.add(request_of(runtime), kind, text, replaces)
+    proposal_id = await proposals.add(request_of(runtime), kind, text, replaces, listed_field(field) or "")
     return _WAITS[language_of([*read.said[-1:], text])].format(id=proposal_id)
 
 
@@ -95,11 +98,18 @@ def foreign_texts(turn: OpenTurn, state: ConversationState) -> tuple[str, ...]:
     The words in an image are unknown, so a mark stands for them.
     """
     answers, passages = state.get("messages", []), state.get("retrieval_results", [])
-    results = [each.text for each in answers if isinstance(each, ToolMessage) and each.name not in _OF_SERVICE]
+    results = [each.text for each in answers if _is_of_others(each)]
     documents = [f"{each['document']}\n{each['heading']}\n{each['text']}" for each in passages]
     pasted = turn.message if turn.speaker else foreign_text(turn.message)
     images = [AN_IMAGE] if turn.images or any(map(images_of, answers)) else []
     return (*results, *documents, *turn.input.get("attached", []), *([pasted] if pasted else []), *images)
+
+
+def _is_of_others(message: AnyMessage) -> bool:
+    """Return whether a message is a tool's result with words of others. A promise has the user's, once it is made;
+    a list of promises may name what a program wrote."""
+    is_result = isinstance(message, ToolMessage) and message.name not in _OF_SERVICE
+    return is_result and not (message.name == "promise" and message.text.startswith(PROMISED))
 
 
 def is_users(said: HistoryMessage) -> bool:
@@ -183,7 +193,7 @@ def foreign_origin(turn: OpenTurn, state: ConversationState) -> ForeignOrigin | 
     if (read := turn.input.get("answer_from")) is not None:
         return read
     answers = state.get("messages", [])
-    if any(isinstance(each, ToolMessage) and each.name not in _OF_SERVICE for each in answers):
+    if any(map(_is_of_others, answers)):
         return "tool"
     return "operator" if turn.input.get("instructions") else None
 
@@ -217,6 +227,8 @@ def remembered_texts(
     for section in sections:
         if section.name == "recall":
             texts += [_foreign_of(each, each.about["episode_id"], found.episodes) for each in section.items]
+        elif section.name == _A_QUESTION:
+            texts += section.data["told"]
         elif _holds_foreign(section.name, found):
             texts.append("\n".join((section.text, *(each.text for each in section.items))))
     texts += found.core_memory or ()
@@ -245,7 +257,7 @@ def _own_of(core_memory: Section, found: ForeignItems) -> str:
 
 def _holds_foreign(section: str, found: ForeignItems) -> bool:
     return (
-        section in {_OF_APPLICATION, _A_QUESTION}
+        section == _OF_APPLICATION
         or (section in _OF_CONVERSATION and found.of_conversation)
         or (section in _OF_USER and found.of_user)
         or (section in _OF_CORE_MEMORY and found.core_memory is None)
