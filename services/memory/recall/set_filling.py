@@ -15,7 +15,8 @@ from psycopg.rows import class_row, tuple_row
 
 from services.memory.episodes import statements as sql
 from services.memory.episodes.episode import PassageId, Scope
-from services.memory.recall.unit_loading import Found, IndexedUnits, UnitRow, take_in
+from services.memory.recall.unit_arrays import UnitRow
+from services.memory.recall.unit_loading import Found, IndexedUnits, take_in
 from services.memory.recall.working_set import WorkingSet
 from services.platform.postgres import Database
 from services.platform.shared_reads import Query

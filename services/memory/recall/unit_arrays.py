@@ -9,13 +9,13 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
-from services.memory.episodes.episode import PassageId
+from services.memory.episodes.episode import EpisodeType, PassageId, StoredUnit
 from services.memory.recall.arrays import GrowableArray, GrowableRows, Postings
 from services.search.units import Mask, Overview, Places
 
@@ -46,28 +46,44 @@ class UnitContent:
     kinds: int
 
 
-@dataclass(frozen=True, slots=True)
-class KeptUnit:
-    """A unit to add to a working set, or one passage of it.
+@dataclass(frozen=True)
+class UnitRow:
+    """A unit as a working set reads it."""
+
+    episode_id: UUID
+    unit_id: UUID
+    episode_type: EpisodeType
+    importance: float
+    conversation_id: UUID | None
+    text: str | None
+    """The text; None = the episode was removed."""
+    created_at: datetime
+    role: Any
+    speaker: str | None
+    message_id: UUID | None
+    indexed: bool
+
+
+class Passage(NamedTuple):
+    """A passage of a unit, to be added to a working set; those of a unit follow each other.
 
     Attributes:
-        passage: Its number, from 0; those of a unit follow each other.
-        waiting: Whether it is not indexed yet.
-        text_hash: Hash of what its content and its embedding depend on.
-        content: None if the set already has the unit with this hash.
+        number: Its number, from 0.
+        content: None if the set already has it, of the same text.
         vector: Its embedding, if known.
+        waiting: Whether the unit is not indexed yet.
     """
 
-    unit_id: UUID
-    episode_id: UUID
-    conversation_id: UUID | None
-    episode_type: str
-    said_at: datetime
+    unit: UnitRow | StoredUnit
+    number: int
+    content: UnitContent | None
+    vector: Embedding | None
     waiting: bool
-    text_hash: int
-    content: UnitContent | None = None
-    vector: Embedding | None = None
-    passage: int = 0
+
+
+def text_hash(unit: UnitRow | StoredUnit) -> int:
+    """Return a hash of what the terms and the embedding of a unit depend on."""
+    return hash((unit.text, unit.speaker, unit.role))
 
 
 class UnitArrays:
@@ -122,10 +138,10 @@ class UnitArrays:
         )  # fmt: skip
         return sum(each.nbytes for each in arrays) + _BYTES_OF_A_TERM * len(self._vocabulary)
 
-    def replace(self, episode_ids: Iterable[UUID], units: Sequence[KeptUnit]) -> None:
+    def replace(self, episode_ids: Iterable[UUID], units: Sequence[Passage]) -> None:
         """Replace the units of some episodes; episodes without units are removed. A unit whose text is
         unchanged keeps its content and its embedding."""
-        wanted = {(unit.unit_id, unit.passage): unit for unit in units}
+        wanted = {(each.unit.unit_id, each.number): each for each in units}
         for place in self._places_of_episodes(set(episode_ids)) if len(self._columns) else ():
             unit = wanted.get(passage := self.passage_id(place))
             if unit is not None and unit.content is None:
@@ -214,7 +230,7 @@ class UnitArrays:
         near = np.flatnonzero(np.isin(ids[:, 1], low) & self._living).tolist()
         return [place for place in near if _uuid(ids[place]) in episode_ids]
 
-    def _append(self, units: Sequence[KeptUnit]) -> None:
+    def _append(self, units: Sequence[Passage]) -> None:
         contents = [unit.content for unit in units if unit.content is not None]
         if not contents:
             return
@@ -227,8 +243,8 @@ class UnitArrays:
         self._counts.append(np.minimum(counts, _MOST_COUNTED))
         self._held.append(np.zeros(len(known) - len(self._held), dtype=self._held.dtype))
         np.add.at(self._held.values, np.array(numbers, dtype=np.intp), 1)
-        self._units.append([_halves(unit.unit_id) for unit in units])
-        self._episodes.append([_halves(unit.episode_id) for unit in units])
+        self._units.append([_halves(each.unit.unit_id) for each in units])
+        self._episodes.append([_halves(each.unit.episode_id) for each in units])
         self._columns.append(np.zeros(len(units), dtype=self._columns.dtype))
         self._vectors.append(np.zeros((len(units), self._vectors.width or 0), dtype=np.int8))
         self._scales.append(np.zeros(len(units), dtype=np.float32))
@@ -236,19 +252,19 @@ class UnitArrays:
         self._columns.values[begin:]["length"] = [len(content.terms) for content in contents]
         self._note(slice(begin, None), units)
 
-    def _note(self, places: slice | list[int], units: Sequence[KeptUnit]) -> None:
+    def _note(self, places: slice | list[int], units: Sequence[Passage]) -> None:
         """Update what may change while the texts of some units stay the same."""
         columns = self._columns.values
         conversations, types = self.conversations, self._types
-        columns["said_at"][places] = [unit.said_at.timestamp() for unit in units]
-        columns["passage"][places] = [unit.passage for unit in units]
-        columns["text_hash"][places] = [unit.text_hash for unit in units]
+        columns["said_at"][places] = [each.unit.created_at.timestamp() for each in units]
+        columns["passage"][places] = [each.number for each in units]
+        columns["text_hash"][places] = [text_hash(each.unit) for each in units]
         columns["conversation"][places] = [
-            conversations.setdefault(unit.conversation_id, len(conversations)) for unit in units
+            conversations.setdefault(each.unit.conversation_id, len(conversations)) for each in units
         ]
         waiting = np.array([WAITING * unit.waiting for unit in units], dtype=np.uint8)
         columns["kinds"][places] = columns["kinds"][places] & ~np.uint8(WAITING) | waiting
-        columns["type"][places] = [types.setdefault(unit.episode_type, len(types)) for unit in units]
+        columns["type"][places] = [types.setdefault(each.unit.episode_type, len(types)) for each in units]
         columns["living"][places] = True
         at = np.arange(len(columns))[places]
         embedded = [

@@ -2,8 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from itertools import islice
 from operator import attrgetter
 from typing import Any
@@ -11,7 +9,7 @@ from uuid import UUID
 
 from services.encryption.data_key import UNREADABLE
 from services.errors import Unavailable
-from services.memory.episodes.episode import EpisodeType, PassageId, Scope, StoredUnit, said_by_assistant
+from services.memory.episodes.episode import PassageId, Scope, StoredUnit, said_by_assistant
 from services.memory.episodes.index import EpisodeIndex
 from services.memory.recall.unit_arrays import (
     ASKS,
@@ -20,8 +18,10 @@ from services.memory.recall.unit_arrays import (
     STATES_NOTHING,
     WRITTEN,
     Embedding,
-    KeptUnit,
+    Passage,
     UnitContent,
+    UnitRow,
+    text_hash,
 )
 from services.memory.recall.working_set import WorkingSet
 from services.platform.milvus import CollectionMissing
@@ -47,29 +47,6 @@ _NOTHING: tuple[str, None] = ("", None)
 
 Found = tuple[str, Embedding | None]
 """The terms and the embedding of a passage in the index."""
-
-
-@dataclass(frozen=True)
-class UnitRow:
-    """A unit as a working set reads it."""
-
-    episode_id: UUID
-    unit_id: UUID
-    episode_type: EpisodeType
-    importance: float
-    conversation_id: UUID | None
-    text: str | None
-    """The text; None = the episode was removed."""
-    created_at: datetime
-    role: Any
-    speaker: str | None
-    message_id: UUID | None
-    indexed: bool
-
-    @property
-    def text_hash(self) -> int:
-        """Hash of what its terms and its embedding depend on."""
-        return hash((self.text, self.speaker, self.role))
 
 
 class IndexedUnits:
@@ -136,15 +113,16 @@ async def take_in(
     living.sort(key=lambda row: (row.created_at, row.unit_id))  # of equal units the newest is the best
     units.participants.update(row.speaker for row in living if row.speaker and row.role == "user")
 
-    def made() -> list[KeptUnit]:
-        kept: list[KeptUnit] = []
+    def made() -> list[Passage]:
+        kept: list[Passage] = []
         before = units.known_passages({row.unit_id for row in living}) if len(units) else {}
         for row in living:
-            text_hash, count = before.get(row.unit_id, (0, 0))
-            unchanged = count if text_hash == row.text_hash else 0
+            known_hash, count = before.get(row.unit_id, (0, 0))
+            unchanged = count if known_hash == text_hash(row) else 0
             contents: Sequence[UnitContent | None] = [None] * unchanged or contents_of(row, known)
             for number, content in enumerate(contents):
-                kept.append(_kept(row, number, content, known.get((row.unit_id, number), _NOTHING)[1]))
+                vector = known.get((row.unit_id, number), _NOTHING)[1]
+                kept.append(Passage(row, number, content, vector, waiting=not row.indexed))
         return kept
 
     def taken_in() -> None:
@@ -158,13 +136,13 @@ async def take_in(
     is_much = len(rows) > _FEW or sum(len(row.text or "") for row in rows) > _LONG_TEXTS
     async with units.in_use:
         kept = await asyncio.to_thread(made) if is_much else made()
-    by_episode: dict[UUID, list[KeptUnit]] = {row.episode_id: [] for row in rows}
-    for unit in kept:
-        by_episode[unit.episode_id].append(unit)
+    by_episode: dict[UUID, list[Passage]] = {row.episode_id: [] for row in rows}
+    for each in kept:
+        by_episode[each.unit.episode_id].append(each)
     changed = iter(by_episode.items())
     while part := list(islice(changed, _EPISODES_AT_ONCE)):
         async with units.in_use:
-            units.replace([episode for episode, _ in part], [unit for _, each in part for unit in each])
+            units.replace([episode for episode, _ in part], [passage for _, each in part for passage in each])
         await asyncio.sleep(0)
     if is_much:
         by_episode.clear()
@@ -200,21 +178,6 @@ def _parts(rows: Sequence[UnitRow]) -> Iterator[Sequence[UnitRow]]:
         count += more
     if rows[begin:]:
         yield rows[begin:]
-
-
-def _kept(row: UnitRow, passage: int, content: UnitContent | None, vector: Embedding | None) -> KeptUnit:
-    return KeptUnit(
-        unit_id=row.unit_id,
-        episode_id=row.episode_id,
-        conversation_id=row.conversation_id,
-        episode_type=row.episode_type,
-        said_at=row.created_at,
-        waiting=not row.indexed,
-        text_hash=row.text_hash,
-        content=content,
-        vector=vector,
-        passage=passage,
-    )
 
 
 def _patience_s(rows: int) -> float:

@@ -22,10 +22,9 @@ from services.memory.core.blocks import Owner
 from services.memory.episodes import statements as sql
 from services.memory.episodes.episode import IndexedUnit, PassageId, Scope
 from services.memory.episodes.index import EpisodeIndex
-from services.memory.recall.past_sets import PastSets
 from services.memory.recall.set_filling import EPISODES_AT_ONCE, MemoryState, SetFilling
-from services.memory.recall.unit_arrays import Embedding
-from services.memory.recall.unit_loading import Found, IndexedUnits, UnitRow, take_in
+from services.memory.recall.unit_arrays import Embedding, UnitRow
+from services.memory.recall.unit_loading import Found, IndexedUnits, take_in
 from services.memory.recall.working_set import WorkingSet
 from services.platform.metrics import WORKING_SET_BYTES, WORKING_SETS_LOADED
 from services.platform.postgres import Database
@@ -149,7 +148,6 @@ class WorkingSets:
         self._rests = asyncio.Semaphore(1)
         self._behind: set[asyncio.Task[None]] = set()
         self._bytes = 0
-        self._past = PastSets(limit_bytes)
 
     @property
     def nbytes(self) -> int:
@@ -193,24 +191,15 @@ class WorkingSets:
     async def at(self, scope: Scope) -> Loaded:
         """Return a set of what was remembered at `scope.as_of`, the newest 20,000 units.
 
-        What has changed since is in no index: it is found by its words. The set is kept for those who ask again of
-        the same moment, until the user's memory changes.
+        What has changed since is in no index: it is found by its words.
         """
         begun = perf_counter()
         values = {**vars(scope), "most": _MOST_OF_THE_PAST, "before": None}
         async with self._loads:
-            # Read first: what changes while the set is made is not in a set of this generation.
-            states = await self._database.fetch(scope.tenant_id, sql.GENERATION, values, class_row(MemoryState))
-            generation = states[0].generation if states else 0
-            kept = self._past.get(scope, generation)
-            if kept is not None:  # an empty set is a result, too
-                return Loaded(kept, round((perf_counter() - begun) * 1000, 1))
             rows = await self._database.fetch(scope.tenant_id, as_of(sql.KEPT), values, class_row(UnitRow))
             units = WorkingSet(self._dimension)
             known, away = await self._indexed.read(scope, rows, all_of_them=True)
             await take_in(units, rows, known, shared=False)
-            if not away:
-                self._past.put(scope, generation, units)
         return Loaded(units, round((perf_counter() - begun) * 1000, 1), ["milvus"] if away else [])
 
     def follow(self, scope: Scope) -> None:
@@ -239,7 +228,6 @@ class WorkingSets:
 
     def forget(self, user_id: UUID) -> None:
         """Drop the sets of a user."""
-        self._past.forget(user_id)
         for key in [key for key in self._entries if key[0] == user_id]:
             self._give_up(key)
 
