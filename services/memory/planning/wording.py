@@ -22,6 +22,8 @@ _DONE: dict[Language, dict[MemoryChangeKind, str]] = {
         "remember": "Saved to memory: {items}.",
         "standing": "Saved as a standing wish: {items}.",
         "promise": "Promised: {items}.",
+        "called_off": "Called off, as the day is not known any more: {items}.",
+        "quiet_hours": "Nothing is said unasked: {items}.",
     },
     "zh": {
         "forget": "已从记忆中删除：{items}。",
@@ -30,6 +32,8 @@ _DONE: dict[Language, dict[MemoryChangeKind, str]] = {
         "remember": "已记住：{items}。",
         "standing": "已记下今后的要求：{items}。",
         "promise": "已约定：{items}。",
+        "called_off": "日子已不确定，约定取消：{items}。",
+        "quiet_hours": "免打扰：{items}。",
     },
 }
 _ALSO: dict[Language, str] = {
@@ -57,6 +61,8 @@ _CONFIRM: dict[Language, dict[MemoryChangeKind, str]] = {
         "remember": "It is saved. Say so in a few words.",
         "standing": "It is saved for all answers to come. Say so in a few words.",
         "promise": "You will say so by yourself then. Confirm the moment in a few words.",
+        "called_off": "It is called off. Say so in a few words.",
+        "quiet_hours": "It is set. Say so in a few words.",
     },
     "zh": {
         "forget": "已经删除。用几个字告诉用户即可，不要复述内容。",
@@ -65,6 +71,8 @@ _CONFIRM: dict[Language, dict[MemoryChangeKind, str]] = {
         "remember": "已经存好了，顺口应一声即可。",
         "standing": "已经记下，以后都照办，顺口应一声即可。",
         "promise": "到时你会自己提起。用几个字确认时间即可。",
+        "called_off": "已经取消。用几个字告诉用户即可。",
+        "quiet_hours": "已经设好。用几个字告诉用户即可。",
     },
 }
 _UNCHANGED: dict[Language, str] = {
