@@ -39,7 +39,6 @@ from services.llm.token_estimates import TokenEstimators
 from services.memory.filing.evidence import FilingEvidence
 from services.memory.filing.filing import Filing, longest_wait_s
 from services.memory.filing.store import FilingStore
-from services.memory.lineage.audit import LineageAudit
 from services.memory.lineage.prompt import PromptLineage
 from services.memory.lineage.tracing import Lineage
 from services.memory.proposals.wishes import FeedbackWishes
@@ -210,7 +209,6 @@ class Services(Connected):
         settings, database, memory, jobs = self.settings, self.database, self.memory, self.jobs
         self.lineage = Lineage(database)
         self.prompt_lineage = PromptLineage(database, self.lineage)
-        self.lineage_audit = LineageAudit(database, jobs)
         writer = SummaryWriter(
             self.models,
             most_tokens=settings.memory_summary_max_tokens,

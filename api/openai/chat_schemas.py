@@ -1,6 +1,6 @@
 """Requests to `POST /v1/chat/completions`: accepted and refused fields."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -49,9 +49,9 @@ class ModelRequest(BaseModel):
     model_config = ConfigDict(extra="allow", strict=True)
 
     holds_messages: ClassVar[str] = "messages"
-    """The field that holds the messages."""
+    """Name of the request's field that holds the messages."""
     effective: ClassVar[frozenset[str]]
-    """Fields that are honoured, or refused where they cannot be."""
+    """Names of the fields that have an effect, or are refused where they cannot have one."""
     parameters: ClassVar[Mapping[str, str]]
     """Fields that are parameters of the model, with their names in Chat Completions."""
 
@@ -72,8 +72,8 @@ class ModelRequest(BaseModel):
 
     @property
     def client_tools(self) -> ClientTools | None:
-        """The tools that the client runs; None = the model is offered none of them. Raises `InvalidInput` if
-        one is none that a client runs, or the choice names none of them."""
+        """Return the tools that the client runs; None = the model is offered none of them. Raises `InvalidInput`
+        if a tool is not one that a client runs, or the choice names no tool of the request."""
         return client_tools(self.tools, self.tool_choice, parallel=self.parallel_tool_calls)
 
     def ignored(self, passed: frozenset[str]) -> list[str]:
@@ -85,9 +85,9 @@ class ModelRequest(BaseModel):
         effective = {*_EFFECTIVE, *self.effective}
         effective.update(field for field, name in self.parameters.items() if name in passed)
         sent = [*self.model_fields_set, *(self.model_extra or {})]
-        names = {name for name in sent if name not in effective and getattr(self, name) is not None}
-        # A client may send any name, and headers take none that is not a word.
-        return sorted(name for name in names if name.isascii() and name.isidentifier())
+        return names_in_header(
+            {each for each in sent if each not in effective and getattr(self, each) is not None}
+        )
 
     def sampling(self, passed: frozenset[str]) -> Sampling:
         """The parameters that reach the model, of those that may. Raises `InvalidInput` if the form of the
@@ -108,8 +108,13 @@ _EFFECTIVE = frozenset(
 )
 
 
+def names_in_header(names: Iterable[str]) -> list[str]:
+    """Return names of a client that a header can hold; a client may send any name."""
+    return sorted(name for name in names if name.isascii() and name.replace("-", "_").isidentifier())
+
+
 def ignored_header(names: Sequence[str]) -> dict[str, str]:
-    """The header that names what had no effect; none where everything had one."""
+    """Return the header that names what had no effect; nothing if everything had one."""
     return {IGNORED_HEADER: ", ".join(names)[:_LONGEST_HEADER]} if names else {}
 
 
@@ -157,8 +162,8 @@ class ChatCompletionRequest(ModelRequest):
         return sampling_of({**given, "response_format": form}, passed)
 
     def refuse_unsupported(self) -> None:
-        """Refuse unsupported parameters that would change the answer. Raises `InvalidInput` if the request asks
-        for such a thing; the field is named."""
+        """Refuse unsupported parameters that would change the answer. Raises `InvalidInput`, which names the
+        field, if the request has one."""
         if self.n not in {None, 1}:
             raise InvalidInput("n", "one answer is given; only 1 is accepted")
         for field, given in (("logprobs", self.logprobs), ("top_logprobs", self.top_logprobs)):

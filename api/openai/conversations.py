@@ -1,6 +1,6 @@
 """`/v1/conversations`: conversations and their messages as items."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -11,10 +11,11 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 from pydantic import BaseModel, Field, StringConstraints
 from uuid_utils.compat import uuid7
 
-from api.access import MemoryReader, MemoryWriter, ServedCaller
+from api.access import ClientReader, ClientWriter, ServedCaller
 from api.end_user import end_user_of
 from api.long_json import MessageList, pieces_of
 from api.openai.chat import ERRORS
+from api.openai.chat_schemas import ignored_header
 from api.openai.messages import read_all, without_names_of
 from api.openai.models import expert_of
 from api.openai.reconciliation import import_lines, lines_of
@@ -88,7 +89,7 @@ ConversationId = Annotated[str, Path(description="conv_… of a conversation.")]
 
 
 _OURS = frozenset({"user", "model", "space"})
-"""Names of metadata that say whose conversation it is."""
+"""Keys of the metadata that say whose conversation it is."""
 Metadata = Annotated[
     dict[
         Annotated[str, StringConstraints(min_length=1, max_length=64)],
@@ -120,10 +121,10 @@ class NewItems(BaseModel):
 
 
 @router.post("", response_class=JSONResponse)
-async def create(body: NewConversation, connection: Request, caller: MemoryWriter) -> Response:
-    """Begin a conversation, with messages from elsewhere or empty.
+async def create(body: NewConversation, connection: Request, caller: ClientWriter) -> Response:
+    """Begin a conversation, empty or with messages from elsewhere.
 
-    Where no user is named it has one of its own, whose memory is known nowhere else.
+    If the request names no user, the conversation gets a user of its own, whose memory no other conversation has.
     """
     metadata = body.metadata or {}
     named = metadata.get("user")
@@ -148,17 +149,17 @@ async def create(body: NewConversation, connection: Request, caller: MemoryWrite
     )
     if noted := {name: text for name, text in metadata.items() if name not in _OURS}:
         await caller.services.client_metadata.replace(caller.tenant_id, found.id, noted)
-    return JSONResponse(await _view(caller, found))
+    return JSONResponse(await _view(caller, found), headers=ignored_header(_not_kept(body.items or [])))
 
 
 @router.get("/{conversation_id}", response_class=JSONResponse)
-async def conversation(conversation_id: ConversationId, caller: MemoryReader) -> Response:
+async def conversation(conversation_id: ConversationId, caller: ClientReader) -> Response:
     """One conversation."""
     return JSONResponse(await _view(caller, await _find(caller, conversation_id)))
 
 
 @router.post("/{conversation_id}", response_class=JSONResponse)
-async def update(conversation_id: ConversationId, body: ChangedConversation, caller: MemoryWriter) -> Response:
+async def update(conversation_id: ConversationId, body: ChangedConversation, caller: ClientWriter) -> Response:
     """Replace the metadata of a conversation; its user, model and space stay as they are."""
     found = await _find(caller, conversation_id)
     own = _own_metadata(found)
@@ -171,7 +172,7 @@ async def update(conversation_id: ConversationId, body: ChangedConversation, cal
 
 
 @router.delete("/{conversation_id}", response_class=JSONResponse)
-async def delete(conversation_id: ConversationId, caller: MemoryWriter) -> Response:
+async def delete(conversation_id: ConversationId, caller: ClientWriter) -> Response:
     """Remove a conversation with everything that was made of it."""
     found = await _find(caller, conversation_id)
     await caller.services.erasure.conversation(caller.tenant_id, found.id, user=caller.user_id)
@@ -181,7 +182,7 @@ async def delete(conversation_id: ConversationId, caller: MemoryWriter) -> Respo
 @router.get("/{conversation_id}/items", response_class=JSONResponse)
 async def items(
     conversation_id: ConversationId,
-    caller: MemoryReader,
+    caller: ClientReader,
     after: Annotated[str | None, Query(description="msg_… of the last item seen.")] = None,
     limit: Annotated[int, Query(ge=1, le=100)] = 20,
     order: Literal["asc", "desc"] = "desc",
@@ -205,25 +206,27 @@ async def items(
 
 
 @router.post("/{conversation_id}/items", response_class=JSONResponse)
-async def add_items(conversation_id: ConversationId, body: NewItems, caller: MemoryWriter) -> Response:
-    """Add messages from elsewhere, behind those that there are; what a turn has just stored there is that item."""
+async def add_items(conversation_id: ConversationId, body: NewItems, caller: ClientWriter) -> Response:
+    """Add messages from elsewhere at the end of a conversation. A message that the conversation's last turn has
+    just stored is not added again."""
     found = await _find(caller, conversation_id)
     said = await _said(caller, found.user_id, body.items)
     if new := said[await _stored_before(caller, found, said) :]:
         lines = lines_of(found.user_id, found.session_id, found.expert, new)
         await import_lines(caller.services, caller.tenant_id, lines, "items")
-    return JSONResponse(item_list(await caller.services.transcript.newest(caller.tenant_id, found.id, len(said))))
+    listed = item_list(await caller.services.transcript.newest(caller.tenant_id, found.id, len(said)))
+    return JSONResponse(listed, headers=ignored_header(_not_kept(body.items)))
 
 
 @router.get("/{conversation_id}/items/{item_id}", response_class=JSONResponse)
-async def item(conversation_id: ConversationId, item_id: str, caller: MemoryReader) -> Response:
+async def item(conversation_id: ConversationId, item_id: str, caller: ClientReader) -> Response:
     """One message of a conversation."""
     found = await _find(caller, conversation_id)
     return JSONResponse(item_of(await _message(caller, found, item_id)))
 
 
 @router.delete("/{conversation_id}/items/{item_id}", response_class=JSONResponse)
-async def delete_item(conversation_id: ConversationId, item_id: str, caller: MemoryWriter) -> Response:
+async def delete_item(conversation_id: ConversationId, item_id: str, caller: ClientWriter) -> Response:
     """Forget a message for good, with what memory made of it; with a message of the user its answer as well."""
     found = await _find(caller, conversation_id)
     message = await _message(caller, found, item_id)
@@ -232,8 +235,8 @@ async def delete_item(conversation_id: ConversationId, item_id: str, caller: Mem
 
 
 async def _stored_before(caller: ServedCaller, found: Conversation, said: Sequence[EarlierMessage]) -> int:
-    """Return how many of the first messages stand at the end of the conversation already, stored by its last
-    turn. Clients that keep a session themselves post what the service has stored when it answered."""
+    """Return how many of the first messages the conversation's last turn has stored already. Clients that keep a
+    session themselves post again what the service stored when it answered."""
     newest = await caller.services.transcript.newest(caller.tenant_id, found.id, len(said))
     try:
         await caller.services.turns.get(caller.tenant_id, newest[-1].turn_id)
@@ -247,7 +250,8 @@ async def _stored_before(caller: ServedCaller, found: Conversation, said: Sequen
 
 
 def _is_same(stored: Message, given: EarlierMessage) -> bool:
-    """Whether a posted message is a stored one; an answer with calls is known by what it says after them."""
+    """Return whether a posted message equals a stored one. Of an answer with calls only the text after the calls
+    is compared."""
     if stored.role == given["role"] == "assistant" and stored.content.endswith(
         f"{BETWEEN_PARTS}{given['content']}"
     ):
@@ -283,8 +287,14 @@ def _own_metadata(conversation: Conversation) -> dict[str, str]:
     return {"user": conversation.user_id, "model": conversation.expert, **space}
 
 
+def _not_kept(items: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the types of items that are no messages; calls and thoughts of turns elsewhere are not kept."""
+    return sorted({str(each["type"]) for each in items if each.get("type", "message") != "message"})
+
+
 async def _said(caller: ServedCaller, user_id: str, items: list[dict[str, Any]]) -> list[EarlierMessage]:
-    """Return messages from elsewhere; of the user's, only those of other participants name who said them."""
+    """Convert messages from elsewhere. Only messages of other participants get the name of their speaker, the
+    user's get none."""
     said = read_all(messages_of_items(items, "items"), "items")
     given = [each.get("speaker") for each in said]
     return without_names_of(await names_of_user(caller.services.users, caller.tenant_id, user_id, given), said)

@@ -9,8 +9,8 @@ from uuid import UUID
 from fastapi import APIRouter, Path, Query
 from fastapi.responses import JSONResponse, Response
 
-from api.access import Chatter, MemoryWriter, ServedCaller, StartsTurns, TurnStarter
-from api.openai.chat import ERRORS, start_answer
+from api.access import ClientChatter, ClientWriter, ServedCaller, StartsTurns, TurnStarter
+from api.openai.chat import ERRORS, start_answer, user_of
 from api.openai.response_events import ResponseHead, response_of_last, response_of_stored, response_stream
 from api.openai.response_schemas import ConversationReference, ResponseRequest
 from api.openai.sessions import ClientIds, uuid_in
@@ -68,15 +68,15 @@ async def create(body: ResponseRequest, starter: TurnStarter) -> Response:
 )
 async def retrieve(
     response_id: ResponseId,
-    caller: Chatter,
+    caller: ClientChatter,
     stream: Annotated[bool, Query(description="Its events instead, as they come.")] = False,
     starting_after: Annotated[
         int | None, Query(ge=0, lt=1 << 40, description="With stream: only events with a greater number.")
     ] = None,
 ) -> Response:
-    """A response's current state, or its events from any point, from the log of the turn.
+    """Return a response's current state, or its events from any point, from the log of the turn.
 
-    If its events have expired, the last ones follow, which hold the whole text.
+    If the events have expired, only the last ones are sent; they hold the whole text.
     """
     turn, part = await _turn(caller, response_id)
     head = await _head(caller, turn, part)
@@ -88,7 +88,7 @@ async def retrieve(
 
 
 @router.post("/{response_id}/cancel", response_class=JSONResponse)
-async def cancel(response_id: ResponseId, caller: Chatter) -> Response:
+async def cancel(response_id: ResponseId, caller: ClientChatter) -> Response:
     """Stop a running response and keep what it has so far. One that has ended stays as it is."""
     turn, part = await _turn(caller, response_id)
     head = await _head(caller, turn, part)
@@ -96,7 +96,7 @@ async def cancel(response_id: ResponseId, caller: Chatter) -> Response:
 
 
 @router.delete("/{response_id}", response_class=JSONResponse)
-async def delete(response_id: ResponseId, caller: MemoryWriter) -> Response:
+async def delete(response_id: ResponseId, caller: ClientWriter) -> Response:
     """Forget a response for good, with the message that it answers and what memory made of both."""
     turn, _ = await _turn(caller, response_id)
     conversation = await caller.services.transcript.conversation(caller.tenant_id, turn.conversation_id)
@@ -105,7 +105,7 @@ async def delete(response_id: ResponseId, caller: MemoryWriter) -> Response:
 
 
 @router.get("/{response_id}/input_items", response_class=JSONResponse)
-async def input_items(response_id: ResponseId, caller: Chatter) -> Response:
+async def input_items(response_id: ResponseId, caller: ClientChatter) -> Response:
     """The message that a response answers."""
     turn, _ = await _turn(caller, response_id)
     message = await caller.services.transcript.message(caller.tenant_id, turn.user_message_id)
@@ -132,9 +132,9 @@ async def forget_message(caller: ServedCaller, user_id: str, message_id: UUID) -
 async def _in_conversation(
     starter: StartsTurns, body: ResponseRequest, user_id: str | None, ids: ClientIds
 ) -> tuple[str | None, ClientIds]:
-    """The user and the ids with the conversation that the body names, which must be the user's. A request that
-    names a conversation and nobody is its user's; a caller bound to a user names that one always. Raises
-    `NotFound` if there is no such conversation, or it is another user's."""
+    """Return the user, and the ids with the conversation that the body names. A request that names a conversation
+    but no user is taken for that conversation's user, unless its caller is bound to another. Raises `NotFound` if
+    there is no such conversation, or it belongs to another user."""
     named = body.conversation.id if isinstance(body.conversation, ConversationReference) else body.conversation
     if named is None and body.previous_response_id is None:
         return user_id, ids
@@ -154,15 +154,14 @@ async def _referred(starter: StartsTurns, body: ResponseRequest) -> dict[str, di
     """The items of earlier responses that the input names by their ids. Raises `InvalidInput` if there is no
     such item."""
     found: dict[str, dict[str, Any]] = {}
+    user_id = user_of(starter, body)
     for field, item_id in body.references():
         if (named := _ITEM.fullmatch(item_id)) is None:
             raise InvalidInput(field, f"there is no item {item_id[:80]!r}; send it as a whole")
         digits, part, called = named[1], named[2] or "0", named[3]
         turn_id = UUID(digits)
         try:
-            turn = await starter.services.turns.get(
-                starter.caller.tenant_id, turn_id, user_id=starter.caller.user_id
-            )
+            turn = await starter.services.turns.get(starter.caller.tenant_id, turn_id, user_id=user_id)
         except NotFound:
             raise InvalidInput(field, f"there is no item {item_id[:80]!r}; send it as a whole") from None
         head = ResponseHead(turn_id, "", part=int(called, 16) if called else int(part))
@@ -173,7 +172,7 @@ async def _referred(starter: StartsTurns, body: ResponseRequest) -> dict[str, di
 
 
 async def _turn(caller: ServedCaller, response_id: str) -> tuple[StoredTurn, int]:
-    """The turn of a response, and the part of it that the response is."""
+    """Return the turn of a response, and the part of the turn that the response shows."""
     turn_id, part = _ids_in("response", response_id, missing=NotFound)
     turn = await _stored(caller.services, caller.tenant_id, turn_id, caller.user_id)
     last = len((turn.context_report or {}).get("rounds", [])) - (turn.status == "paused")
@@ -183,8 +182,8 @@ async def _turn(caller: ServedCaller, response_id: str) -> tuple[StoredTurn, int
 
 
 def _ids_in(field: str, response_id: str, missing: type[NotFound] | None = None) -> tuple[UUID, int]:
-    """The turn and its part that the id of a response names. Raises `NotFound` if it is none, and `missing`
-    says so, and `InvalidInput` if it is none."""
+    """Return the turn and the part that the id of a response names. Raises `NotFound` with `missing` if the id
+    names no turn, and `InvalidInput` if it is not an id."""
     found = _PART.search(response_id)
     part = int(found[1]) if found else 0
     return uuid_in(field, "resp", response_id[: found.start()] if found else response_id, missing), part
