@@ -9,7 +9,8 @@ from uuid import UUID
 from services.errors import InvalidInput
 from services.text.language import sentences
 from services.time_reference.local_days import time_zone
-from services.time_reference.occasions import BadOccasion, Occasion, read_occasion
+from services.time_reference.occasions import Occasion, read_occasion
+from services.time_reference.recurring import BadOccasion
 
 LONGEST_TEXT = 1_000
 """Characters of what is promised."""

@@ -34,6 +34,8 @@ _SEARCHES = frozenset(named("search_memory"))
 MEMORY_TOOLS = frozenset({*named("remember"), "forget", "leave_out", "core_memory_update"})
 _OF_SERVICE = frozenset({"get_current_time", *MEMORY_TOOLS, *_SEARCHES})
 """Tools whose results hold words of others only if these were remembered."""
+_ANSWERS_TO_PROMISE = ("Promised. ", "Nothing ")
+"""Results of the tool `promise` that repeat its call; those that list promises may have words of a program."""
 _OF_CONVERSATION = frozenset({"summary", "topics", "cut_off"})
 """Sections made from the conversation."""
 _OF_USER = frozenset({"days", "private_note"})
@@ -95,11 +97,18 @@ def foreign_texts(turn: OpenTurn, state: ConversationState) -> tuple[str, ...]:
     The words in an image are unknown, so a mark stands for them.
     """
     answers, passages = state.get("messages", []), state.get("retrieval_results", [])
-    results = [each.text for each in answers if isinstance(each, ToolMessage) and each.name not in _OF_SERVICE]
+    results = [each.text for each in answers if _is_of_others(each)]
     documents = [f"{each['document']}\n{each['heading']}\n{each['text']}" for each in passages]
     pasted = turn.message if turn.speaker else foreign_text(turn.message)
     images = [AN_IMAGE] if turn.images or any(map(images_of, answers)) else []
     return (*results, *documents, *turn.input.get("attached", []), *([pasted] if pasted else []), *images)
+
+
+def _is_of_others(message: AnyMessage) -> bool:
+    """Return whether a message of the turn is a result that may hold words of others."""
+    if not isinstance(message, ToolMessage) or message.name in _OF_SERVICE:
+        return False
+    return message.name != "promise" or not message.text.startswith(_ANSWERS_TO_PROMISE)
 
 
 def is_users(said: HistoryMessage) -> bool:
@@ -183,7 +192,7 @@ def foreign_origin(turn: OpenTurn, state: ConversationState) -> ForeignOrigin | 
     if (read := turn.input.get("answer_from")) is not None:
         return read
     answers = state.get("messages", [])
-    if any(isinstance(each, ToolMessage) and each.name not in _OF_SERVICE for each in answers):
+    if any(_is_of_others(each) for each in answers):
         return "tool"
     return "operator" if turn.input.get("instructions") else None
 
