@@ -2,8 +2,8 @@
 
 A line has `id`, `kind`, `now`, `zone`, `messages`, the `calls` of `promise` that a good model makes in each turn,
 the promises that are `expected` in the end, and whether the last message is in `plain` form. Every line is played
-over HTTP against a service whose turns begin at `now`: with a model that makes exactly these calls, and plain lines,
-and those that ask for `nothing`, once more with a model that calls nothing.
+over HTTP against a service whose turns begin at `now`: with a model that makes exactly these calls, and plain
+lines, and those that ask for `nothing`, once more with a model that calls nothing.
 
 A promise is right if it is due at the expected minute (`at`), or on the expected `day`, in its `part`. What comes
 `every` so often is right if its first moments are. For one that comes `after` an event of which no day is known,

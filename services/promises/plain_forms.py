@@ -12,7 +12,8 @@ from services.memory.reading.foreign_words import foreign_text
 from services.text.language import Sentence, sentences
 from services.text.tokenizer import simplified
 from services.time_reference.local_days import BadTimeZone
-from services.time_reference.occasions import LONGEST, BadOccasion, names_time, read_occasion
+from services.time_reference.occasions import LONGEST, names_time, read_occasion
+from services.time_reference.recurring import BadOccasion
 from state.memory import PlainPromise
 
 _LONGEST = 400
@@ -20,22 +21,23 @@ _LONGEST = 400
 _MOST_SENTENCES = 5
 _MOST_WORDS = 12
 """Words, or Chinese characters, of the time that stands behind or before what is asked for."""
-_CUE = re.compile(r"\b(?:remind|ask) me\b|提醒我|问我", re.IGNORECASE)
+_CUE = re.compile(r"\b(?:remind|ask) me\b|提醒?我|问我", re.IGNORECASE)
 _QUOTES = frozenset('"“”«»「」『』《》‹›`>|<{}[]')
 _EDGES = " \t.!?。！？~～;；,，…:：-"
 _LEAD = (
-    r"(?:(?:please|ok|okay|hey|and|also|then)[ ,]{1,2}){0,3}(?:(?P<asks>can|could|will|would) you (?:please )?)?"
+    r"(?:(?:please|pls|plz|kindly|ok|okay|hey|and|also|then)[ ,]{1,2}){0,3}"
+    r"(?:(?P<asks>can|could|will|would) you (?:please )?)?"
 )
 _TAIL = r"(?:[ ,]{1,2}(?:please|thanks|thank you|ok|okay)){0,2}"
 _ENGLISH = tuple(
     re.compile(rf"\A{_LEAD}{form}{_TAIL}\Z", re.IGNORECASE)
     for form in (
-        r"remind me (?P<when>\S.{0,80}?),? to (?P<what>.{1,300}?)",
-        r"remind me (?P<when>\S.{0,80}?),? (?P<about>about|that) (?P<what>.{1,300}?)",
-        r"(?P<when>\S.{0,80}?),? (?:please )?remind me to (?P<what>.{1,300}?)",
+        r"remind me (?P<first>\S.{0,80} to .{1,300}?)",
+        r"remind me (?P<first>\S.{0,80} (?P<about>about|that) .{1,300}?)",
+        r"(?P<when>\S.{0,80}?),? (?:please |pls )?remind me to (?P<what>.{1,300}?)",
         r"remind me to (?P<both>.{1,300}?)",
         r"remind me (?P<about>about|of) (?P<both>.{1,300}?)",
-        r"ask me (?P<when>\S.{0,80}?),? (?P<what>(?:how|whether|if) .{1,300}?)",
+        r"ask me (?P<first>\S.{1,300}?)",
     )
 )
 _LEAD_CHINESE = r"(?:(?:请|麻烦你?|那|好的?|记得|到时候?|帮我)[,，]?){0,3}(?:你(?:能|可以|要)?)?"
@@ -43,8 +45,8 @@ _TAIL_CHINESE = r"(?:吧|哦|啊|呀|哈|谢谢|好吗|可以吗|行吗|一下){
 _CHINESE = tuple(
     re.compile(rf"\A{_LEAD_CHINESE}{form}{_TAIL_CHINESE}\Z")
     for form in (
-        r"(?P<when>.{1,40}?)[,，]?(?:请|记得|再|都|你){0,2}提醒我(?:要|去|一下|[:：,，])?(?P<what>.{1,200}?)",
-        r"提醒我[:：,，]?(?P<both>.{1,240}?)",
+        r"(?P<when>.{1,40}?)[,，]?(?:请|记得|再|都|你){0,2}提醒?我(?:要|去|一下|[:：,，])?(?P<what>.{1,200}?)",
+        r"提醒?我[:：,，]?(?P<both>.{1,240}?)",
         r"(?P<when>.{1,40}?)[,，]?(?:请|记得|再|你){0,2}问我(?:一下)?(?P<what>.{1,200}?)",
     )
 )
@@ -82,10 +84,20 @@ def _pairs(sentence: Sentence, today: date) -> Iterator[tuple[str, str]]:
             begin, end = found.span("both")
             # What still names a time may mean that one: “about tomorrow's meeting at ten”.
             yield from (each for each in _split(own[begin:end]) if not names_time(each[1], today))
+        elif groups.get("first") is not None:
+            yield from _beginnings(own[slice(*found.span("first"))], asks=form.pattern.find("ask me") > 0)
         else:
             when, what = (own[slice(*found.span(name))].strip(_EDGES) for name in ("when", "what"))
             if when and what:
                 yield when, what
+
+
+def _beginnings(said: str, *, asks: bool) -> Iterator[tuple[str, str]]:
+    """Yield each way in which a time begins what is asked for, the longest time first."""
+    places = re.finditer(r"[ ,]+" if asks else r",? (?:to|about|that) ", said)
+    for place in [*places][::-1]:
+        if place.start() <= LONGEST:
+            yield said[: place.start()].strip(_EDGES), said[place.end() :].strip(_EDGES)
 
 
 def _split(both: str) -> Iterator[tuple[str, str]]:

@@ -9,12 +9,11 @@ from uuid import UUID
 from services.errors import InvalidInput
 from services.text.language import sentences
 from services.time_reference.local_days import time_zone
-from services.time_reference.occasions import BadOccasion, Occasion, read_occasion
+from services.time_reference.occasions import Occasion, read_occasion
+from services.time_reference.recurring import BadOccasion
 
 LONGEST_TEXT = 1_000
 """Characters of what is promised."""
-PROMISED = "Promised. "
-"""Begins what the model is told of a promise that it has made."""
 PromiseState = Literal["open", "due", "kept", "cancelled", "missed"]
 """It waits; its time has come; it was kept; it was cancelled; its time was over before it could be kept."""
 AskedBy = Literal["user", "offer"]

@@ -10,6 +10,7 @@ from services.time_reference.phrases import (
     FEW,
     ONE_DAY,
     TWO_FIGURES,
+    DayAhead,
     Phrase,
     Span,
     Step,
@@ -179,6 +180,8 @@ def _lunar_step(match: re.Match[str]) -> Step:
 
 def _festival(match: re.Match[str], today: date) -> Phrase | None:
     """Read 春节, 上个中秋, 下一个端午; without a word before it, the latest that has begun."""
+    if match["festival"] in lunar.ONLY_AHEAD and not isinstance(today, DayAhead):
+        return None
     one = one_of(Unit.YEAR, lunar.festival(match["festival"]))
     if not match["festival_way"]:
         return one

@@ -14,24 +14,26 @@ _TENS = "|".join(ENGLISH_TENS)
 _WORDS = rf"(?:(?:{_TENS})(?:[ -](?:{_ONES}))?|{_ONES})"
 _NUMBER = rf"(?:\d{{1,3}}|{_WORDS})"
 _CLOCK = re.compile(
-    rf"\b(?:(?P<away>half|(?:a )?quarter|{_NUMBER})(?: minutes?)? (?P<way>past|to) (?P<of>\d{{1,2}}|{_ONES})\b"
-    rf"|(?P<hour12>\d{{1,2}}|{_ONES})(?:[:.](?P<minute12>[0-5]\d))? ?(?P<half>[ap])\.?m\b\.?"
-    r"|(?:at )?(?P<hour24>[01]?\d|2[0-4]):(?P<minute24>[0-5]\d)(?::[0-5]\d)?(?!\d)"
+    rf"(?<![a-z\d])(?:"
+    rf"(?P<away>half|(?:a )?quarter|{_NUMBER})(?: minutes?)? (?P<way>past|to) (?P<of>\d{{1,2}}|{_ONES})\b"
+    rf"|(?:at )?(?P<hour12>\d{{1,2}}|{_ONES})(?:[:.](?P<minute12>[0-5]\d))? ?(?P<half>[ap])\.?m\b\.?"
+    r"|(?:at )?(?P<hour24>[01]?\d|2[0-4]):(?P<minute24>[0-5]\d)(?::[0-5]\d)?(?!\d| ?[ap]\.?m\b)"
     rf"|at (?P<hour>\d{{1,2}}|{_ONES})(?: (?P<minute>thirty|fifteen|forty[ -]five|[0-5]\d))?\b"
-    r"(?![:.]\d| ?[ap]\.?m\b)"
+    rf"(?![:.]\d| ?[ap]\.?m\b| (?:past|to) (?:\d|{_ONES}))"
     rf"|(?P<sharp>\d{{1,2}}|{_ONES})(?: o'clock| (?=in the (?:morning|afternoon|evening)\b))"
     r"|(?P<named>noon|midday|midnight)\b)"
     rf"|(?P<chinese>{CHINESE_NUMERAL}{{1,3}}) ?(?:点|时(?![间候]))"
-    rf"(?P<after>半|一刻|三刻|钟|整|{CHINESE_NUMERAL}{{1,3}}分?)?"
+    rf"(?P<after>半|差?一刻|三刻|钟|整|差?{CHINESE_NUMERAL}{{1,3}}分?)?"
 )
 _NAMED = {"noon": 12, "midday": 12, "midnight": 24}
+_FIVES = frozenset("一二三四五六七八九")
 _QUARTERS = {"半": 30, "一刻": 15, "三刻": 45, "钟": 0, "整": 0}
 _FROM_NOW = re.compile(
     rf"(?:in )?(?:about )?(?P<count>half an?|an?|{_NUMBER})(?P<more> and a half)? (?P<unit>minute|min|hour|hr)s?"
-    r"(?: from now)?"
+    r"(?P<also> and a half)?(?: from now)?"
 )
 _FROM_NOW_CHINESE = re.compile(
-    rf"(?:再?过)?(?P<count>半|{CHINESE_NUMERAL}{{1,4}})(?P<more>个半)?个?(?P<unit>小时|钟头|分钟|分|刻钟)(?:之?以?后)?"
+    rf"(?:再?过)?(?P<count>半|{CHINESE_NUMERAL}{{1,4}})(?P<more>个半)?个?(?P<unit>小时|钟头|分钟|刻钟|分|(?<=[个半])钟)(?:之?以?后)?"
 )
 _MINUTES = {**dict.fromkeys(("minute", "min", "分钟", "分"), 1), "刻钟": 15}
 _HOUR = 60
@@ -79,7 +81,8 @@ def minutes_from_now(text: str) -> int | None:
     if found := _FROM_NOW.fullmatch(text) or _FROM_NOW_CHINESE.fullmatch(text):
         said, unit = found["count"], _MINUTES.get(found["unit"], _HOUR)
         count = 0.5 if said.startswith(("half", "半")) else float(_number(said))
-        return round((count + (0.5 if found["more"] else 0)) * unit) if count > 0 else None
+        half = 0.5 if found["more"] or found.groupdict().get("also") else 0
+        return round((count + half) * unit) if count > 0 else None
     return None
 
 
@@ -98,12 +101,20 @@ def _read(found: re.Match[str]) -> tuple[int, int, bool]:
     if found["hour24"]:
         return int(found["hour24"]), int(found["minute24"]), found["hour24"].startswith("0")
     if found["chinese"]:
-        after = (found["after"] or "整").removesuffix("分")
-        minutes = _QUARTERS.get(found["after"] or "整", chinese_number(after) if after else -1)
-        return chinese_number(found["chinese"]), minutes, False
+        return _read_chinese(chinese_number(found["chinese"]), found["after"] or "整")
     said = found["minute"]
     minutes = 0 if said is None else int(said) if said.isdecimal() else _number(said)
     return _number(found["hour"] or found["sharp"]), minutes, False
+
+
+def _read_chinese(hour: int, after: str) -> tuple[int, int, bool]:
+    """Return the same of an hour and what stands behind it: 半, 十分, 差一刻."""
+    said = after.removesuffix("分").removeprefix("差")
+    minutes = _QUARTERS.get(said, chinese_number(said) if said else -1)
+    if after.startswith("差"):
+        return (hour - 1) or _NOON, _HOUR - minutes, False
+    # 三点三 is a quarter past three in Cantonese; as minutes it would be 三点零三分.
+    return hour, minutes * 5 if after in _FIVES else minutes, False
 
 
 def _number(said: str) -> int:

@@ -28,6 +28,7 @@ from services.time_reference.english_words import (
     phrase_at,
     year,
 )
+from services.time_reference.feasts import FEASTS
 from services.time_reference.normalisation import lowered
 from services.time_reference.phrases import DAY_NUMBERS, Found, Phrase, Span, Unit, day, joined, one_of
 from services.time_reference.steps import day_of_month
@@ -36,7 +37,8 @@ _BEGINNING = (
     rf"(?:{MONTH}|{WEEKDAY}|{SEASON}|{ONE_UNIT}|{WHICH}|[qh][1-4]\b|['’]\d|{ORDINAL}|{NUMBER}|[a-z]{{3,6}}ties\b"
     rf"|(?:{'|'.join(DAY_WORDS)})s?\b|(?:in|within|just|a|half)\s{{1,9}}(?={COUNT}|the|next|few|several|{UNIT})"
     rf"|an?\s{{1,9}}(?={UNIT}|couple)|(?:couple|few|several|some)\s|(?:early|mid|late)[\s-]"
-    r"|(?:beginning|start|middle|end)\s{1,9}of\b|(?:weekend|rest|remaining|remainder|earlier|later)\b)"
+    r"|(?:beginning|start|middle|end)\s{1,9}of\b|(?:weekend|rest|remaining|remainder|earlier|later)\b"
+    rf"|{FEASTS})"
 )
 _BEGINS = re.compile(rf"(?<![a-z\d])(?:(?:from|between|since)\b|(?:the\s{{1,9}})?{_BEGINNING}|\d)", re.ASCII)
 _OPENING = re.compile(r"(?:(from|between|since)\s{1,9})?", re.ASCII)

@@ -20,9 +20,11 @@ from services.time_reference.english_words import (
     reads,
     year,
 )
+from services.time_reference.feasts import FEAST, feast
 from services.time_reference.phrases import (
     DAY_NUMBERS,
     MONTH_NUMBERS,
+    DayAhead,
     Phrase,
     Step,
     Unit,
@@ -117,7 +119,8 @@ def _day_first(said: Said) -> Reading | None:
     if "of" not in said["of"] and not _ORDINAL.match(said["day"]):
         # In "chapter 3 March 5" the second number is the day.
         other = not said["year"] and not said["short"] and said.follows(_DAY_FOLLOWS)
-        if other or (said["month"] == "may" and not said.in_capitals):
+        verb = said["month"] == "may" and not said.in_capitals and not isinstance(said.today, DayAhead)
+        if other or verb:
             return None
     return _date(said)
 
@@ -225,3 +228,10 @@ def _season(said: Said) -> Phrase | None:
     if said["year"] or asked or said.follows(_NAME_FOLLOWS):
         return _in_its_year(said, said.season)
     return None
+
+
+@reads("other", FEAST)
+def _feast(said: Said) -> Phrase | None:
+    """Read Good Friday or New Year's Eve as a day, where somebody plans; told of, it is often a time around it."""
+    name = said["fixed"] or said["moved"] or said["nth"]
+    return one_of(Unit.YEAR, feast(name)) if isinstance(said.today, DayAhead) else None

@@ -1,7 +1,8 @@
 """Reads when something is to happen: "tomorrow at nine" or 每周一早上 as moments in the future.
 
-`parse.py` reads the days, looking ahead; this module reads times of day, minutes and hours from now, and what
-recurs. Every word must be understood: what cannot be read is an error and is never ignored.
+`spelling.py` brings a text into one spelling, and `parse.py` reads the days, looking ahead; this module reads
+times of day, minutes and hours from now, and what recurs. Every word must be understood: what cannot be read is an
+error and is never ignored.
 """
 
 import re
@@ -11,10 +12,15 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from itertools import zip_longest
 
 from services.time_reference.clock_times import ClockTime, clock_time, minutes_from_now
+from services.time_reference.feasts import OF_A_COUNTRY
 from services.time_reference.local_days import time_zone
-from services.time_reference.normalisation import folded, lowered, part_of_day
+from services.time_reference.normalisation import Hours, folded, lowered, part_of_day
+from services.time_reference.numerals import CHINESE_NUMERAL, chinese_number
 from services.time_reference.parse import parse
-from services.time_reference.phrases import ONE_DAY, TimeRange
+from services.time_reference.phrases import ONE_DAY, TimeRange, Unit, moved
+from services.time_reference.places import is_american, on_its_clock
+from services.time_reference.recurring import RECURS, BadOccasion, counted, recurs_daily, starting
+from services.time_reference.spelling import written_out
 
 LONGEST = 200
 """Maximum characters of a text that says when."""
@@ -22,26 +28,28 @@ _MORNING = ClockTime(9, 0)
 """Time of a day that is named without a time."""
 _TIME_OF_PART = {0: 5, 4: 9, 6: 10, 11: 12, 12: 15, 16: 19, 17: 20}
 """Hour that stands for a part of a day without a time, by the first hour of that part."""
-_SHORT_PARTS = re.compile(r"([明今后每当])天?([早晚])(?![上晨间饭餐])")
-"""Short forms that are written out before reading: 明早, 每晚 become 明天早上, 每天晚上."""
-_RECURS = re.compile(
-    r"(?P<daily>\bdaily\b|\b(?:every|each) (?:single )?day\b|每一?[天日])"
-    r"|(?P<workdays>\b(?:every|each|on) (?:week|work|working )days?\b|\bweekdays\b|每个?工作日)"
-    r"|\b(?:every|each) (?:week|month|year)\b|\b(?:week|month|year)ly\b|\b(?:every|each)\b"
-    r"|每个?[月年](?:的|农历)?|每个?(?=[\u3400-\u9fff])"
+_FILLER = re.compile(
+    r"\b(?:at|on|in|by|the|of|o'clock|this|and|again|please|pls|plz|around|sharp)\b|[那当][天日]"
+    r"|[的在于去再就,、.。;!\s和及请]"
 )
-_COUNTED = re.compile(
-    r"\b(?:every|each) (?:other|few|couple|second|\d{1,3}\b|two|three|four|five|six|hour|minute)"
-    r"|每(?:隔|[两三四五六七八九十\d])|每个?(?:小时|钟头|分钟)"
+_CHINESE_UNITS = {
+    **{"天": Unit.DAY, "日": Unit.DAY, "月": Unit.MONTH},
+    **dict.fromkeys(("周", "星期", "礼拜"), Unit.WEEK),
+}
+_BEFOREHAND = re.compile(
+    rf"(?<=[^\s,])(?:的?前|提前|早)(?P<count>{CHINESE_NUMERAL}{{1,2}})个?(?P<unit>{'|'.join(_CHINESE_UNITS)})"
 )
-_FILLER = re.compile(r"\b(?:at|on|in|by|the|of|o'clock|this|and|again|please)\b|[的在于去再就,、.。;!\s和及请]")
-_SATURDAY = 5
+"""除夕前一天, 中秋前三天: days before the one that is named."""
+_EARLY = re.compile(
+    r"^(?P<english>[^,]+?) before (?=.)|,?(?:要?提前|提早)(?P<chinese>.{1,6}?(?:小时|钟头|分钟|个钟))(?:的时候)?"
+)
+"""Two hours before noon, 晚上七点提前两个小时."""
+_AT_THE_END = re.compile(r"^(?:the )?end of (?!.*week)|(?<!周)[底末]$")
+_IN_THE_MONTH = re.compile(r"\bof the month\b|每个?月的?(?=最后|第)")
+_CLOCK_WITHIN = re.compile(rf"{CHINESE_NUMERAL}(?:点|时|:\d)")
+_WORKDAYS = 5
 _WHILE = timedelta(days=8)
 """Weekdays and relative days of so long ago are others."""
-
-
-class BadOccasion(ValueError):
-    """A text that does not say when something is to happen; the message gives the reason."""
 
 
 @dataclass(frozen=True)
@@ -61,30 +69,36 @@ def read_occasion(said: str, now: datetime, timezone: str) -> Occasion:
     the text cannot be read, names no moment, or names a past one, and `BadTimeZone` if there is no such time
     zone."""
     zone = time_zone(timezone)
-    text = _written_out(said)
-    if not text or len(text) > LONGEST:
+    text = written_out(said)
+    if not text or len(said) > LONGEST:
         raise BadOccasion(f"is empty, or longer than {LONGEST} characters")
     if (minutes := minutes_from_now(text)) is not None:
         return Occasion(_to_the_minute(now + timedelta(minutes=minutes)))
     exact = _written_exactly(said.strip(), zone)
-    if exact is None and _COUNTED.search(text):
-        raise BadOccasion(f"“{said}” recurs by a count; give a day, weekdays, or a date of the month or year")
+    if exact is None and OF_A_COUNTRY.search(text) and not is_american(timezone):
+        raise BadOccasion(f"“{said}” is on another day in each country; give the day")
     try:
-        found = [exact] if exact else _moments(text, now, zone)
+        rule, begin = starting(text, now.astimezone(zone).date())
+        since = max(now, _instant(begin, 0, 0, zone) - timedelta(minutes=1)) if begin else now
+        found = [exact] if exact else _moments(counted(rule)[0], since, zone)
     except (ValueError, OverflowError) as error:
         raise error if isinstance(error, BadOccasion) else BadOccasion("lies beyond the calendar") from error
-    moment = next((each for each in found if each > now), None)
+    moment = next((each for each in found if each > since), None)
     if moment is None:
         raise BadOccasion(f"“{said}” lies in the past")
-    return Occasion(moment, text if exact is None and _RECURS.search(text) else "")
+    return Occasion(moment, rule if exact is None and RECURS.search(rule) else "")
 
 
 def next_moment(rule: str, after: datetime, timezone: str) -> datetime | None:
-    """Return the first moment of a rule after another moment, in UTC; None if the calendar has no more. The
-    time of day stays the same on the zone's clock when daylight saving begins or ends."""
-    text = _written_out(rule)
+    """Return the first moment of a rule after another moment of it, in UTC; None if the calendar has no more.
+    The time of day stays the same on the zone's clock when daylight saving begins or ends."""
+    zone = time_zone(timezone)
     try:
-        return next((each for each in _moments(text, after, time_zone(timezone)) if each > after), None)
+        text, days = counted(starting(written_out(rule), after.date())[0])
+        if days:
+            day = after.astimezone(zone).date() + timedelta(days=days)
+            after = _instant(day, 0, 0, zone) - timedelta(minutes=1)
+        return next((each for each in _moments(text, after, zone) if each > after), None)
     except (ValueError, OverflowError):
         return None
 
@@ -103,30 +117,28 @@ def fixed_day(said: str, today: date) -> date | None:
 
 
 def _days_ahead(said: str, told: date) -> Sequence[TimeRange]:
-    text = _written_out(said)
+    text = lowered(folded(said.strip()))
     named = parse(text, datetime.combine(told, time()), ahead=True)
-    is_ahead = not _RECURS.search(text) and all(each.start >= told for each in named)
+    is_ahead = not RECURS.search(text) and all(each.start >= told for each in named)
     return named if is_ahead else ()
 
 
 def names_time(said: str, today: date) -> bool:
     """Whether a text names a time of day, or a day that is not past."""
-    text = _written_out(said)
+    text = lowered(folded(said.strip()))
     days = parse(text, datetime.combine(today, time()), ahead=True)
     return clock_time(text) is not None or any(each.end >= today for each in days)
-
-
-def _written_out(said: str) -> str:
-    """Return a text with its short forms written out."""
-    return _SHORT_PARTS.sub(r"\1天\2上", lowered(folded(said.strip())))
 
 
 def _moments(text: str, now: datetime, zone: tzinfo) -> list[datetime]:
     """Return the moments that a text may mean, in order. Raises `BadOccasion` if the text names none, or says
     something else besides."""
-    today = now.astimezone(zone).date()
-    recurs = _RECURS.search(text)
-    rest = _blotted(text, [each.span() for each in _RECURS.finditer(text)])
+    rest, zone = on_its_clock(text, zone)
+    now = now.astimezone(zone)
+    rest, early = _early(rest)
+    today, recurs = now.date(), RECURS.search(rest)
+    before = _BEFOREHAND.search(rest)
+    rest = _without_rules(_blotted(rest, [before.span()] if before else []))
     clock = clock_time(rest)
     rest = _blotted(rest, [clock.place] if clock else [])
     named, part = parse(rest, datetime.combine(today, time()), ahead=True), part_of_day(rest)
@@ -135,35 +147,83 @@ def _moments(text: str, now: datetime, zone: tzinfo) -> list[datetime]:
         unread = _blotted(unread, [left[1:]])
     if words := _without_filler(unread):
         raise BadOccasion(f"cannot be read: “{' '.join(text[slice(*words)].split())}”")
-    is_whole = recurs and (recurs["daily"] or recurs["workdays"])
+    is_whole = recurs and recurs_daily(recurs)
     if not (named or clock or part or is_whole) or (recurs and not (named or is_whole or part)):
         raise BadOccasion("names no day" if recurs else "names no moment")
-    if any(each.text.endswith("起") for each in named):
-        raise BadOccasion("says since when, and not when")
-    if recurs and any(each.end - each.start > ONE_DAY for each in named):
-        raise BadOccasion("recurs over several days, or until one: give the days themselves")
+    _check(named, today, recurs=bool(recurs), has_clock=clock is not None)
     if recurs and recurs["workdays"]:
-        days = [day for day in _next_days(today, 8) if day.weekday() < _SATURDAY]
+        days = [day for day in _next_days(today, 8) if day.weekday() < _WORKDAYS]
     else:
         days = _days_of(rest, named, today, recurs=bool(recurs)) if named else _next_days(today, 3)
+    if before:
+        count, unit = chinese_number(before["count"]), _CHINESE_UNITS[before["unit"]]
+        days = [moved(day, unit, -count) for day in days] if named else []
     if "tonight" in rest:
         days = days[:1]
     at = clock or (ClockTime(_TIME_OF_PART[part[0][0]], 0) if part else _MORNING)
     hours = part[0] if part else None
-    return sorted(
-        _instant(day, *time_of_day, zone)
+    moments = sorted(
+        _instant(day, *time_of_day, zone) - timedelta(minutes=early)
         for day in days
         for time_of_day in at.on_clock(hours, either=not recurs and day == today)
     )
+    goes_on = hours and not (clock or recurs) and days[:1] == [today] and moments[0] <= now
+    return [*_rest_of(hours, now, zone), *moments] if goes_on and hours else moments
+
+
+def _check(named: Sequence[TimeRange], today: date, *, recurs: bool, has_clock: bool) -> None:
+    """Raise `BadOccasion` if times that are named cannot be one moment, or one that recurs."""
+    if any(each.text.endswith("起") for each in named):
+        raise BadOccasion("says since when, and not when")
+    if not has_clock and any(_CLOCK_WITHIN.search(each.text) for each in named):
+        raise BadOccasion("has a time of day that cannot be read")
+    if recurs and any(each.end - each.start > ONE_DAY for each in named):
+        raise BadOccasion("recurs over several days, or until one: give the days themselves")
+    if not recurs and any(each.end < today for each in named):
+        raise BadOccasion("lies in the past")
+    if not recurs and len({each.start for each in named}) > 1:
+        raise BadOccasion("names several days; each is a promise of its own")
+
+
+def _rest_of(hours: Hours, now: datetime, zone: tzinfo) -> list[datetime]:
+    """Return the next full hour of a part of the day that goes on, if there is one."""
+    following = now.hour + 1
+    return [_instant(now.date(), following, 0, zone)] if hours[0] <= now.hour and following < hours[1] else []
 
 
 def _days_of(text: str, named: Sequence[TimeRange], today: date, *, recurs: bool) -> list[date]:
     """Return the days that a text names; if it recurs and today is one of them, also the next one."""
-    first = [today if each.start < today <= each.end and not recurs else each.start for each in named]
+    first = [_one_day(each, today, recurs=recurs) for each in named]
     tomorrow = datetime.combine(today + ONE_DAY, time())
-    again = [each.start for each in parse(text, tomorrow, ahead=True)]
+    again = [_one_day(each, tomorrow.date(), recurs=recurs) for each in parse(text, tomorrow, ahead=True)]
     later = [each for each, before in zip_longest(again, first) if each and before and each - before > ONE_DAY]
+    if recurs and _IN_THE_MONTH.search(text):
+        following = datetime.combine(moved(today.replace(day=1), Unit.MONTH, 1), time())
+        later += [each.start for each in parse(text, following, ahead=True)]
     return sorted({*first, *later})
+
+
+def _one_day(named: TimeRange, today: date, *, recurs: bool) -> date:
+    """Return the day of a time that is meant: of what goes on today, of an end the last, else the first."""
+    if _AT_THE_END.search(named.text):
+        return named.end
+    return today if named.start < today <= named.end and not recurs else named.start
+
+
+def _early(text: str) -> tuple[str, int]:
+    """Return a text without the words for how long before its moment is meant, and these minutes."""
+    found = _EARLY.search(text)
+    minutes = minutes_from_now((found["english"] or found["chinese"]).strip()) if found else None
+    return (_blotted(text, [found.span()]), minutes) if found and minutes else (text, 0)
+
+
+def _without_rules(text: str) -> str:
+    """Return a text without the words that say that it recurs; 每月最后一天 is then that of this month."""
+    for each in RECURS.finditer(text):
+        within = _IN_THE_MONTH.match(text, each.start())
+        instead = "本月" if within and each[0].startswith("每") else ""
+        text = text[: each.start()] + instead.ljust(len(each[0])) + text[each.end() :]
+    return text
 
 
 def _next_days(today: date, count: int) -> list[date]:

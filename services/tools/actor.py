@@ -19,7 +19,6 @@ from services.memory.reading.foreign_words import foreign_text, own_text
 from services.memory.reading.repeated import repeated_spans
 from services.memory.reading.trust import AN_IMAGE, ForeignItems, ForeignOrigins, asks_to_remove, rests_on_user
 from services.platform.patience import beside_the_loop
-from services.promises.promise import PROMISED
 from services.text.language import Language, language_of
 from services.tools.aliases import named
 from services.validation import without_nul
@@ -36,6 +35,8 @@ _SEARCHES = frozenset(named("search_memory"))
 MEMORY_TOOLS = frozenset({*named("remember"), "forget", "leave_out", "core_memory_update"})
 _OF_SERVICE = frozenset({"get_current_time", *MEMORY_TOOLS, *_SEARCHES})
 """Tools whose results hold words of others only if these were remembered."""
+_ANSWERS_TO_PROMISE = ("Promised. ", "Nothing ")
+"""Results of the tool `promise` that repeat its call; those that list promises may have words of a program."""
 _OF_CONVERSATION = frozenset({"summary", "topics", "cut_off"})
 """Sections made from the conversation."""
 _OF_USER = frozenset({"days", "private_note"})
@@ -106,10 +107,10 @@ def foreign_texts(turn: OpenTurn, state: ConversationState) -> tuple[str, ...]:
 
 
 def _is_of_others(message: AnyMessage) -> bool:
-    """Return whether a message is a tool's result with words of others. A promise has the user's, once it is made;
-    a list of promises may name what a program wrote."""
-    is_result = isinstance(message, ToolMessage) and message.name not in _OF_SERVICE
-    return is_result and not (message.name == "promise" and message.text.startswith(PROMISED))
+    """Return whether a message of the turn is a result that may hold words of others."""
+    if not isinstance(message, ToolMessage) or message.name in _OF_SERVICE:
+        return False
+    return message.name != "promise" or not message.text.startswith(_ANSWERS_TO_PROMISE)
 
 
 def is_users(said: HistoryMessage) -> bool:
@@ -193,7 +194,7 @@ def foreign_origin(turn: OpenTurn, state: ConversationState) -> ForeignOrigin | 
     if (read := turn.input.get("answer_from")) is not None:
         return read
     answers = state.get("messages", [])
-    if any(map(_is_of_others, answers)):
+    if any(_is_of_others(each) for each in answers):
         return "tool"
     return "operator" if turn.input.get("instructions") else None
 

@@ -152,7 +152,7 @@ async def test_a_complaint_is_no_question_where_its_turn_has_kept_the_wish(
     first = await exchange(services.turns, "Tell me about Paris.", "A very long answer.")
     turn = await exchange(services.turns, "That's too long, keep it short.", "From now on.")
     await services.memory.changes.remember(
-        ChangeRequest.of_turn(turn, "model"), "wants short answers", field="wishes"
+        ChangeRequest.of_turn(turn, "model", None), "wants short answers", field="wishes"
     )
     model_server.default = filed(complaint="That's too long")
     await file(services, turn)

@@ -1,6 +1,7 @@
-"""Finds how a user feels from the user's own words. It is no fact, but a line in the prompts of the next days.
+"""Finds how a user feels, from the user's own words. A feeling is not a fact; the prompts of the next days show it
+on one line.
 
-Only the feeling and the place of its words in their message are stored, so it goes with these words.
+Only the feeling and the position of the words in their message are stored, so the feeling goes when the words go.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,8 +10,9 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, Field
 
-from services.memory.reading.quotes import is_quoted
+from services.memory.reading.foreign_words import parts_of
 from services.text.storable import storable
+from services.text.tokenizer import is_informative
 
 Feeling = Literal["anxious", "sad", "grieving", "angry", "lonely", "tired", "confused", "excited", "proud", "calm"]
 FEELINGS: tuple[Feeling, ...] = get_args(Feeling)
@@ -18,11 +20,11 @@ Switch = Literal["off", "on"]
 """The user's wish about their feelings: not to be noted any more, or to be noted again."""
 _SWITCHES: tuple[Switch, ...] = get_args(Switch)
 _LONGEST = 160
-"""Characters of the words that say it."""
+"""Maximum characters of the words that express it."""
 
 
 class Mood(BaseModel):
-    """How the user feels, in the requested form; empty = their words do not say it."""
+    """How the user feels, in the requested form; empty if their words do not say it."""
 
     feeling: str = Field(
         "",
@@ -34,7 +36,7 @@ class Mood(BaseModel):
 
 @dataclass(frozen=True)
 class Felt:
-    """A feeling, or what the user asks of theirs, and the words of a message that say it."""
+    """A feeling, or a wish about noting feelings, with the words of a message that express it."""
 
     message: str
     """The message's short id."""
@@ -44,7 +46,7 @@ class Felt:
 
 
 def felt(given: Any, messages: Mapping[str, str], fiction: Sequence[str] = ()) -> Felt | None:
-    """Return the feeling that an answer tells, if words of the user say it.
+    """Return the feeling in a model's answer, if words of the user express it; otherwise None.
 
     Args:
         given: the answer's `mood`, of whatever form.
@@ -53,13 +55,20 @@ def felt(given: Any, messages: Mapping[str, str], fiction: Sequence[str] = ()) -
     """
     if not isinstance(given, Mapping):
         return None
-    feeling, quote = (str(given.get(each) or "").strip() for each in ("feeling", "quote"))
+    feeling, quote = (storable(str(given.get(each) or "")).strip() for each in ("feeling", "quote"))
     known = next((each for each in (*FEELINGS, *_SWITCHES) if each == feeling.casefold()), None)
-    quote = storable(quote)
     if known is None or not quote or len(quote) > _LONGEST:
         return None
     for key, text in reversed([*messages.items()]):
-        begin = text.casefold().find(quote.casefold())
-        if begin >= 0 and len(text.casefold()) == len(text) and key not in fiction and is_quoted(quote, text):
+        begin = text.casefold().find(quote.casefold()) if len(text.casefold()) == len(text) else -1
+        if begin >= 0 and key not in fiction and _is_said(text, begin, begin + len(quote)):
             return Felt(key, known, (begin, begin + len(quote)))
     return None
+
+
+def _is_said(text: str, begin: int, end: int) -> bool:
+    """Return whether whole words of a message stand there, and surely not those of others. One word may say it."""
+    edges = (text[at - 1 : at + 1] for at in (begin, end) if 0 < at < len(text))
+    is_cut = any(each.isascii() and each.isalnum() for each in edges)
+    said = next((each for each in parts_of(text) if each.start <= begin < each.end), None)
+    return not is_cut and is_informative(text[begin:end]) and said is not None and said.whose != "others"

@@ -11,7 +11,7 @@ from services.errors import AnamnesisError, InvalidInput
 from services.memory.core.blocks import Owner
 from services.memory.operations import Trigger
 from services.memory.reading.trust import rests_on_user
-from services.promises.promise import PROMISED, Promise, quote_of
+from services.promises.promise import Promise, quote_of
 from services.promises.promises import NewPromise, Promises
 from services.tools.tool import RegisteredTool, ToolServices, service_tool
 from state.turn import OpenTurn
@@ -68,7 +68,7 @@ def make_tool(services: ToolServices) -> RegisteredTool | None:
             raise ToolException(f"Nothing was promised: {error.field}: {error.message}.") from error
         except AnamnesisError as error:
             raise ToolException(f"Nothing was promised: {error.message}") from error
-        return f"{PROMISED}{_line(made)}"
+        return f"Promised. {_line(made)}"
 
     return RegisteredTool(promise, timeout_s=5.0, alone=True)
 

@@ -7,7 +7,8 @@ import httpx
 import pytest
 
 from services.promises.plain_forms import plain_promise
-from services.time_reference.occasions import BadOccasion, next_moment, read_occasion
+from services.time_reference.occasions import next_moment, read_occasion
+from services.time_reference.recurring import BadOccasion
 from tests.support.model_server import ModelServer, Reply, ToolCall
 from tests.support.talking import say
 
@@ -41,6 +42,43 @@ def _local(moment: datetime | None) -> str:
         ("除夕晚上八点", "2027-02-05 20:00", ""),
         ("每年中秋节", "2027-09-15 09:00", "2028-10-03 09:00"),
         ("每晚十点", "2026-11-29 22:00", "2026-11-30 22:00"),
+        # times of day as people write them
+        ("tomorrow at half eight", "2026-11-30 08:30", ""),
+        ("at ten to four", "2026-11-29 15:50", ""),
+        ("every Friday at 4:30pm", "2026-12-04 16:30", "2026-12-11 16:30"),
+        ("Mon-Fri 6.45 in the morning", "2026-11-30 06:45", "2026-12-01 06:45"),
+        ("in an hour and a half", "2026-11-29 11:50", ""),
+        ("两个半钟后", "2026-11-29 12:50", ""),
+        ("差一刻五点", "2026-11-29 16:45", ""),
+        ("下午三點三", "2026-11-29 15:15", ""),
+        ("1月18号上午10:30", "2027-01-18 10:30", ""),
+        ("周六早八", "2026-12-05 08:00", ""),
+        ("聽日朝早九點", "2026-11-30 09:00", ""),
+        ("this morning", "2026-11-29 11:00", ""),
+        # days
+        ("on 3 may at 8:00", "2027-05-03 08:00", ""),
+        ("a week on Thursday", "2026-12-10 09:00", ""),
+        ("Thurs nxt week 2pm", "2026-12-03 14:00", ""),
+        ("Christmas Eve at noon", "2026-12-24 12:00", ""),
+        ("Good Friday", "2027-03-26 09:00", ""),
+        ("冬至", "2026-12-22 09:00", ""),
+        ("清明节早上六点", "2027-04-05 06:00", ""),
+        ("at the end of the month", "2026-11-30 09:00", ""),
+        ("年底", "2026-12-31 09:00", ""),
+        ("除夕前一天", "2027-02-04 09:00", ""),
+        ("七夕晚上七点，提前两个小时", "2027-08-08 17:00", ""),
+        ("half an hour before noon", "2026-11-29 11:30", ""),
+        # of another place
+        ("3pm New York time", "2026-11-29 21:00", ""),
+        ("北京时间今晚十点", "2026-11-29 15:00", ""),
+        # by a count, from a day on, within a month
+        ("every other day at 8am, starting Tuesday", "2026-12-01 08:00", "2026-12-03 08:00"),
+        ("每隔两周周五", "2026-12-04 09:00", "2026-12-25 09:00"),
+        ("从下周一开始，工作日早上八点半", "2026-11-30 08:30", "2026-12-01 08:30"),
+        ("every first Monday of the month at ten", "2026-12-07 10:00", "2027-01-04 10:00"),
+        ("on the 1st of every month", "2026-12-01 09:00", "2027-01-01 09:00"),
+        ("每月最后一天", "2026-11-30 09:00", "2026-12-31 09:00"),
+        ("每周三、五晚上七点", "2026-12-02 19:00", "2026-12-04 19:00"),
     ],
 )
 def test_a_moment_is_read_and_what_recurs_is_read_again(said: str, first: str, following: str) -> None:
@@ -59,8 +97,11 @@ def test_a_moment_is_read_and_what_recurs_is_read_again(said: str, first: str, f
             "昨天",
             "after the exam",
             "考试以后",
-            "every other day",
-            "每隔一天",
+            "every two hours",
+            "每隔一小时",
+            "at nine tomorrow and on Friday",
+            "Mother's Day",
+            "北方小年",
         ),
         *("every Monday until March", "tomorrow at 25:00", "February 30", "soon", "", "从明天起", "every hour"),
     ],
@@ -68,6 +109,13 @@ def test_a_moment_is_read_and_what_recurs_is_read_again(said: str, first: str, f
 def test_what_cannot_be_read_or_is_past_is_refused(said: str) -> None:
     with pytest.raises(BadOccasion):
         read_occasion(said, _NOW, _ZONE)
+
+
+def test_a_feast_of_one_country_is_read_by_its_clock() -> None:
+    found = read_occasion("every Thanksgiving", _NOW, "America/Chicago")
+    assert (found.at.day, found.at.year) == (25, 2027)
+    with pytest.raises(BadOccasion, match="give the day"):
+        read_occasion("every Thanksgiving", _NOW, _ZONE)
 
 
 def test_an_error_quotes_the_words_that_cannot_be_read() -> None:
@@ -89,6 +137,9 @@ def test_an_error_quotes_the_words_that_cannot_be_read() -> None:
         ("你能提醒我明天早上7点起床吗？", "起床吗", "2026-11-30 07:00"),
         ("記得明早九點提醒我開會", "開會", "2026-11-30 09:00"),
         ("周二问我面试怎么样", "面试怎么样", "2026-12-01 09:00"),
+        ("Pls remind me at ten to four to pick up Mateo", "pick up Mateo", "2026-11-29 15:50"),
+        ("ask me saturday morning did i order it", "did i order it", "2026-12-05 09:00"),
+        ("三點三提我落樓攞外賣", "落樓攞外賣", "2026-11-29 15:15"),
     ],
 )
 def test_a_listed_form_is_taken_at_its_word(message: str, text: str, at: str) -> None:
@@ -139,3 +190,14 @@ async def test_a_model_that_does_not_promise_it_itself_does_not_lose_it(
     undo = f"/api/v1/users/u-1/memory-operations/{change['operation_id']}/undo"
     (await client.post(undo)).raise_for_status()
     assert (await client.get("/api/v1/users/u-1/promises")).json()["items"] == []
+
+
+@pytest.mark.anyio
+async def test_several_are_promised_in_one_turn(client: httpx.AsyncClient, model_server: ModelServer) -> None:
+    """What the tool answers to one is no text of others, on which the next would rest."""
+    whens = ("every day at 8 in the morning", "every day at 8 at night")
+    calls = [ToolCall("promise", {"text": "take the antibiotics", "when": each}, each) for each in whens]
+    model_server.script(*(Reply(tool_calls=[each]) for each in calls), Reply(["All right."]))
+    await say(client, "Yes! 8 in the morning and 8 at night would be great.", timezone=_ZONE)
+    made = (await client.get("/api/v1/users/u-1/promises")).json()["items"]
+    assert sorted(each["said"] for each in made) == sorted(whens)
