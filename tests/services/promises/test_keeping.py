@@ -310,3 +310,25 @@ async def test_a_client_that_resends_its_history_need_not_know_what_was_said_una
     [conversation] = (await client.get("/api/v1/conversations", params={"user_id": "u-1"})).json()["items"]
     page = (await client.get(f"/api/v1/conversations/{conversation['id']}/messages")).json()["items"]
     assert [each["content"] for each in page] == ["Hello", "Hi.", "Now.", "Thanks", "Fine."]
+
+
+@pytest.mark.settings(llm_model=None, small_llm_model=None)
+async def test_what_is_promised_is_told_when_it_is_asked_for_also_without_a_model(
+    client: httpx.AsyncClient,
+) -> None:
+    assert "Nothing is promised" in (await say(client, "What did you promise me?"))["answer"]
+    made = await make(client)
+    answer = (await say(client, "你答应过我什么？", "s-2"))["answer"]
+    assert f"{made['when'][:10]} 09:00" in answer
+    assert "call the dentist" in answer
+    assert made["id"] not in answer
+    assert "call the dentist" not in (await say(client, "What did my sister promise me?", "s-3"))["answer"]
+
+
+async def test_a_model_reads_the_list_of_promises_before_it_is_asked(
+    client: httpx.AsyncClient, model_server: ModelServer
+) -> None:
+    made = await make(client)
+    model_server.default = Reply(["To remind you of the dentist."])
+    await say(client, "What did you promise me?")
+    assert made["id"] in str(model_server.requests[-1].body)
