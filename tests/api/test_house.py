@@ -1,4 +1,4 @@
-"""How much of the house a turn walks through: the own files whose code runs, printed with `pytest -s`."""
+"""How much of the house a turn walks through: the own files whose code runs, logged, which `pytest -s` shows."""
 
 import asyncio
 import sys
@@ -9,6 +9,7 @@ from pathlib import Path
 from types import FrameType
 
 import pytest
+import structlog
 
 from tests.support.talk import Talk
 
@@ -51,6 +52,6 @@ async def test_a_turn_runs_few_files(talk: Talk) -> None:
     await talk.say("I live in Oslo.", "told")
     talk.calls(("forget", {"what": "I live in Oslo"}))
     forget = await _run_by(talk, "Please forget that I live in Oslo.", "forget")
-    print(f"own files run by a plain turn: {plain}; by “forget that …”: {forget}")
+    structlog.get_logger(__name__).info("own files that a turn runs", plain=plain, forget=forget)
     assert 40 < plain <= 100
     assert plain < forget <= 125
