@@ -59,6 +59,14 @@ class PlainPromise:
     """The moment that the words mean."""
 
 
+@dataclass(frozen=True)
+class PlainQuiet:
+    """Quiet hours that a message sets in plain words."""
+
+    hours: str
+    """`22:00-07:00`, `always` or `never`."""
+
+
 class Candidate(TypedDict):
     """A memory that may be meant."""
 
