@@ -57,6 +57,7 @@ class PlainPromise:
     """The sentence that asks for the reminder."""
     at: datetime
     """The moment that the words mean."""
+    repeats: bool = False
 
 
 @dataclass(frozen=True)

@@ -117,7 +117,8 @@ class Promises:
         made = {name: str(values[name]) for name in FIELDS if name in values} | {"id": str(new.id)}
         made |= {"state": "open", "due_at": occasion.at.isoformat()}
         trigger = placed(trigger, new.conversation_id)
-        items = [told_of(occasion.at, new.timezone, made["text"])]
+        again = made["said"] if occasion.rule else ""
+        items = [told_of(occasion.at, new.timezone, made["text"], again=again)]
         await note(self._log, connection, owner, "make", None, made, trigger, operation_id, items)
         return operation_id
 
@@ -287,6 +288,6 @@ def promised_change(turn: OpenTurn, asked: PlainPromise | PlainQuiet) -> MemoryC
         return MemoryChange(
             kind="quiet_hours", summary=summary, operation_id=str(turn.turn_id), items=[asked.hours]
         )
-    items = [told_of(asked.at, turn.timezone, asked.text)]
+    items = [told_of(asked.at, turn.timezone, asked.text, again=asked.when if asked.repeats else "")]
     summary = told("promise", items, language_of([asked.quote]))
     return MemoryChange(kind="promise", summary=summary, operation_id=str(turn.turn_id), items=items)
