@@ -1,4 +1,4 @@
-"""Turns: their state, their events, cancelling, replaying, and feedback."""
+"""Turns: their state, their events, cancelling, and feedback."""
 
 from datetime import datetime
 from http import HTTPStatus
@@ -13,7 +13,6 @@ from api.paging import NO_CONTENT, Paged, json_router
 from api.problems import CONFLICT
 from api.schemas import Answer, Page, StrictModel, answered
 from api.streams import EventStream, LastSeen, sse_events
-from graph.turns.replay import Asked, Replay, ReplayRequest, Replays
 from services.conversations.feedback import MAX_COMMENT_CHARACTERS, MAX_TAGS, Feedback, Rating
 from services.conversations.turn import StoredTurn, TurnOfAny, TurnStatus
 from services.conversations.values import Id, not_blank
@@ -23,9 +22,6 @@ from services.memory.lineage.prompt import ShownItem
 from services.validation import no_nul
 from state.memory import MemoryChange
 from state.prompt import Source as PassageSource
-
-answered(Asked)
-_Replayed = answered(Replay)
 
 Comment = Annotated[
     str, StringConstraints(max_length=MAX_COMMENT_CHARACTERS), AfterValidator(no_nul), AfterValidator(not_blank)
@@ -188,19 +184,6 @@ async def why(turn_id: UUID, caller: MemoryReader) -> Any:
     explained = await caller.services.explanations.of_turn(caller.tenant_id, turn_id, user_id=caller.user_id)
     lineage = await caller.services.prompt_lineage.of_turn(caller.tenant_id, explained)
     return {**explained, "lineage": lineage}
-
-
-@router.post("/{turn_id}/replay", response_model=_Replayed, responses=CONFLICT)
-async def replay(turn_id: UUID, body: ReplayRequest, caller: MemoryReader) -> Any:
-    """Ask a past turn again: with the prompt as it was, or with today's memory, another expert or model.
-
-    Nothing is stored. The prompt as it was is checked against its digest; it is no longer kept once memory has
-    lost something that it may show.
-    """
-    caller.require("chat")
-    return await Replays(caller.services, caller.runner).replay(
-        caller.tenant_id, turn_id, body, user_id=caller.user_id
-    )
 
 
 @router.get(

@@ -10,7 +10,7 @@ from uuid import UUID, uuid5
 from services.evaluation.dataset import Dataset
 from services.llm.builtin_embeddings import BuiltinEncoder
 from services.memory.episodes.episode import StoredUnit
-from services.memory.recall.unit_arrays import KeptUnit
+from services.memory.recall.unit_arrays import Passage
 from services.memory.recall.unit_loading import contents_of
 from services.memory.recall.working_set import WorkingSet
 from services.text.passages import passages_of
@@ -58,20 +58,9 @@ def working_set(messages: Sequence[Said]) -> WorkingSet:
     units.replace(
         (),
         [
-            KeptUnit(
-                unit_id=row.unit_id,
-                episode_id=row.episode_id,
-                conversation_id=row.conversation_id,
-                episode_type="turn",
-                said_at=row.created_at,
-                waiting=False,
-                text_hash=number,
-                content=content,
-                vector=next(vectors),
-                passage=passage,
-            )
-            for number, (row, each) in enumerate(zip(rows, contents, strict=True))
-            for passage, content in enumerate(each)
+            Passage(row, number, content, next(vectors), waiting=False)
+            for row, each in zip(rows, contents, strict=True)
+            for number, content in enumerate(each)
         ],
     )
     return units

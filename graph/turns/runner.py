@@ -145,9 +145,7 @@ class TurnRunner:
         await self._noted(request)
         if request.stored:
             return await self._turns.open_or_find(request)
-        reads = request.reads_memory
-        if reads is None:
-            reads = self._services.settings.temporary_memory == "read"
+        reads = self._services.settings.temporary_memory == "read"
         return await self._turns.unstored(request, reads_memory=reads and request.of_user)
 
     async def resume(

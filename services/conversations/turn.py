@@ -60,10 +60,6 @@ class TurnRequest:
     """Whether the turn is stored and remembered; otherwise it is temporary."""
     of_user: bool = True
     """Whether the caller names a user, whose memory a temporary turn may read."""
-    reads_memory: bool | None = None
-    """Whether a temporary turn reads memory; None = as the service is configured."""
-    model: str | None = None
-    """The model of a temporary turn; None = the expert's."""
     echo: Mapping[str, Any] = field(default_factory=dict)
     """Fields of the client's request that are stored with the turn, for responses that repeat them."""
 

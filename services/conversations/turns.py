@@ -187,7 +187,7 @@ class Turns(TurnRecords):
             has_core_memory=knows,
             stored=False,
         )
-        return replace(turn, timezone=turn.timezone or self._default_timezone, model=request.model or turn.model)
+        return replace(turn, timezone=turn.timezone or self._default_timezone)
 
     async def _with_variants(self, turn: OpenTurn, running: Sequence[RunningExperiment]) -> OpenTurn:
         """Return the turn with the variants assigned to its user, which are recorded."""

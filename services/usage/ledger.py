@@ -27,7 +27,7 @@ class Spender:
 
     tenant_id: UUID
     purpose: str
-    """`turn`, `conversation_name`, `replay`, `model_check`, or a background task's name."""
+    """`turn`, `conversation_name`, `model_check`, or a background task's name."""
     user_id: UUID | None = None
     """User who pays; None = the user of the turn, conversation or visit, or nobody in particular."""
     expert_id: UUID | None = None
@@ -143,7 +143,7 @@ ORDER BY sum(s.input_tokens + s.output_tokens) DESC, 1, 2, 3, 4, 5
 LIMIT %(limit)s
 """
 
-_NO_MEMORY = ("turn", "conversation_name", "replay", "model_check", "index_passages")
+_NO_MEMORY = ("turn", "conversation_name", "model_check", "index_passages")
 """Purposes that are not memory's own work; all others are."""
 # The index by user and time finds each user's entries.
 _MEMORY: LiteralString = """
@@ -180,7 +180,7 @@ class UsageSum:
     user: str | None = None
     expert: str | None = None
     purpose: str | None = None
-    """`turn`, `conversation_name`, `replay`, `model_check`, or the name of a background task."""
+    """`turn`, `conversation_name`, `model_check`, or the name of a background task."""
     model: str | None = None
 
 

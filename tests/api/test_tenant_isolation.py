@@ -56,7 +56,6 @@ BODIES: dict[str, Any] = {
     },
     "POST /v1/conversations": {"metadata": {"user": "{user_id}"}, "items": [{"role": "user", "content": "Hi"}]},
     "POST /v1/conversations/{conversation_id}/items": {"items": [{"role": "user", "content": "Hi"}]},
-    "POST /api/v1/turns/{turn_id}/replay": {"ask": False},
     "POST /api/v1/turns/{turn_id}/approve": {"approval_id": "{turn_id}", "approved": True},
     "POST /api/v1/turns/{turn_id}/feedback": {"rating": "up", "comment": "Good."},
     "PATCH /api/v1/conversations/{conversation_id}": {"pinned": True},

@@ -1,4 +1,4 @@
-"""Search in Milvus, for users without a working set: what it finds is ranked as a small set."""
+"""Search in Milvus for users without a working set; the units that it finds are ranked as a small set."""
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,7 +8,7 @@ from uuid import UUID
 from services.errors import Unavailable
 from services.memory.episodes.episode import EpisodeStore, PassageId, Scope, StoredUnit
 from services.memory.episodes.index import EpisodeIndex
-from services.memory.recall.unit_arrays import KeptUnit
+from services.memory.recall.unit_arrays import Passage
 from services.memory.recall.unit_loading import Found, contents_of
 from services.memory.recall.working_set import WorkingSet
 from services.memory.recall.working_set_search import SearchRequest, SearchResult, best_of, ranked
@@ -88,25 +88,14 @@ class IndexSearch:
     def _ranked(
         self, sought: SearchRequest, stored: dict[str, StoredUnit], known: Mapping[PassageId, Found]
     ) -> SearchResult:
-        def kept(unit: StoredUnit) -> Iterator[KeptUnit]:
+        def passages(unit: StoredUnit) -> Iterator[Passage]:
             for number, content in enumerate(contents_of(unit, known)):
                 _, vector = known.get((unit.unit_id, number), ("", None))
-                yield KeptUnit(
-                    unit_id=unit.unit_id,
-                    episode_id=unit.episode_id,
-                    conversation_id=unit.conversation_id,
-                    episode_type=unit.episode_type,
-                    said_at=unit.created_at,
-                    waiting=vector is None,
-                    text_hash=0,
-                    content=content,
-                    vector=vector,
-                    passage=number,
-                )
+                yield Passage(unit, number, content, vector, waiting=vector is None)
 
         units = WorkingSet(self._dimension)
         ordered = sorted(stored.values(), key=lambda unit: (unit.created_at, unit.unit_id))
-        units.replace((), [each for unit in ordered for each in kept(unit)])
+        units.replace((), [each for unit in ordered for each in passages(unit)])
         scored, wanted = best_of(units, sought)
         return ranked(scored, wanted, stored, sought)
 

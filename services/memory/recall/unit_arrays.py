@@ -1,7 +1,7 @@
-"""Units of one user with one expert as arrays: what is added, changed and removed.
+"""Units of one user with one expert as arrays, with what is added, changed and removed.
 
-The texts stay in PostgreSQL; here a unit has its terms as numbers, its embedding as bytes, and a few numbers. A
-long unit has a row for each of its passages, one after the other: the place of the first is the unit's.
+The texts stay in PostgreSQL. A unit is stored here as the numbers of its terms, its embedding in bytes, and a few
+numbers. A long unit has one row for each passage, in order; the place of the first row is the unit's place.
 """
 
 import asyncio
@@ -9,21 +9,21 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
-from services.memory.episodes.episode import PassageId
+from services.memory.episodes.episode import EpisodeType, PassageId, StoredUnit
 from services.memory.recall.arrays import GrowableArray, GrowableRows, Postings
 from services.search.units import Mask, Overview, Places
 
 Embedding = Sequence[float] | NDArray[np.float32]
 
 BY_ASSISTANT, ASKS, STATES_NOTHING, WRITTEN, WAITING, LONG = (1 << bit for bit in range(6))
-"""Bits of a unit: the assistant said it, it asks something, it does nothing else than ask or order, it was
-written as a memory, it is not indexed yet, it is more than a few sentences."""
+"""Bits of a unit: the assistant said it; it asks something; it only asks or orders; it was written as a memory; it
+is not indexed yet; it is longer than a few sentences."""
 
 _LARGEST = 127
 _MOST_COUNTED = 65_535
@@ -32,42 +32,60 @@ _LOW = (1 << _HALF) - 1
 _BYTES_OF_A_TERM = 130
 """Approximate bytes of a term in the vocabulary: the string, the number and the table entry."""
 _LEAST_GONE, _SHARE_GONE = 64, 0.2
-"""Removed units that trigger compaction: in number, and as a share."""
+"""Number, and share, of removed units from which on the arrays are compacted."""
 BLOCK = 128
-"""Embeddings converted to floats at once: they stay in the CPU cache, and up to eight vectors are multiplied with
-them in the fast way of a library of linear algebra, which some processors leave at half a million products."""
+"""Number of embeddings that are converted to floats at once. They stay in the CPU cache, and their product with up
+to eight vectors stays below half a million multiplications, above which some linear algebra libraries switch to a
+slower way on some processors."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnitContent:
-    """Data derived from the text of a passage: its terms, including the speaker's name, and the unit's bits."""
+    """Data derived from the text of a passage: its terms, including the speaker's name, and the bits of the
+    unit."""
 
     terms: Sequence[str]
     kinds: int
 
 
-@dataclass(frozen=True, slots=True)
-class KeptUnit:
-    """A unit to add to a working set, or one passage of it.
+@dataclass(frozen=True)
+class UnitRow:
+    """A unit in the form in which a working set reads it."""
+
+    episode_id: UUID
+    unit_id: UUID
+    episode_type: EpisodeType
+    importance: float
+    conversation_id: UUID | None
+    text: str | None
+    """Text of the unit; None if the episode was removed."""
+    created_at: datetime
+    role: Any
+    speaker: str | None
+    message_id: UUID | None
+    indexed: bool
+
+
+class Passage(NamedTuple):
+    """A passage of a unit, to be added to a working set; those of a unit follow each other.
 
     Attributes:
-        passage: Its number, from 0; those of a unit follow each other.
-        waiting: Whether it is not indexed yet.
-        text_hash: Hash of what its content and its embedding depend on.
-        content: None if the set already has the unit with this hash.
+        number: Its number, from 0.
+        content: None if the set already has it, of the same text.
         vector: Its embedding, if known.
+        waiting: Whether the unit is not indexed yet.
     """
 
-    unit_id: UUID
-    episode_id: UUID
-    conversation_id: UUID | None
-    episode_type: str
-    said_at: datetime
+    unit: UnitRow | StoredUnit
+    number: int
+    content: UnitContent | None
+    vector: Embedding | None
     waiting: bool
-    text_hash: int
-    content: UnitContent | None = None
-    vector: Embedding | None = None
-    passage: int = 0
+
+
+def text_hash(unit: UnitRow | StoredUnit) -> int:
+    """Return a hash of what the terms and the embedding of a unit depend on."""
+    return hash((unit.text, unit.speaker, unit.role))
 
 
 class UnitArrays:
@@ -86,7 +104,7 @@ class UnitArrays:
         self._terms = GrowableRows(np.int32)
         """The different terms of each unit."""
         self._counts = GrowableArray(np.uint16)
-        """How often each of these terms occurs in the unit."""
+        """Number of times that each of these terms occurs in the unit."""
         self._held = GrowableArray(np.int32)
         """The number of living units that contain each term."""
         self._columns = GrowableArray(
@@ -107,7 +125,7 @@ class UnitArrays:
         self._postings = Postings()
         self._overview: Overview | None = None
         self.in_use = asyncio.Lock()
-        """Held while it changes, and while a thread searches it."""
+        """Held while the set changes, and while a thread searches it."""
 
     def __len__(self) -> int:
         """Count the passages."""
@@ -122,10 +140,10 @@ class UnitArrays:
         )  # fmt: skip
         return sum(each.nbytes for each in arrays) + _BYTES_OF_A_TERM * len(self._vocabulary)
 
-    def replace(self, episode_ids: Iterable[UUID], units: Sequence[KeptUnit]) -> None:
-        """Replace the units of some episodes; episodes without units are removed. A unit whose text is
-        unchanged keeps its content and its embedding."""
-        wanted = {(unit.unit_id, unit.passage): unit for unit in units}
+    def replace(self, episode_ids: Iterable[UUID], units: Sequence[Passage]) -> None:
+        """Replace the units of some episodes; an episode without units is removed. A unit with unchanged text
+        keeps its content and embedding."""
+        wanted = {(each.unit.unit_id, each.number): each for each in units}
         for place in self._places_of_episodes(set(episode_ids)) if len(self._columns) else ():
             unit = wanted.get(passage := self.passage_id(place))
             if unit is not None and unit.content is None:
@@ -147,14 +165,14 @@ class UnitArrays:
             self._overview = None
 
     def order_by_time(self) -> None:
-        """Give units places in the order in which they were said: of equal ones the newest is the best."""
+        """Sort the units by the time at which they were said, so that the newest of equal ones ranks best."""
         said_at = self._column("said_at")
         if (np.diff(said_at[self._living]) < 0).any():
             order = np.argsort(said_at, kind="stable")
             self._compact(order[self._living[order]])
 
     def known_passages(self, unit_ids: Collection[UUID]) -> dict[UUID, tuple[int, int]]:
-        """Return, for those of the units that are present, the hash of the text and the number of passages."""
+        """Return the hash of the text and the number of passages of those units that are present."""
         found: dict[UUID, tuple[int, int]] = {}
         hashes = self._column("text_hash")
         for place in self._places_of(unit_ids) if unit_ids else ():
@@ -163,7 +181,7 @@ class UnitArrays:
         return found
 
     def without_vector(self) -> list[PassageId]:
-        """Return indexed passages whose embedding is not known here."""
+        """Return the indexed passages whose embedding is missing here."""
         places = (self._living & ~self._column("embedded") & ~self._are(WAITING)).nonzero()[0]
         return [self.passage_id(place) for place in places.tolist()]
 
@@ -196,7 +214,7 @@ class UnitArrays:
         return found
 
     def is_embedded(self, unit_id: UUID) -> bool:
-        """Whether a unit of the set has an embedding, or its first passage."""
+        """Return whether a unit of the set, or the first passage of it, has an embedding."""
         place = self.place_of(unit_id)
         return place is not None and bool(self._column("embedded")[place])
 
@@ -214,7 +232,7 @@ class UnitArrays:
         near = np.flatnonzero(np.isin(ids[:, 1], low) & self._living).tolist()
         return [place for place in near if _uuid(ids[place]) in episode_ids]
 
-    def _append(self, units: Sequence[KeptUnit]) -> None:
+    def _append(self, units: Sequence[Passage]) -> None:
         contents = [unit.content for unit in units if unit.content is not None]
         if not contents:
             return
@@ -227,8 +245,8 @@ class UnitArrays:
         self._counts.append(np.minimum(counts, _MOST_COUNTED))
         self._held.append(np.zeros(len(known) - len(self._held), dtype=self._held.dtype))
         np.add.at(self._held.values, np.array(numbers, dtype=np.intp), 1)
-        self._units.append([_halves(unit.unit_id) for unit in units])
-        self._episodes.append([_halves(unit.episode_id) for unit in units])
+        self._units.append([_halves(each.unit.unit_id) for each in units])
+        self._episodes.append([_halves(each.unit.episode_id) for each in units])
         self._columns.append(np.zeros(len(units), dtype=self._columns.dtype))
         self._vectors.append(np.zeros((len(units), self._vectors.width or 0), dtype=np.int8))
         self._scales.append(np.zeros(len(units), dtype=np.float32))
@@ -236,19 +254,19 @@ class UnitArrays:
         self._columns.values[begin:]["length"] = [len(content.terms) for content in contents]
         self._note(slice(begin, None), units)
 
-    def _note(self, places: slice | list[int], units: Sequence[KeptUnit]) -> None:
-        """Update what may change while the texts of some units stay the same."""
+    def _note(self, places: slice | list[int], units: Sequence[Passage]) -> None:
+        """Update the fields of units that may change while their texts stay the same."""
         columns = self._columns.values
         conversations, types = self.conversations, self._types
-        columns["said_at"][places] = [unit.said_at.timestamp() for unit in units]
-        columns["passage"][places] = [unit.passage for unit in units]
-        columns["text_hash"][places] = [unit.text_hash for unit in units]
+        columns["said_at"][places] = [each.unit.created_at.timestamp() for each in units]
+        columns["passage"][places] = [each.number for each in units]
+        columns["text_hash"][places] = [text_hash(each.unit) for each in units]
         columns["conversation"][places] = [
-            conversations.setdefault(unit.conversation_id, len(conversations)) for unit in units
+            conversations.setdefault(each.unit.conversation_id, len(conversations)) for each in units
         ]
         waiting = np.array([WAITING * unit.waiting for unit in units], dtype=np.uint8)
         columns["kinds"][places] = columns["kinds"][places] & ~np.uint8(WAITING) | waiting
-        columns["type"][places] = [types.setdefault(unit.episode_type, len(types)) for unit in units]
+        columns["type"][places] = [types.setdefault(each.unit.episode_type, len(types)) for each in units]
         columns["living"][places] = True
         at = np.arange(len(columns))[places]
         embedded = [
@@ -270,7 +288,7 @@ class UnitArrays:
         self._column("embedded")[places] = True
 
     def _compact(self, kept: Places) -> None:
-        """Keep what is at some places, in their order, and renumber the terms still in use."""
+        """Keep the rows at some places, in order, and renumber the terms that are still in use."""
         self._counts.become(self._counts.values[self._terms.indexes(kept)[0]])
         self._terms.keep(kept)
         used, renumbered = np.unique(self._terms.values, return_inverse=True)

@@ -1,9 +1,7 @@
-"""Units of memory on their way into a working set: rows of PostgreSQL, with terms and embeddings of the index."""
+"""Loads units of memory into a working set: rows from PostgreSQL, terms and embeddings from the index."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from itertools import islice
 from operator import attrgetter
 from typing import Any
@@ -11,7 +9,7 @@ from uuid import UUID
 
 from services.encryption.data_key import UNREADABLE
 from services.errors import Unavailable
-from services.memory.episodes.episode import EpisodeType, PassageId, Scope, StoredUnit, said_by_assistant
+from services.memory.episodes.episode import PassageId, Scope, StoredUnit, said_by_assistant
 from services.memory.episodes.index import EpisodeIndex
 from services.memory.recall.unit_arrays import (
     ASKS,
@@ -20,8 +18,10 @@ from services.memory.recall.unit_arrays import (
     STATES_NOTHING,
     WRITTEN,
     Embedding,
-    KeptUnit,
+    Passage,
     UnitContent,
+    UnitRow,
+    text_hash,
 )
 from services.memory.recall.working_set import WorkingSet
 from services.platform.milvus import CollectionMissing
@@ -31,45 +31,22 @@ from services.text.passages import is_long, passages_of
 from services.text.questions import asks, states_something
 
 _AT_ONCE, _OF_A_ROW = 1_000, 200
-"""Rows of the index read at once, and the characters of a text for which one is counted."""
+"""Number of rows of the index that are read at once, and the characters of a text for which one row is counted."""
 _FEW = 4
-"""Changed units up to which they are taken in without a thread."""
+"""Number of changed units up to which they are taken in without a thread."""
 _LONG_TEXTS = 2_000
-"""Characters of changed units from which their terms are computed in a thread, however few they are."""
+"""Characters of changed units from which on their terms are computed in a thread, however few the units are."""
 _EPISODES_AT_ONCE = 100
 """Changed episodes that a shared set takes in without a pause."""
 _FREED_AT_ONCE = 200
-"""Rows that are freed before other threads go on."""
+"""Number of rows that are freed before other threads continue."""
 _SLOWEST_S, _SLOWEST_ROW_S = 2.0, 0.001
-"""Seconds to wait for the index, plus a time per row."""
+"""Maximum seconds to wait for the index: a fixed time, and a time per row."""
 
 _NOTHING: tuple[str, None] = ("", None)
 
 Found = tuple[str, Embedding | None]
 """The terms and the embedding of a passage in the index."""
-
-
-@dataclass(frozen=True)
-class UnitRow:
-    """A unit as a working set reads it."""
-
-    episode_id: UUID
-    unit_id: UUID
-    episode_type: EpisodeType
-    importance: float
-    conversation_id: UUID | None
-    text: str | None
-    """The text; None = the episode was removed."""
-    created_at: datetime
-    role: Any
-    speaker: str | None
-    message_id: UUID | None
-    indexed: bool
-
-    @property
-    def text_hash(self) -> int:
-        """Hash of what its terms and its embedding depend on."""
-        return hash((self.text, self.speaker, self.role))
 
 
 class IndexedUnits:
@@ -115,7 +92,7 @@ class IndexedUnits:
         return known, False
 
     async def embed(self, units: WorkingSet, scope: Scope, missing: Sequence[PassageId]) -> None:
-        """Read the embeddings that a set lacks; others run between parts of it. Raises `Unavailable` if the
+        """Read the embeddings that a set lacks, letting other tasks run in between. Raises `Unavailable` if the
         index does not answer."""
         whose = scope.whole
         for begin in range(0, len(missing), _AT_ONCE):
@@ -130,21 +107,22 @@ class IndexedUnits:
 async def take_in(
     units: WorkingSet, rows: list[UnitRow], known: dict[PassageId, Found], *, shared: bool = True
 ) -> None:
-    """Take in changes; many of them in a thread, or in parts where the set is `shared` with searches. Empties
-    `rows` and `known`: to free ten thousand objects takes as long as to make them."""
+    """Take in changes: many of them in a thread, or in parts if searches use the set at the same time (`shared`).
+    `rows` and `known` are emptied here, because freeing ten thousand objects takes as long as making them."""
     living = [row for row in rows if row.text and row.text != UNREADABLE]
     living.sort(key=lambda row: (row.created_at, row.unit_id))  # of equal units the newest is the best
     units.participants.update(row.speaker for row in living if row.speaker and row.role == "user")
 
-    def made() -> list[KeptUnit]:
-        kept: list[KeptUnit] = []
+    def made() -> list[Passage]:
+        kept: list[Passage] = []
         before = units.known_passages({row.unit_id for row in living}) if len(units) else {}
         for row in living:
-            text_hash, count = before.get(row.unit_id, (0, 0))
-            unchanged = count if text_hash == row.text_hash else 0
+            known_hash, count = before.get(row.unit_id, (0, 0))
+            unchanged = count if known_hash == text_hash(row) else 0
             contents: Sequence[UnitContent | None] = [None] * unchanged or contents_of(row, known)
             for number, content in enumerate(contents):
-                kept.append(_kept(row, number, content, known.get((row.unit_id, number), _NOTHING)[1]))
+                vector = known.get((row.unit_id, number), _NOTHING)[1]
+                kept.append(Passage(row, number, content, vector, waiting=not row.indexed))
         return kept
 
     def taken_in() -> None:
@@ -158,13 +136,13 @@ async def take_in(
     is_much = len(rows) > _FEW or sum(len(row.text or "") for row in rows) > _LONG_TEXTS
     async with units.in_use:
         kept = await asyncio.to_thread(made) if is_much else made()
-    by_episode: dict[UUID, list[KeptUnit]] = {row.episode_id: [] for row in rows}
-    for unit in kept:
-        by_episode[unit.episode_id].append(unit)
+    by_episode: dict[UUID, list[Passage]] = {row.episode_id: [] for row in rows}
+    for each in kept:
+        by_episode[each.unit.episode_id].append(each)
     changed = iter(by_episode.items())
     while part := list(islice(changed, _EPISODES_AT_ONCE)):
         async with units.in_use:
-            units.replace([episode for episode, _ in part], [unit for _, each in part for unit in each])
+            units.replace([episode for episode, _ in part], [passage for _, each in part for passage in each])
         await asyncio.sleep(0)
     if is_much:
         by_episode.clear()
@@ -202,27 +180,12 @@ def _parts(rows: Sequence[UnitRow]) -> Iterator[Sequence[UnitRow]]:
         yield rows[begin:]
 
 
-def _kept(row: UnitRow, passage: int, content: UnitContent | None, vector: Embedding | None) -> KeptUnit:
-    return KeptUnit(
-        unit_id=row.unit_id,
-        episode_id=row.episode_id,
-        conversation_id=row.conversation_id,
-        episode_type=row.episode_type,
-        said_at=row.created_at,
-        waiting=not row.indexed,
-        text_hash=row.text_hash,
-        content=content,
-        vector=vector,
-        passage=passage,
-    )
-
-
 def _patience_s(rows: int) -> float:
     return _SLOWEST_S + _SLOWEST_ROW_S * rows
 
 
 def _free(lists: Sequence[list[Any]], known: dict[PassageId, Found]) -> None:
-    """Empty them a little at a time, so that the event loop runs in between."""
+    """Empty the lists a little at a time, so that the event loop can run in between."""
     while any(lists) or known:
         for each in lists:
             del each[-_FREED_AT_ONCE:]

@@ -1,8 +1,9 @@
 """Working sets of active users: fills them, keeps them up to date, and evicts them.
 
-A set holds one snapshot of PostgreSQL. Each turn reads the user's memory generation when it is opened: if it has
+A set holds one snapshot of PostgreSQL. Each turn reads the user's memory generation when it is opened. If it has
 changed, the episodes that the snapshot did not see are read, and after a removal all of them. So the next turn
-sees whatever any process writes, supersedes, removes or erases."""
+sees everything that any process writes, supersedes, removes or erases.
+"""
 
 import asyncio
 from collections import OrderedDict
@@ -22,10 +23,9 @@ from services.memory.core.blocks import Owner
 from services.memory.episodes import statements as sql
 from services.memory.episodes.episode import IndexedUnit, PassageId, Scope
 from services.memory.episodes.index import EpisodeIndex
-from services.memory.recall.past_sets import PastSets
 from services.memory.recall.set_filling import EPISODES_AT_ONCE, MemoryState, SetFilling
-from services.memory.recall.unit_arrays import Embedding
-from services.memory.recall.unit_loading import Found, IndexedUnits, UnitRow, take_in
+from services.memory.recall.unit_arrays import Embedding, UnitRow
+from services.memory.recall.unit_loading import Found, IndexedUnits, take_in
 from services.memory.recall.working_set import WorkingSet
 from services.platform.metrics import WORKING_SET_BYTES, WORKING_SETS_LOADED
 from services.platform.postgres import Database
@@ -39,12 +39,12 @@ _BYTES_OF_A_SET, _BYTES_OF_A_UNIT = 8_192, 1_100
 _MOST_OF_THE_LIMIT = 0.5
 """Maximum share of the memory limit for one set."""
 _MOST_OF_THE_PAST = 20_000
-"""Episodes of a set of what was remembered at a moment."""
+"""Maximum number of episodes in a set of what was remembered at a moment."""
 _LOADS = 2
 _MANY = 500
-"""Changed units from which on the index is asked for their terms."""
+"""Number of changed units from which on the index is asked for their terms."""
 _LEARNT_AT_ONCE = 100
-"""Embeddings that are stored in one step of the event loop."""
+"""Number of embeddings that are stored in one step of the event loop."""
 _EMBEDDED_AT_ONCE = 50
 _AGAIN_S = 5.0
 _TRIES = 3
@@ -52,7 +52,7 @@ _UNUSED_S = 1800.0
 _LOOK_AGAIN_S = 600.0
 _FOLLOWED_S = 0.5
 _LOOKED_AT = 50
-"""Number of oldest sets examined at once to make room."""
+"""Number of the oldest sets that are examined at once to make room."""
 
 Owned = tuple[UUID, UUID, UUID | None]
 """A user, an expert and a space: the set of a space also holds shared memory, but nothing of another space."""
@@ -75,7 +75,7 @@ class _Entry:
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     units: WorkingSet | None = None
-    """The set; None = not filled, or the user has too many memories for a set."""
+    """The set; None if it is not filled yet, or the user has too many memories for a set."""
     state: MemoryState | None = None
     used_at: float = 0.0
     looked_at: float = 0.0
@@ -83,9 +83,9 @@ class _Entry:
     tries: int = 0
     given_up: bool = False
     beginning: bool = False
-    """Whether it begins to be filled in the background, while the index serves the user."""
+    """Whether filling has begun in the background while the index still serves the user."""
     filling: SetFilling | None = None
-    """Filling that goes on while it is in use already."""
+    """The filling that continues while the set is in use already."""
     following: bool = False
     """Whether an update is scheduled."""
     changed_at: float = 0.0
@@ -95,21 +95,21 @@ class _Entry:
     away: bool = False
     """Whether the index did not answer the last request."""
     too_large_until: float = 0.0
-    """Time before which the size of the user's memory is not checked again."""
+    """Time until which the size of the user's memory is not checked again."""
     nbytes: int = 0
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """A working set as returned to a turn."""
+    """A working set as a turn receives it."""
 
     units: WorkingSet
     milliseconds: float
-    """Seconds that the turn waited for it to be filled or updated."""
+    """Milliseconds that the turn waited for it to be filled or updated."""
     degraded: Sequence[str] = ()
-    """`milvus`: the index could not be read, or the oldest memories are still being read."""
+    """`milvus` if the index could not be read, or the oldest memories are still being read."""
     is_bare: bool = False
-    """Whether most embeddings may be missing, until the index answers."""
+    """Whether most embeddings may be missing until the index answers."""
 
 
 class WorkingSets:
@@ -149,7 +149,6 @@ class WorkingSets:
         self._rests = asyncio.Semaphore(1)
         self._behind: set[asyncio.Task[None]] = set()
         self._bytes = 0
-        self._past = PastSets(limit_bytes)
 
     @property
     def nbytes(self) -> int:
@@ -186,35 +185,26 @@ class WorkingSets:
         return Loaded(entry.units, milliseconds, degraded, is_bare=is_bare)
 
     def embeddings_of(self, owner: Owner, unit_ids: Collection[UUID]) -> Mapping[UUID, Embedding]:
-        """Return the embeddings of those of some units that the owner's set has, if it is filled."""
+        """Return the embeddings that the owner's set has for some units, if the set is filled."""
         entry = self._entries.get(_key(owner))
         return entry.units.embeddings_of(unit_ids) if entry and entry.units else {}
 
     async def at(self, scope: Scope) -> Loaded:
-        """Return a set of what was remembered at `scope.as_of`, the newest 20,000 units.
+        """Return a set of what was remembered at `scope.as_of`, with the newest 20,000 units.
 
-        What has changed since is in no index: it is found by its words. The set is kept for those who ask again of
-        the same moment, until the user's memory changes.
+        What has changed since is in no index, so it is found by its words.
         """
         begun = perf_counter()
         values = {**vars(scope), "most": _MOST_OF_THE_PAST, "before": None}
         async with self._loads:
-            # Read first: what changes while the set is made is not in a set of this generation.
-            states = await self._database.fetch(scope.tenant_id, sql.GENERATION, values, class_row(MemoryState))
-            generation = states[0].generation if states else 0
-            kept = self._past.get(scope, generation)
-            if kept is not None:  # an empty set is a result, too
-                return Loaded(kept, round((perf_counter() - begun) * 1000, 1))
             rows = await self._database.fetch(scope.tenant_id, as_of(sql.KEPT), values, class_row(UnitRow))
             units = WorkingSet(self._dimension)
             known, away = await self._indexed.read(scope, rows, all_of_them=True)
             await take_in(units, rows, known, shared=False)
-            if not away:
-                self._past.put(scope, generation, units)
         return Loaded(units, round((perf_counter() - begun) * 1000, 1), ["milvus"] if away else [])
 
     def follow(self, scope: Scope) -> None:
-        """Update a set in the background, so that the next turn need not wait for it."""
+        """Update a set in the background, so that the next turn does not have to wait."""
         entry = self._entries.get(_key(scope))
         if entry is None or entry.units is None:
             return
@@ -224,7 +214,7 @@ class WorkingSets:
             self._start(self._follow(entry, scope))
 
     async def learn(self, rows: Sequence[IndexedUnit]) -> None:
-        """Store the embeddings of units that this process has just indexed; others run between parts of it."""
+        """Store the embeddings of units that this process has just indexed, letting other tasks run in between."""
         owned: dict[Owned, dict[PassageId, Sequence[float]]] = {}
         for row in rows:
             passage = row.unit_id, row.passage
@@ -239,7 +229,6 @@ class WorkingSets:
 
     def forget(self, user_id: UUID) -> None:
         """Drop the sets of a user."""
-        self._past.forget(user_id)
         for key in [key for key in self._entries if key[0] == user_id]:
             self._give_up(key)
 
@@ -307,7 +296,7 @@ class WorkingSets:
             entry.too_large_until = monotonic() + _LOOK_AGAIN_S
 
     async def _finish(self, entry: _Entry, beginning: Awaitable[bool]) -> None:
-        """Let a set begin to be filled in the background; until then the index serves the user."""
+        """Let a set be filled in the background; until it is, the index serves the user."""
         try:
             if not await beginning:
                 entry.too_large_until = monotonic() + _LOOK_AGAIN_S
@@ -315,7 +304,8 @@ class WorkingSets:
             entry.beginning = False
 
     async def _begin(self, entry: _Entry, filling: SetFilling) -> bool:
-        """Fill a set with the newest memories, the rest behind it; return whether there are few enough."""
+        """Fill a set with the newest memories now and the rest in the background; return whether there are few
+        enough."""
         async with self._loads:
             fits, state = await filling.begin()
         if not fits:
@@ -346,8 +336,8 @@ class WorkingSets:
                 entry.away, entry.filling = filling.away, None
 
     async def _waiting(self, rows: Sequence[UnitRow]) -> dict[PassageId, Found]:
-        """Embed what users said last and is not indexed yet: most of it was sought a moment ago. Answers, and
-        later passages, are found by their words until they are indexed, together and so at less cost."""
+        """Embed what users said last and is not indexed yet; most of it was embedded for a search a moment ago.
+        Answers and later passages are found by their words until they are indexed together, which costs less."""
         if self._embed_soon is None:
             return {}
         said = [row for row in rows if row.text and row.role == "user" and not row.indexed][-_EMBEDDED_AT_ONCE:]

@@ -8,7 +8,8 @@ from uuid import UUID
 import numpy as np
 
 from services.memory.episodes.episode import PassageId
-from services.memory.recall.unit_loading import Found, UnitRow, take_in
+from services.memory.recall.unit_arrays import UnitRow
+from services.memory.recall.unit_loading import Found, take_in
 from services.memory.recall.working_set import WorkingSet
 from services.text.passages import passages_of
 from services.text.tokenizer import terms
