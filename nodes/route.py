@@ -9,6 +9,7 @@ from langgraph.runtime import Runtime
 from services.memory.reading.plain_forms import plain_forms
 from services.platform.patience import beside_the_loop
 from services.promises.plain_forms import plain_promise
+from services.promises.quiet import plain_quiet
 from services.text.questions import is_small_talk
 from services.time_reference.detect import detect
 from services.tools.registry import ToolRegistry
@@ -73,7 +74,8 @@ async def route(
         update["answer"] = turn.input["answer"]
     if turn.stored:
         update["plain_forms"] = [] if turn.speaker else plain_forms(message)
-        if not turn.speaker and (asked := plain_promise(message, now, timezone)):
+        asked = None if turn.speaker else plain_promise(message, now, timezone) or plain_quiet(message)
+        if asked:
             update["plain_promise"] = asked
     return update
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, NotRequired, cast
 from langchain_core.messages import AnyMessage
 from typing_extensions import TypedDict
 
-from state.memory import ForeignOrigin, MemoryChange, PlainForm, PlainPromise, PlannedChange
+from state.memory import ForeignOrigin, MemoryChange, PlainForm, PlainPromise, PlainQuiet, PlannedChange
 from state.prompt import (
     AskedDays,
     ContextReport,
@@ -98,8 +98,8 @@ class ConversationState(TypedDict, total=False):
 
     plain_forms: list[PlainForm]
     """Orders to memory that the message gives word for word; empty for most messages."""
-    plain_promise: PlainPromise
-    """Reminder that the message asks for word for word; absent for most messages."""
+    plain_promise: PlainPromise | PlainQuiet
+    """Reminder that the message asks for, or quiet hours that it sets, word for word; absent for most messages."""
 
     # history
     memory_plan: list[PlannedChange]

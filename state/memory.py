@@ -57,6 +57,15 @@ class PlainPromise:
     """The sentence that asks for the reminder."""
     at: datetime
     """The moment that the words mean."""
+    repeats: bool = False
+
+
+@dataclass(frozen=True)
+class PlainQuiet:
+    """Quiet hours that a message sets in plain words."""
+
+    hours: str
+    """`22:00-07:00`, `always` or `never`."""
 
 
 class Candidate(TypedDict):

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from anamnesis_client import Anamnesis, ClientError, ServiceError
-from api.cli.chat_answer import show_answer, show_why
+from api.cli.chat_answer import show_answer
 from api.cli.service import AtUrl, WithKey, connected, told
 from api.cli.shell import WRONG_USE, InSpace, fail
 from services.errors import InvalidInput
@@ -22,7 +22,6 @@ _SHOWN_ON_RETURN = 6
 _MOST_EARLIER = 200
 _COMMANDS = {
     "/new [NAME]": "start a new conversation, or go on with the one of that name",
-    "/why": "show what the last answer was based on",
     "/help": "show these commands",
     "/quit": "leave; so does Ctrl-D",
 }
@@ -45,8 +44,6 @@ class _Talk:
     """Whether the conversation is temporary."""
     budget: RequestBudget = field(default_factory=RequestBudget)
     """Limits of each answer."""
-    turn_id: str | None = None
-    """Turn of the last answer."""
     said: list[dict[str, str]] = field(default_factory=list)
     """Messages so far, of a temporary conversation."""
 
@@ -156,10 +153,7 @@ def _send(talk: _Talk, message: str) -> None:
     if talk.temporary:
         options |= {"temporary": True, "earlier": talk.said[-_MOST_EARLIER:]}
     shown = show_answer(console, talk.service, message, options)
-    if not shown.turn_id:
-        return
-    talk.turn_id = shown.turn_id
-    if talk.temporary and shown.text.strip():
+    if shown.turn_id and talk.temporary and shown.text.strip():
         talk.said += [{"role": "user", "content": message}, {"role": "assistant", "content": shown.text}]
 
 
@@ -173,8 +167,6 @@ def _obey(talk: _Talk, command: str, rest: str) -> _Talk:
         match command:
             case "/new":
                 return _begin(talk, rest or _unused_name(talk))
-            case "/why":
-                _show_why(talk)
             case "/help":
                 _show_help()
             case _:
@@ -196,16 +188,9 @@ def _unused_name(talk: _Talk) -> str:
 def _begin(talk: _Talk, session: str) -> _Talk:
     if not is_id(session):
         raise InvalidInput("/new", f"The name of a conversation {RULE}.")
-    begun = replace(talk, session=session, temporary=False, turn_id=None, said=[])
+    begun = replace(talk, session=session, temporary=False, said=[])
     _enter(begun)
     return begun
-
-
-def _show_why(talk: _Talk) -> None:
-    if talk.turn_id is None:
-        console.print("[dim]There is no answer yet; ask something first.[/]")
-        return
-    show_why(console, talk.service.request("GET", "turns", talk.turn_id, "why"))
 
 
 def _show_help() -> None:

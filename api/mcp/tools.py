@@ -120,7 +120,7 @@ class MemoryTools:
             found = await acting.services.memory.archive.search(
                 scope, query, top_k=limit, now=datetime.now(UTC), timezone=user.timezone
             )
-        memories = [MemoryView(id=None, kind="fact", text=each.text, said_at=each.since) for each in facts]
+        memories = [MemoryView(id=None, kind="fact", text=each.text, said_at=each.at) for each in facts]
         memories += [
             MemoryView(
                 id=each.id, kind=each.episode_type, text=each.content, said_at=each.created_at, weak=each.weak

@@ -208,7 +208,9 @@ def read_prompt(messages: Sequence[BaseMessage]) -> OfflinePrompt:
             for line in block.splitlines()
             if line
         ],
-        results=[message.text for message in messages[spoken + 1 :] if isinstance(message, ToolMessage)],
+        results=[
+            _ID.sub("", message.text) for message in messages[spoken + 1 :] if isinstance(message, ToolMessage)
+        ],
         sentences=list(dict.fromkeys(sentence for text in context for sentence in _sentences(text))),
         stored=not _says(systems, TEMPORARY),
         remembers=_says(systems, REMEMBERS) or not _says(systems, DATA),

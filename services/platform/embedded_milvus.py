@@ -91,12 +91,12 @@ class Standby:
 class EmbeddedMilvus(child_process.Engine):
     """One Milvus Lite server on one data folder; the process that starts it owns and stops it."""
 
-    def __init__(self, data_dir: Path, *, large_bytes: int = _LARGE_BYTES, unused_s: float = _UNUSED_S) -> None:
-        """Take the folder, and when to restart the server: the memory, and the seconds without use."""
+    def __init__(self, data_dir: Path, *, unused_s: float = _UNUSED_S) -> None:
+        """Take the folder, and the seconds without use after which a large server is started again."""
         super().__init__(
             "Milvus", data_dir.resolve() / "milvus.log", signal.SIGINT, longest_wait_s=_LONGEST_WAIT_SECONDS
         )
-        self._large_bytes, self._unused_s = large_bytes, unused_s
+        self._large_bytes, self._unused_s = _LARGE_BYTES, unused_s
         self.standby = Standby(data_dir.resolve())
         self._needed_before = (
             self._last_need()

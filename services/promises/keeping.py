@@ -190,5 +190,7 @@ def _outcome(row: Mapping[str, Any], said: str | None, now: datetime) -> dict[st
     state = "missed" if said == "" else "kept"
     if not row["rule"]:
         return {"state": state, "next": None}
-    following = next_moment(row["rule"], max(now, row["due_at"]), row["timezone"])
+    following: datetime | None = row["due_at"]
+    while following and following <= now:  # one by one: what recurs by a count counts from the last
+        following = next_moment(row["rule"], following, row["timezone"])
     return {"state": state, "next": None} if following is None else {"state": "open", "next": following}

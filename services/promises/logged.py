@@ -80,6 +80,7 @@ def sealed(new: Mapping[str, Any]) -> dict[str, Any]:
     return {name: Words(value) if name in {"text", "said", "rule"} else value for name, value in new.items()}
 
 
-def told_of(at: datetime, timezone: str, text: str) -> str:
-    """Return how a turn names a promise: its moment and what it is about."""
-    return f"{at.astimezone(time_zone(timezone)):%Y-%m-%d %H:%M} {text}"
+def told_of(at: datetime, timezone: str, text: str, *, again: str = "") -> str:
+    """Return how a turn names a promise: its moment, what it is about, and by which words it comes again."""
+    told = f"{at.astimezone(time_zone(timezone)):%Y-%m-%d %H:%M} {text}"
+    return f"{told} ({again})" if again else told

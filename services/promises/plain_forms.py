@@ -12,7 +12,7 @@ from services.memory.reading.foreign_words import foreign_text
 from services.text.language import Sentence, sentences
 from services.text.tokenizer import simplified
 from services.time_reference.local_days import BadTimeZone
-from services.time_reference.occasions import LONGEST, names_time, read_occasion
+from services.time_reference.occasions import LONGEST, Occasion, names_time, read_occasion
 from services.time_reference.recurring import BadOccasion
 from state.memory import PlainPromise
 
@@ -63,8 +63,8 @@ def plain_promise(message: str, now: datetime, timezone: str) -> PlainPromise | 
     for at in dict.fromkeys((0, len(parts) - 1)):
         if parts and not any(character in _QUOTES for character in text[: parts[at].end]):
             for when, what in _pairs(parts[at], now.date()):
-                if (moment := _moment(when, now, timezone)) is not None:
-                    return PlainPromise(what, when, parts[at].text.strip(), moment)
+                if (found := _occasion(when, now, timezone)) is not None:
+                    return PlainPromise(what, when, parts[at].text.strip(), found.at, bool(found.rule))
     return None
 
 
@@ -111,10 +111,10 @@ def _split(both: str) -> Iterator[tuple[str, str]]:
         yield both[:count].strip(_EDGES), both[count:].strip(_EDGES).removeprefix("要").removeprefix("去")
 
 
-def _moment(when: str, now: datetime, timezone: str) -> datetime | None:
+def _occasion(when: str, now: datetime, timezone: str) -> Occasion | None:
     if len(when) > LONGEST:
         return None
     try:
-        return read_occasion(when, now, timezone).at
+        return read_occasion(when, now, timezone)
     except (BadOccasion, BadTimeZone):
         return None

@@ -27,7 +27,7 @@ from services.promises.quiet import QuietHours
 from services.text.language import language_of
 from services.time_reference.local_days import BadTimeZone, time_zone
 from services.time_reference.occasions import Occasion
-from state.memory import MemoryChange, PlainPromise
+from state.memory import MemoryChange, PlainPromise, PlainQuiet
 from state.turn import OpenTurn
 
 MOST_OPEN = 1_000
@@ -117,7 +117,8 @@ class Promises:
         made = {name: str(values[name]) for name in FIELDS if name in values} | {"id": str(new.id)}
         made |= {"state": "open", "due_at": occasion.at.isoformat()}
         trigger = placed(trigger, new.conversation_id)
-        items = [told_of(occasion.at, new.timezone, made["text"])]
+        again = made["said"] if occasion.rule else ""
+        items = [told_of(occasion.at, new.timezone, made["text"], again=again)]
         await note(self._log, connection, owner, "make", None, made, trigger, operation_id, items)
         return operation_id
 
@@ -135,9 +136,13 @@ class Promises:
                 raise
             return found
 
-    async def make_plain(self, turn: OpenTurn, asked: PlainPromise) -> MemoryChange:
-        """Make what a message asks for in plain form, once; return what the turn tells of it. Where it cannot
-        be made, that is told, and it has no operation."""
+    async def make_plain(self, turn: OpenTurn, asked: PlainPromise | PlainQuiet) -> MemoryChange:
+        """Make what a message asks for in plain form, once, or set quiet hours; return what the turn tells of it.
+        Where it cannot be made, that is told, and it has no operation."""
+        change = promised_change(turn, asked)
+        if isinstance(asked, PlainQuiet):
+            made = await self.quiet.set(Owner.of_turn(turn), asked.hours, Trigger.of_turn(turn, "user"))
+            return MemoryChange(**{**change, "operation_id": str(made) if made else None})
         new = NewPromise(
             text=asked.text,
             when=asked.when,
@@ -147,7 +152,6 @@ class Promises:
             quote=asked.quote,
             id=uuid5(turn.turn_id, OPERATION),
         )
-        change = promised_change(turn, asked)
         try:
             _, operation_id = await self.make(Owner.of_turn(turn), new, Trigger.of_turn(turn, "user"), turn.now)
         except CallerError as error:
@@ -277,8 +281,13 @@ class Promises:
         return kept
 
 
-def promised_change(turn: OpenTurn, asked: PlainPromise) -> MemoryChange:
-    """Return what a turn tells of a promise that its message asks for in plain form."""
-    items = [told_of(asked.at, turn.timezone, asked.text)]
+def promised_change(turn: OpenTurn, asked: PlainPromise | PlainQuiet) -> MemoryChange:
+    """Return what a turn tells of a promise, or of quiet hours, that its message asks for in plain form."""
+    if isinstance(asked, PlainQuiet):
+        summary = told("quiet_hours", [asked.hours], language_of([turn.message]))
+        return MemoryChange(
+            kind="quiet_hours", summary=summary, operation_id=str(turn.turn_id), items=[asked.hours]
+        )
+    items = [told_of(asked.at, turn.timezone, asked.text, again=asked.when if asked.repeats else "")]
     summary = told("promise", items, language_of([asked.quote]))
     return MemoryChange(kind="promise", summary=summary, operation_id=str(turn.turn_id), items=items)

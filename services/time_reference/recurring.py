@@ -45,8 +45,8 @@ def counted(text: str) -> tuple[str, int]:
     another way, or not. Raises `BadOccasion` if it counts anything but days and weeks."""
     found = _SO_MANY.search(text)
     if found is None:
-        if _COUNTED.search(text):
-            raise BadOccasion("recurs by a count of other things than days or weeks; give days")
+        if other := _COUNTED.search(text):
+            raise BadOccasion(f"“{other[0]}” counts other things than days or weeks; give days")
         return text, 0
     if found["chinese"]:
         count = chinese_number(found["chinese"]) + bool(found["skips"])

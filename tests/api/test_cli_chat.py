@@ -36,24 +36,14 @@ async def _said(client: httpx.AsyncClient, message: str, session: str = "termina
 async def test_commands_reach_neither_the_model_nor_memory(
     chat: Chat, client: httpx.AsyncClient, model_server: ModelServer
 ) -> None:
-    done = await chat("/help", "/why", "/nonsense", "/quit")
+    done = await chat("/help", "/nonsense", "/quit")
     assert done.returncode == 0, done.stderr
     assert "New conversation “terminal”" in done.stdout
-    for command in ("/new", "/why", "/help", "/quit"):
+    for command in ("/new", "/help", "/quit"):
         assert command in done.stdout
-    assert "There is no answer yet; ask something first." in done.stdout
     assert "There is no command /nonsense; nothing was sent." in done.stdout
     assert model_server.requests == []
     assert (await client.get("/api/v1/conversations")).json()["items"] == []
-
-
-async def test_what_an_answer_was_based_on_is_shown(chat: Chat, client: httpx.AsyncClient) -> None:
-    await _said(client, "My violin teacher is called Odile.", "first")
-    done = await chat("What is my violin teacher called?", "/why", options=("--session", "second"))
-    assert "of 4000 tokens, the message not counted" in done.stdout
-    assert "instructions and tools" in done.stdout
-    assert "Recalled, of " in done.stdout
-    assert "My violin teacher is called Odile." in done.stdout
 
 
 async def test_conversations_are_begun_and_continued(chat: Chat, client: httpx.AsyncClient) -> None:

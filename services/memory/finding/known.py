@@ -18,6 +18,7 @@ from services.memory.core.values import CoreValue, CoreValues
 from services.memory.episodes.episode import Source, sources_of
 from services.memory.finding.finder import MemoryFinder
 from services.memory.model import Memory
+from services.memory.reading.words import labelled
 from services.platform.postgres import Database
 from services.text.tokenizer import informative_terms, terms
 
@@ -97,21 +98,19 @@ class KnownMemories:
             statement.sources.extend(sources[each] for each in ids if each in sources)
         return [statement for statement, _ in page]
 
-    async def bearing_on(self, owner: Owner, query: str) -> Sequence[Statement]:
-        """Return the values of an owner that share words with a query, most words first, or are near it in
-        meaning."""
-        read = await self._values.read(owner.tenant_id, owner.user_id)
+    async def bearing_on(self, owner: Owner, query: str) -> Sequence[Memory]:
+        """Return the values of an owner that share words with a query, most first, or are near it in meaning."""
         known = [
-            replace(_of_value(each, read, {}), text=_sentence(each.field, each.text))
-            for each in read
+            Memory("value", f"v{each.digest[:12]}", each.text, each.since, field=each.field)
+            for each in await self._values.read(owner.tenant_id, owner.user_id)
             if each.holds and each.expert_id == owner.expert_id and each.space_id in (None, owner.space_id)
         ]
         asked = informative_terms(query)
-        score = np.array([len(asked & set(terms(each.text))) for each in known], dtype=np.float64)
-        places = [Memory("written", each.id, each.text) for each in known]
-        if known and (alike := await self._finder.likeness([query], places, {})) is not None:
+        score = np.array([len(asked & set(terms(labelled(each)))) for each in known], dtype=np.float64)
+        if known and (alike := await self._finder.likeness([query], known, {})) is not None:
             score += np.where(alike >= _ALIKE, alike, 0)
-        return [known[int(at)] for at in np.argsort(-score, kind="stable") if score[at] > 0]
+        nearest = [known[int(at)] for at in np.argsort(-score, kind="stable") if score[at] > 0]
+        return [replace(each, text=_sentence(each.field, each.text)) for each in nearest]
 
 
 def _sentence(name: str, item: str) -> str:

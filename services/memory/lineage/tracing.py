@@ -12,7 +12,7 @@ from psycopg.rows import dict_row, tuple_row
 
 from services.errors import InvalidInput, NotFound
 from services.identity.tenants import user_id_of
-from services.memory.core.values import CoreValues
+from services.memory.core.values import CoreValue, CoreValues
 from services.platform.postgres import Database
 
 _PARENTS: LiteralString = """
@@ -80,18 +80,6 @@ class Node:
 
 
 @dataclass(frozen=True)
-class ItemValue:
-    """A single value of core memory."""
-
-    field: str
-    text: str
-    message_id: UUID | None
-    """The message that brought it in."""
-    actor: str | None
-    made_by: dict[str, Any]
-
-
-@dataclass(frozen=True)
 class Item:
     """A node with what is known of it."""
 
@@ -103,7 +91,7 @@ class Item:
     made_by: dict[str, Any]
     """Who or what made it, as far as is known: `actor`, `turn_id`, `job`, `job_id`, `prompt`, `model`."""
     state: Literal["current", "superseded", "archived", "retracted"]
-    values: list[ItemValue] = field(default_factory=list)
+    values: list[CoreValue] = field(default_factory=list)
     """Values of a section of core memory. A trace downwards lists only values that come from the node that was
     asked about."""
     origin: Origin | None = None
@@ -253,11 +241,10 @@ class Lineage:
             values = {"tenant_id": tenant_id, "user_id": user_id, "kind": kind, "ids": [node.id for node in group]}
             statement = _MESSAGES if kind == "message" else _ITEMS
             rows = await self._database.fetch(tenant_id, statement, values, dict_row)
-            single: dict[UUID, list[ItemValue]] = {}
+            single: dict[UUID, list[CoreValue]] = {}
             if kind == "core_memory":
                 for each in await self._core_values.read(tenant_id, user_id, values["ids"]):
-                    value = ItemValue(each.field, each.text, each.message_id, each.actor, each.made_by)
-                    single.setdefault(each.block_id, []).extend([value] if each.holds else [])
+                    single.setdefault(each.block_id, []).extend([each] if each.holds else [])
             found = [Item(**row, values=single.get(row["id"], [])) for row in rows]
             items += sorted(found, key=attrgetter("at", "id"))
         return items

@@ -13,7 +13,7 @@ from services.memory.operations import Trigger
 from services.memory.reading.trust import rests_on_user
 from services.promises.promise import Promise, quote_of
 from services.promises.promises import NewPromise, Promises
-from services.tools.tool import RegisteredTool, ToolServices, service_tool
+from services.tools.tool import QuickMatch, RegisteredTool, ToolServices, service_tool
 from state.turn import OpenTurn
 
 What = Annotated[str, Field(description="What about")]
@@ -22,6 +22,17 @@ Which = Annotated[str, Field(description="Id of one to change")]
 State = Literal["", "done", "cancelled", "quiet"]
 _STATES = {"done": "kept", "cancelled": "cancelled"}
 _SHOWN = 30
+_QUESTIONS = (
+    "what (?:did|have) you promised? me",
+    "what (?:are|were) (?:your promises(?: to me)?|my reminders)",
+    "(?:list|show me|show) (?:all )?(?:my|your|the) (?:reminders|promises)",
+    "(?:what|which) reminders (?:do i have(?: set)?|are (?:open|set))",
+    "你(?:都|还)?答应(?:过|了)?我(?:什么|啥|哪些?事情?|些什么)(?:事情?|来着)?",
+    "你(?:都|还)?(?:要|会|该)提醒我(?:什么|啥|哪些?事情?)",
+    "(?:我|你)?(?:都|还|现在)?有(?:哪些|什么)(?:提醒|约定)",
+    "(?:列出|看看|看一下|显示)(?:我的?|所有的?|全部的?)?(?:提醒|约定)",
+)
+"""Whole sentences that ask for the list of promises and for nothing else."""
 
 
 def make_tool(services: ToolServices) -> RegisteredTool | None:
@@ -70,7 +81,8 @@ def make_tool(services: ToolServices) -> RegisteredTool | None:
             raise ToolException(f"Nothing was promised: {error.message}") from error
         return f"Promised. {_line(made)}"
 
-    return RegisteredTool(promise, timeout_s=5.0, alone=True)
+    quick = QuickMatch(_QUESTIONS, lambda _: [{}])
+    return RegisteredTool(promise, timeout_s=5.0, alone=True, quick=quick)
 
 
 async def _changed(promises: Promises, turn: OpenTurn, promise_id: str, text: str, when: str, state: str) -> str:
@@ -94,7 +106,7 @@ def _line(promise: Promise) -> str:
     """Return a promise on one line, as the model reads it."""
     again = f" and again ({promise.said})" if promise.repeats and promise.state in {"open", "due"} else ""
     moment = f"{promise.when:%a %Y-%m-%d %H:%M} ({promise.timezone}){again}"
-    return f"{moment}, {promise.state}: {promise.text} [{promise.id}]"
+    return f"{moment}, {promise.state}: {promise.text} ({promise.id})"
 
 
 TOOL = make_tool

@@ -229,12 +229,28 @@ async def test_a_worker_that_is_killed_and_clocks_that_jump_double_and_lose_noth
     assert sorted(each[1] or "" for each in said) == sorted(each["id"] for each in made)
 
 
+async def test_what_recurs_by_a_count_keeps_its_days_through_an_absence(
+    services: Services, client: httpx.AsyncClient, model_server: ModelServer
+) -> None:
+    made = await make(client, when="every other day at 8am, starting tomorrow")
+    model_server.default = _NO_MODEL
+    due = datetime.fromisoformat(made["when"])
+    for now, days in ((due, 2), (due + timedelta(days=5, hours=1), 6)):
+        await keep(services, now)
+        [listed_now] = await listed(client)
+        assert (datetime.fromisoformat(listed_now["when"]).date() - due.date()).days == days
+        assert datetime.fromisoformat(listed_now["when"]).hour == 8
+
+
 async def test_it_is_found_by_an_index_among_many(database: Database) -> None:
     async with database.tenant(DEFAULT_TENANT) as connection:
         await connection.execute("SET LOCAL enable_seqscan = off")
-        due = "SELECT user_id FROM promises WHERE state = 'open' AND due_at <= now() ORDER BY due_at LIMIT 1000"
-        plan = await connection.execute(f"EXPLAIN {due}")
-        assert "promises_due" in "".join(row[0] for row in await plan.fetchall())
+        for where, index in (
+            ("state = 'open' AND due_at <= now() ORDER BY due_at", "promises_due"),
+            ("event = 'changed'", "promises_changed"),
+        ):
+            plan = await connection.execute(f"EXPLAIN SELECT user_id FROM promises WHERE {where} LIMIT 1000")
+            assert index in "".join(row[0] for row in await plan.fetchall())
 
 
 async def test_the_first_prompt_of_a_visit_tells_what_is_coming_up_and_no_other(
@@ -310,3 +326,25 @@ async def test_a_client_that_resends_its_history_need_not_know_what_was_said_una
     [conversation] = (await client.get("/api/v1/conversations", params={"user_id": "u-1"})).json()["items"]
     page = (await client.get(f"/api/v1/conversations/{conversation['id']}/messages")).json()["items"]
     assert [each["content"] for each in page] == ["Hello", "Hi.", "Now.", "Thanks", "Fine."]
+
+
+@pytest.mark.settings(llm_model=None, small_llm_model=None)
+async def test_what_is_promised_is_told_when_it_is_asked_for_also_without_a_model(
+    client: httpx.AsyncClient,
+) -> None:
+    assert "Nothing is promised" in (await say(client, "What did you promise me?"))["answer"]
+    made = await make(client)
+    answer = (await say(client, "你答应过我什么？", "s-2"))["answer"]
+    assert f"{made['when'][:10]} 09:00" in answer
+    assert "call the dentist" in answer
+    assert made["id"] not in answer
+    assert "call the dentist" not in (await say(client, "What did my sister promise me?", "s-3"))["answer"]
+
+
+async def test_a_model_reads_the_list_of_promises_before_it_is_asked(
+    client: httpx.AsyncClient, model_server: ModelServer
+) -> None:
+    made = await make(client)
+    model_server.default = Reply(["To remind you of the dentist."])
+    await say(client, "What did you promise me?")
+    assert made["id"] in str(model_server.requests[-1].body)
