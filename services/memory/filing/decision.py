@@ -26,7 +26,7 @@ from services.memory.reading.mood import Felt, felt
 from services.memory.reading.quotes import is_quoted
 from services.platform.patience import beside_the_loop
 from services.platform.setting_values import FilingGrade
-from services.text.language import folded
+from services.text.language import Language, folded
 from services.text.storable import storable
 from services.text.tokenizer import informative_terms
 from services.time_reference.local_days import time_zone
@@ -35,6 +35,7 @@ _BLEMISHES: frozenset[Fault | None] = frozenset(["field", "date"])
 _LEAST_SHARE = 0.5
 """Share of a statement's words that must have been said if the model has the grade `some`, because such models
 invent words."""
+_FEELS: dict[Language, str] = {"en": "The user feels {feeling} now.", "zh": "用户此刻感到 {feeling}。"}
 _LONG = 2_000
 """Characters from which on a batch is read in several steps of the event loop."""
 
@@ -96,11 +97,23 @@ async def _looked_at_again(models: ChatModels, decided: Decided, shown: Batch) -
     asked again."""
     told = [each for each in decided.done if each.operation.text]
     told += [each for each in decided.asked if each.is_doubtful]
-    sure = await surely_told(models, told, shown, at_once=True)
+    felt_now = _as_told(decided.mood, shown)
+    sure = await surely_told(models, [*told, *felt_now], shown, at_once=True)
     done, asked = ([each for each in some if each in sure or each not in told]
                    for some in (decided.done, decided.asked))  # fmt: skip
-    left_out = len(told) - len(sure)
-    return replace(decided, done=done, asked=asked, dropped=decided.dropped + left_out)
+    left_out = len([each for each in told if each not in sure])
+    mood = decided.mood if all(each in sure for each in felt_now) else None
+    return replace(decided, done=done, asked=asked, dropped=decided.dropped + left_out, mood=mood)
+
+
+def _as_told(mood: Felt | None, shown: Batch) -> list[Checked]:
+    """Return a feeling as a statement that the model may confirm; without a usable answer it is not noted."""
+    if mood is None or mood.feeling in {"off", "on"}:
+        return []
+    begin, end = mood.span
+    quote = shown.messages[mood.message].content[begin:end]
+    operation = FilingOperation("add", quote, _FEELS[shown.language].format(feeling=mood.feeling))
+    return [Checked(operation, "do", mood.message, is_doubtful=True)]
 
 
 class _Answers:

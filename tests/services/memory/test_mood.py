@@ -11,7 +11,7 @@ from services.conversations.turns import Turns
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.reading.mood import felt
 from tests.support.filing import asked, file, filed, human
-from tests.support.model_server import DEFAULT, ModelServer
+from tests.support.model_server import DEFAULT, ModelServer, Reply
 from tests.support.talk import Talk
 from tests.support.turns import exchange
 
@@ -150,3 +150,23 @@ async def test_nothing_is_noted_of_a_user_who_has_switched_it_off(
     await _felt(services.turns, services, model_server)
     query = "SELECT feeling FROM messages WHERE feeling IS NOT NULL"
     assert not await services.database.fetch(DEFAULT_TENANT, query, {}, tuple_row)
+
+
+@pytest.mark.settings(memory_filing_grade=None)
+async def test_a_model_of_unknown_grade_is_asked_once_more_whether_it_is_felt(
+    services: Services, model_server: ModelServer
+) -> None:
+    model_server.agrees = False
+    turn = await exchange(services.turns, "If they sacked me I'd be furious, I'm telling you.", "I see.")
+    mood = {"feeling": "angry", "about": "a job", "quote": "I'd be furious"}
+    model_server.script(filed(mood=mood), Reply(['{"answers": ["no"]}']))
+    await file(services, turn)
+    query = "SELECT feeling FROM messages WHERE feeling IS NOT NULL"
+    assert await services.database.fetch(DEFAULT_TENANT, query, {}, tuple_row) == []
+
+
+def test_one_word_may_say_it_but_no_part_of_one() -> None:
+    given = {"feeling": "sad", "about": "a friend moves away", "quote": "gutted"}
+    assert felt(given, {"u1": "leo is moving to perth. gutted"}) is not None
+    assert felt(given, {"u1": "the house was being gutteded"}) is None
+    assert felt({"feeling": "tired", "quote": "心累"}, {"u1": "改到第十二版，心累"}) is not None
