@@ -71,7 +71,7 @@ async def persist(
         summary_due=state.get("summary_due", False),
         context_filled=state.get("context_filled", 0.0),
         files=asks_model and "memory_filing" in state["features"],
-        asked=UUID(question.data) if question and question.data else None,
+        asked=UUID(question.data["asks"]) if question and question.data["asks"] else None,
         visits_to_summarise=[UUID(each) for each in asked_days["to_summarise"]] if asked_days else [],
     )
     origin = await turns.end(turn, outcome)

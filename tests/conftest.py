@@ -148,6 +148,9 @@ def _without_settings(environment: pytest.MonkeyPatch, folder: Path) -> None:
     environment.setenv("ANAMNESIS_MEMORY_FILING_QUIET_S", "0")
     environment.setenv("ANAMNESIS_MEMORY_FILING_PAUSE_S", "0")
     environment.setenv("ANAMNESIS_MEMORY_RECALL_BUDGET_MS", str(UNHURRIED_MS))
+    # Fewer than usual, so that tests need not talk as long until there is a summary.
+    environment.setenv("ANAMNESIS_MEMORY_SUMMARY_MIN_MESSAGES", "10")
+    environment.setenv("ANAMNESIS_MEMORY_SUMMARY_UPDATE_DELTA", "5")
     if ENCRYPTED:
         environment.setenv("ANAMNESIS_ENCRYPTION", "on")
         environment.setenv("ANAMNESIS_ENCRYPTION_KEYS_DIR", str(folder / "keys"))

@@ -186,4 +186,5 @@ class OpenQuestionSource(Source[OpenQuestion]):
         change = _CHANGES[language][kind].format(text=inert(question.text), replaces=inert(question.replaces))
         form = _SETTLES if question.asked_in else _ASKS
         text = form[language].format(change=change, id=question.id)
-        return (Section("open_question", text, data=None if question.asked_in else str(question.id)),)
+        asks = None if question.asked_in else str(question.id)
+        return (Section("open_question", text, data={"asks": asks, "told": [question.text, question.replaces]}),)

@@ -56,7 +56,12 @@ RETURNING {_SHOWN}, (SELECT old FROM before) IS DISTINCT FROM %(score)s AS is_ne
 """  # noqa: S608
 
 _BEFORE: LiteralString = """
-SELECT asked.id, (
+SELECT asked.id, EXISTS (
+    SELECT FROM memory_operations o
+    WHERE o.turn_id = asked.id AND o.tenant_id = asked.tenant_id AND o.type = 'memory_command'
+      AND o.field IN ('remember', 'standing', 'correct') AND o.undone_at IS NULL
+      AND o.trigger->>'actor' <> 'filing'
+), (
     SELECT CASE WHEN NOT EXISTS (SELECT FROM feedback f WHERE f.message_id = t.assistant_message_id) THEN t.id END
     FROM turns t
     WHERE t.conversation_id = asked.conversation_id AND t.tenant_id = asked.tenant_id
@@ -124,10 +129,12 @@ class TurnFeedback:
 
     async def complain(self, tenant_id: UUID, message_id: UUID, words_said: str) -> None:
         """Rate down the answer before a message of the user that finds fault with it, unless it is rated. The
-        words wait as a wish, which goes with their message; the rating has none of them."""
+        words wait as a wish, which goes with their message, unless its turn has kept one; the rating has none of
+        them."""
         values = {"tenant_id": tenant_id, "message_id": message_id}
-        for turn_id, rated in await self._database.fetch(tenant_id, _BEFORE, values, tuple_row):
-            await self._wishes.hear(tenant_id, turn_id, words_said)
+        for turn_id, is_kept, rated in await self._database.fetch(tenant_id, _BEFORE, values, tuple_row):
+            if not is_kept:
+                await self._wishes.hear(tenant_id, turn_id, words_said)
             if rated is not None:
                 with contextlib.suppress(NotFound, Conflict):
                     await self.put(tenant_id, rated, "down", tags=[SAID])

@@ -345,9 +345,9 @@ class Settings(BaseSettings):
     # Memory
     memory_summaries: bool = Field(True, description="on or off")
     """Keep rolling summaries of conversations."""
-    memory_summary_min_messages: int = Field(10, ge=2, le=1000, description="messages, 2 to 1000")
+    memory_summary_min_messages: int = Field(20, ge=2, le=1000, description="messages, 2 to 1000")
     """Summarise conversations from this length on."""
-    memory_summary_update_delta: int = Field(5, ge=1, le=1000, description="messages, 1 to 1000")
+    memory_summary_update_delta: int = Field(10, ge=1, le=1000, description="messages, 1 to 1000")
     """Renew a summary when this many more messages can be covered."""
     memory_summary_window_size: int = Field(6, ge=2, le=1000, description="messages, 2 to 1000")
     """Never cover or archive this many of the newest messages."""

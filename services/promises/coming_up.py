@@ -48,7 +48,7 @@ _MOST_TOKENS = 60
 _WITHIN = timedelta(days=7)
 _LOOK_BACK = timedelta(days=30)
 _VISIT = timedelta(minutes=30)
-_LONGEST = 60
+_LONGEST = 90
 _DATED_FIELDS = frozenset(["plans", "dates", "birthday"])
 _LINES: dict[Language, Mapping[str, str]] = {
     "en": {
@@ -92,7 +92,7 @@ def coming_up_line(
 ) -> str:
     """Return the line, of 60 tokens at most by `count`; empty where nothing comes up, and within a visit.
 
-    Only the first line of a day invites the model to ask how something went.
+    Only the first line of a day invites the model to ask how something went, if anything is past.
 
     Args:
         rows: those of `COMING_UP`.
@@ -103,15 +103,17 @@ def coming_up_line(
     zone = time_zone(timezone)
     today = now.astimezone(zone).date()
     seen = last_visit.astimezone(zone).date() if last_visit else today
+    told = [row for row in rows if stands(row)]
     items = [
         ("dated" if row["state"] == "past" else "promised", _item(row["state"], at, row["text"], language))
-        for row in rows
-        if stands(row)
+        for row in told
         for at in (f"{datetime.fromisoformat(row['due_at']).astimezone(zone):%m-%d %H:%M}",)
     ]
-    for day, text in _dated(profile, max(seen, today - _LOOK_BACK), today):
+    days = [*_dated(profile, max(seen, today - _LOOK_BACK), today)]
+    for day, text in days:
         items.append(("dated", _item("past" if day < today else "soon", f"{day:%m-%d}", text, language)))
-    ask = "" if last_visit and seen == today else _LINES[language]["ask"]
+    is_past = any(row["state"] != "open" for row in told) or any(day < today for day, _ in days)
+    ask = _LINES[language]["ask"] if is_past and not (last_visit and seen == today) else ""
     for most in range(len(items), 0, -1):
         line = ""
         for kind in ("promised", "dated"):
@@ -124,15 +126,20 @@ def coming_up_line(
 
 
 def _item(state: str, at: str, text: str, language: Language) -> str:
-    return _ITEM[language][state].format(at=at, text=one_line(text)[:_LONGEST])
+    line = one_line(text)
+    if len(line) > _LONGEST:  # a date that is cut would be another one
+        line = line[:_LONGEST].rpartition(" ")[0] or line[:_LONGEST]
+        line = f"{line.rstrip('0123456789-')}…"
+    return _ITEM[language][state].format(at=at, text=line)
 
 
 def _dated(profile: Sequence[Mapping[str, Any]], since: date, today: date) -> Iterator[tuple[date, str]]:
-    """Yield what of a profile has a day within a week or since the last visit, in order."""
+    """Yield what of a profile has a day within a week or, of plans and dates, since the last visit; in order."""
     found = []
-    for field, text in (each for content in profile for each in values_of(content) if each[0] in _DATED_FIELDS):
-        day = _birthday(text, today) if field == "birthday" else last_day(text, since)
-        if day and day <= today + _WITHIN and (field == "birthday" or day == fixed_day(text, since)):
+    for field, text in (each for content in profile for each in values_of(content)):
+        first = since if field in _DATED_FIELDS else today
+        day = _birthday(text, today) if field == "birthday" else last_day(text, first)
+        if day and day <= today + _WITHIN and (field == "birthday" or day == fixed_day(text, first)):
             found.append((day, text))
     yield from sorted(found)
 

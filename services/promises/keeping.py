@@ -5,7 +5,7 @@ that it was said, is one transaction under the lock of the promise's row: a job 
 again says nothing twice, and what it could not say is found in the next minute.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -19,6 +19,8 @@ from services.encryption.marks import Words, WordsDigest
 from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
 from services.llm.chat_models import ChatModels
+from services.memory.reading.foreign_words import foreign_text
+from services.memory.reading.repeated import repeated_spans
 from services.platform.connections import Connection
 from services.platform.postgres import Database
 from services.promises import sql
@@ -90,9 +92,12 @@ class Keeping:
             if self._waits_for_day(row, now):
                 continue
             said: str | None = ""
+            is_own = False
             if stands(row) and now - row["due_at"] <= _OVER:
-                said = await worded(self._models, row, await self._since(row), now)
-            waits |= not await self._settle(row, said, now)
+                since = await self._since(row)
+                said = await worded(self._models, row, [each[:2] for each in since], now)
+                is_own = _is_own(said or "", row, since)
+            waits |= not await self._settle(row, said, now, is_own=is_own)
         return waits
 
     def _waits_for_day(self, row: Mapping[str, Any], now: datetime) -> bool:
@@ -101,13 +106,14 @@ class Keeping:
         asks = row["asked_by"] == "offer" and now - row["due_at"] <= _OVER
         return asks and is_quiet(hours, now, row["users_zone"])
 
-    async def _since(self, row: Mapping[str, Any]) -> list[tuple[str, str]]:
+    async def _since(self, row: Mapping[str, Any]) -> list[tuple[str, str, bool]]:
+        """Return role and text of what was said since, and whether it has words of others."""
         values = {name: row[name] for name in ("tenant_id", "user_id", "expert_id", "space_id")}
         values["since"] = row["asked_at"] or row["created_at"]
         found = await self._database.fetch(row["tenant_id"], sql.SAID_SINCE, values, tuple_row)
-        return [(role, content) for role, content, _ in found]
+        return [each[:3] for each in found]
 
-    async def _settle(self, seen: Mapping[str, Any], said: str | None, now: datetime) -> bool:
+    async def _settle(self, seen: Mapping[str, Any], said: str | None, now: datetime, *, is_own: bool) -> bool:
         """Store what is said, and that it was; return whether it is done. None = it is kept in silence. A
         promise that was settled, moved or forgotten meanwhile is left alone. One without words is missed."""
 
@@ -124,7 +130,7 @@ class Keeping:
                 if await _is_busy(connection, place):
                     return False
                 message_id = uuid7()
-                await _say(connection, place, said, message_id)
+                await _say(connection, {**place, "is_own": is_own}, said, message_id)
             await connection.execute(sql.SETTLE, {**values, **_outcome(row, said, now), "message_id": message_id})
             return True
 
@@ -152,6 +158,12 @@ class Keeping:
     async def _round(self) -> None:
         if users := await self.find(datetime.now(UTC)):
             log.info("promises are due", users=users)
+
+
+def _is_own(said: str, row: Mapping[str, Any], since: Sequence[tuple[str, str, bool]]) -> bool:
+    """Return whether a reminder that the user asked for repeats nothing of others that its prompt showed."""
+    foreign = [content if is_foreign else foreign_text(content) for _, content, is_foreign in since]
+    return bool(row["quote"]) and not repeated_spans(said, foreign, [row["quote"], row["text"]])
 
 
 async def _is_busy(connection: Connection, place: Mapping[str, Any]) -> bool:

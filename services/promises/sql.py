@@ -114,7 +114,8 @@ SELECT EXISTS (SELECT FROM turns t WHERE t.conversation_id = %(conversation_id)s
     AND t.status IN ('waiting', 'running'))
 """
 
-# A turn without a message of the user's. Its answer inherits the least trusted origin of its conversation.
+# A turn without a message of the user's. Unless its answer is known to repeat nobody else's words, it inherits the
+# least trusted origin of its conversation.
 SAY: LiteralString = """
 WITH moment AS (
     SELECT greatest(clock_timestamp(), max(m.created_at) + interval '1 microsecond') AS at,
@@ -131,7 +132,8 @@ WITH moment AS (
 INSERT INTO messages (id, tenant_id, conversation_id, turn_id, role, content, completed, token_count, digest,
     metadata, created_at, origin, off_record, retracted_at)
 SELECT %(message_id)s, %(tenant_id)s, %(conversation_id)s, %(turn_id)s, 'assistant', %(content)s, true,
-    %(token_count)s, %(digest)s, jsonb_build_object('promise_id', %(id)s::text), moment.at, moment.origin,
+    %(token_count)s, %(digest)s, jsonb_build_object('promise_id', %(id)s::text), moment.at,
+           CASE WHEN NOT %(is_own)s THEN moment.origin END,
     NOT person.memory, CASE WHEN NOT person.memory THEN moment.at END
 FROM moment, person
 """
@@ -144,8 +146,9 @@ WHERE id = %(id)s AND tenant_id = %(tenant_id)s
 
 # What was said since it was asked for, in the same space, as far as it is remembered.
 SAID_SINCE: LiteralString = """
-SELECT role, content, created_at FROM (
-    SELECT m.role, coalesce(m.memory_text, m.content) AS content, m.created_at, m.id
+SELECT role, content, is_foreign, created_at FROM (
+    SELECT m.role, coalesce(m.memory_text, m.content) AS content, m.created_at, m.id,
+           m.origin IS NOT NULL AND m.foreign_spans IS DISTINCT FROM '{}' AS is_foreign
     FROM conversations c JOIN messages m ON m.conversation_id = c.id
     WHERE c.tenant_id = %(tenant_id)s AND c.user_id = %(user_id)s AND c.expert_id = %(expert_id)s
       AND c.space_id IS NOT DISTINCT FROM %(space_id)s::uuid

@@ -11,6 +11,7 @@ from services.errors import DatabaseUnavailable
 from services.llm.shorter_prompts import images_of
 from services.memory.archive import Archive, FoundEpisode
 from services.memory.core.blocks import Owner
+from services.memory.filing.answer import listed_field
 from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
 from services.memory.proposals.settling import EditKind, Proposals
@@ -76,17 +77,18 @@ async def proposed(
     text: str,
     replaces: str = "",
     *,
+    field: str = "",
     removes: Sequence[str] = (),
 ) -> str:
     """Make a change a proposal unless the user's own words ask for it; return the note for the model, or nothing.
 
-    `removes` are the texts of the memories that would go.
+    `field` is where a statement would be kept; `removes` are the texts of the memories that would go.
     """
     read = runtime.context.read
     rests = asks_to_remove(removes or [text], read) if kind == "forget" else rests_on_user(text, read)
     if proposals is None or rests:
         return ""
-    proposal_id = await proposals.add(request_of(runtime), kind, text, replaces)
+    proposal_id = await proposals.add(request_of(runtime), kind, text, replaces, listed_field(field) or "")
     return _WAITS[language_of([*read.said[-1:], text])].format(id=proposal_id)
 
 
@@ -226,6 +228,8 @@ def remembered_texts(
     for section in sections:
         if section.name == "recall":
             texts += [_foreign_of(each, each.about["episode_id"], found.episodes) for each in section.items]
+        elif section.name == _A_QUESTION:
+            texts += section.data["told"]
         elif _holds_foreign(section.name, found):
             texts.append("\n".join((section.text, *(each.text for each in section.items))))
     texts += found.core_memory or ()
@@ -254,7 +258,7 @@ def _own_of(core_memory: Section, found: ForeignItems) -> str:
 
 def _holds_foreign(section: str, found: ForeignItems) -> bool:
     return (
-        section in {_OF_APPLICATION, _A_QUESTION}
+        section == _OF_APPLICATION
         or (section in _OF_CONVERSATION and found.of_conversation)
         or (section in _OF_USER and found.of_user)
         or (section in _OF_CORE_MEMORY and found.core_memory is None)

@@ -8,6 +8,7 @@ import pytest
 
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
+from services.memory.model import ChangeRequest
 from services.platform.metrics import FEEDBACK
 from state.turn import OpenTurn
 from tests.support.filing import file, filed, human, waiting
@@ -143,3 +144,17 @@ async def test_a_complaint_in_the_talk_is_a_thumb_down_and_a_wish_that_is_asked_
     await file(services, invented)
     assert not await waiting(services)
     assert (await client.get(f"/api/v1/turns/{again.turn_id}")).json()["feedback"] is None
+
+
+async def test_a_complaint_is_no_question_where_its_turn_has_kept_the_wish(
+    client: httpx.AsyncClient, services: Services, model_server: ModelServer
+) -> None:
+    first = await exchange(services.turns, "Tell me about Paris.", "A very long answer.")
+    turn = await exchange(services.turns, "That's too long, keep it short.", "From now on.")
+    await services.memory.changes.remember(
+        ChangeRequest.of_turn(turn, "model", None), "wants short answers", field="wishes"
+    )
+    model_server.default = filed(complaint="That's too long")
+    await file(services, turn)
+    assert not await waiting(services)
+    assert (await client.get(f"/api/v1/turns/{first.turn_id}")).json()["feedback"]["rating"] == "down"

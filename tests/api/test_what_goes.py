@@ -40,6 +40,12 @@ _TWO_FACTS = (
         ["Met up"],
         ["twins"],
     ),
+    (
+        "We've got a cat called Miso, and Ada has a tortoise called Tank.",
+        "a tortoise called Tank",
+        ["Miso"],
+        ["Tank"],
+    ),
     ("我儿子在读高三，女儿刚上幼儿园。", "儿子读高三", ["幼儿园"], ["高三"]),
     ("我女儿米拉七岁，对猫毛过敏。", "女儿对猫毛过敏", ["米拉"], ["猫毛"]),
     ("我住在杭州，我女儿叫小米。", "我住在杭州", ["小米"], ["杭州"]),
@@ -366,3 +372,27 @@ async def test_a_fact_at_the_end_of_a_long_message_is_forgotten(talk: Talk) -> N
     found = await talk.found("peanuts figs")
     assert "figs" in found
     assert "peanuts" not in found
+
+
+async def test_a_name_shared_by_two_things_of_a_clause_does_not_take_both(talk: Talk) -> None:
+    await _told(talk, "We've got a cat called Miso and a tortoise called Tank now.", saved=False)
+    talk.calls(("forget", {"what": "a tortoise called Tank"}))
+    await talk.say("Forget the tortoise.", "asks")
+    assert "all=true" in talk.result
+    assert "Miso" in await talk.found("Miso the cat")
+
+
+async def test_whoever_names_all_of_a_memory_replaces_all_of_it(talk: Talk) -> None:
+    told = "对花生过敏，推荐吃的不能带花生"
+    await _told(talk, told, saved=True)
+    talk.calls(("remember", {"text": "对腰果过敏，对花生不过敏", "replaces": told}))
+    await talk.say("我对花生不过敏，是腰果。", "asks")
+    assert await talk.core() == {"facts": ["对腰果过敏，对花生不过敏"]}
+
+
+async def test_an_answer_from_before_repeats_nothing(talk: Talk) -> None:
+    talk.model.script(Reply(["Poor Isla, that is a hard start. Ask her teacher."]))
+    await talk.say("My daughter Isla hates her new school.", "told")
+    talk.calls(("leave_out", {}))
+    await talk.say("I just don't know how to tell Isla.", "told")
+    assert "Poor Isla" in await talk.found("Isla hard start school teacher")

@@ -140,6 +140,7 @@ class Stage:
             own[name] = value
         usual = {"auth": "api_key", "weather_url": self.weather.url, "memory_recall_budget_ms": UNHURRIED_MS}
         usual |= {"memory_filing_quiet_s": 0, "memory_filing_pause_s": 0}
+        usual |= {"memory_summary_min_messages": 10, "memory_summary_update_delta": 5}
         return {**usual, **models, **own}
 
     @asynccontextmanager

@@ -175,7 +175,7 @@ class TimeSource(Source[None]):
             items.append(Item(line))
         mood = activity.mood if "mood" in draft.features else None
         known = draft.shown_messages | draft.excluded | draft.without
-        if mood and mood["message_id"] not in known:
+        if mood and mood["feeling"] != "calm" and mood["message_id"] not in known:
             about = {"message_id": mood["message_id"]}
             items.append(Item(mood_note(mood, turn.now, turn.timezone, draft.language), about=about))
         return (Section("time", items=items, priority=_PRIORITY),) if items else ()

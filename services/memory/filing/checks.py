@@ -263,9 +263,18 @@ def _waits(operation: FilingOperation, found: Quoted, source: str, evidence: Evi
         waits = waits or not _is_about(memory, _terms([operation.text, operation.quote]))
     if any(evidence.foreign):
         # Foreign text may have named the memory, or said what is to be remembered.
-        waits = waits or (memory is not None and informative_terms(memory.text).isdisjoint(evidence.said_terms))
+        waits = waits or (memory is not None and _may_be_named_by_others(memory, operation, evidence))
         waits = waits or is_foreign(operation.text, own_text(evidence.messages[source]), evidence)
     return waits
+
+
+def _may_be_named_by_others(memory: Memory, operation: FilingOperation, evidence: Evidence) -> bool:
+    """Whether the user has named no word of a memory, and others may have: they name some, or the user's statement
+    is about something else."""
+    words = informative_terms(memory.text)
+    is_about = operation.kind == "replace" and not words.isdisjoint(informative_terms(operation.text))
+    named = _terms(evidence.foreign)
+    return words.isdisjoint(evidence.said_terms) and not (is_about and words.isdisjoint(named))
 
 
 def _was_told_of(memory: Memory, evidence: Evidence) -> bool:

@@ -307,7 +307,8 @@ class Filing:
         text, gone = (memory.text, memory.id) if memory else ("", "")
         new = ended(text, dated(asked, batch).date) if operation.kind == "end" else operation.text
         if new:
-            await self._proposals.add_in(connection, request, "remember", new, text, gone)
+            field = memory.field if memory else operation.field
+            await self._proposals.add_in(connection, request, "remember", new, text, gone, field=field)
         else:
             await self._proposals.add_in(connection, request, "forget", text, memory=gone)
         MEMORY_FILING_OPERATIONS.labels("asked").inc()

@@ -117,6 +117,8 @@ class MemoryFinder:
         stored = await self._stored(request, what, most, reaches_shared=reaches_shared)
         places = _places([*values, *stored])
         covering = [each for each in places if _has_all(each, sought) and not speaks_of_another(what, each)]
+        wholly = _named_wholly(places, covering, sought)
+        covering += [each for each in wholly if each not in covering]
         if everything:
             return Found(covering)
         left: list[Memory] = []
@@ -125,7 +127,8 @@ class MemoryFinder:
             left = [each for each in covering if not any(Words.of(each.text).covered_by(own) for own in verbatim)]
             covering = [each for each in covering if each not in left]
         if covering:
-            return replace(_decided(covering, sought), left=left)
+            found = Found(covering) if wholly and len(wholly) == len(covering) else _decided(covering, sought)
+            return replace(found, left=left)
         if parts := self._named_apart(what, places):
             return Found(parts)
         names = Words.of(" ".join(_NAME.findall(what)))
@@ -375,6 +378,12 @@ def _has_all(memory: Memory, sought: Words) -> bool:
     if sought.covered_by(own) or not memory.subject or not sought.share_in(own) or sought.covered_by(before):
         return sought.covered_by(own)
     return sought.covered_by(words_of(replace(memory, text=f"{memory.subject} {memory.text}")))
+
+
+def _named_wholly(places: Iterable[Memory], covering: Iterable[Memory], sought: Words) -> list[Memory]:
+    """Return all clauses of texts that say nothing but the words: whoever names every clause means the whole."""
+    named = {each.id for each in covering}
+    return [each for each in places if each.id in named and Words.of(each.within).covered_by(sought)]
 
 
 def _decided(covering: Sequence[Memory], sought: Words) -> Found:

@@ -8,6 +8,7 @@ text.
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from uuid import UUID
 
 from services.memory.core.items import removed_value
@@ -130,10 +131,11 @@ class Closure:
     async def _take_from_messages(
         self, request: ChangeRequest, gone: Gone, sources: Mapping[UUID, _Source], namings: Sequence[str]
     ) -> None:
-        owner, clauses = request.owner, list[str]()
+        owner, clauses, said = request.owner, list[str](), list[datetime]()
         for message in await self._finder.messages(owner, list(sources)):
             if message.role != "user":
                 continue
+            said += [message.at] if message.at else []
             rest = _rest_of_message(message.text, sources[UUID(message.id)], namings)
             gone.messages[message.id] = rest.text or None
             gone.told += rest.gone
@@ -145,7 +147,8 @@ class Closure:
                 left = without_repetition(content, clauses) if gone.messages[str(asked)] else ""
                 gone.messages[str(answer_id)] = left or None
         for text, answer in await self._finder.repeated(request, clauses):
-            gone.messages.setdefault(answer.id, without_repetition(answer.text, [text]) or None)
+            if not (said and answer.at and answer.at < min(said)):  # what came before repeats nothing
+                gone.messages.setdefault(answer.id, without_repetition(answer.text, [text]) or None)
 
 
 def without_repetition(answer: str, gone: Iterable[str]) -> str:

@@ -23,6 +23,7 @@ from services.text.language import folded
 OPEN: LiteralString = """
 SELECT o.id, o.field AS kind, o.results->>'state' AS state, coalesce(o.new_value->>'text', '') AS text,
        coalesce(o.new_value->>'replaces', '') AS replaces, coalesce(o.new_value->>'memory', '') AS memory,
+       coalesce(o.new_value->>'field', '') AS field,
        (o.trigger->>'expert_id')::uuid AS expert_id, o.space_id, (o.results->>'asked')::uuid AS asked_in,
        (o.results->>'kept')::uuid AS kept, (o.results->>'dropped')::uuid AS dropped,
        o.results->>'kept_value' AS kept_value, o.results->>'dropped_value' AS dropped_value,
@@ -95,6 +96,8 @@ class OpenQuestion:
     dropped: UUID | None = None
     kept_value: str | None = None
     dropped_value: str | None = None
+    field: str = ""
+    """Field of core memory where a statement would be kept; empty = none is named."""
     by: str = ""
     """`feedback` if it is a wish about answers that came from a thumb down; otherwise empty."""
     turn_id: UUID | None = None

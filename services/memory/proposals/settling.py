@@ -52,11 +52,13 @@ class Proposals(ProposalList):
         self.pairs = pairs
 
     @again_if_contended
-    async def add(self, request: ChangeRequest, kind: EditKind, text: str, replaces: str = "") -> UUID:
+    async def add(
+        self, request: ChangeRequest, kind: EditKind, text: str, replaces: str = "", field: str = ""
+    ) -> UUID:
         """Store a change that a tool wants, to be asked about in the same answer; return its id.
 
         `text` would be remembered, or names by ids or words what would be forgotten; `replaces` names memories in
-        the same way.
+        the same way; `field` is where a statement would be kept.
         """
         named = [each.strip() for each in (replaces or (text if kind == "forget" else "")).split(",")]
         memory = ",".join(named) if all(map(is_id, named)) else ""
@@ -64,7 +66,7 @@ class Proposals(ProposalList):
             shown = "; ".join(await self._changes.planner.texts(request, "", ids=named))
             text, replaces = (shown or text, "") if kind == "forget" else (text, shown or replaces)
         async with self._database.tenant(request.owner.tenant_id) as connection:
-            return await self.add_in(connection, request, kind, text, replaces, memory, is_asked=True)
+            return await self.add_in(connection, request, kind, text, replaces, memory, field=field, is_asked=True)
 
     async def add_in(
         self,
@@ -75,6 +77,7 @@ class Proposals(ProposalList):
         replaces: str = "",
         memory: str = "",
         *,
+        field: str = "",
         is_asked: bool = False,
         by: str = "",
     ) -> UUID:
@@ -89,7 +92,7 @@ class Proposals(ProposalList):
             if (each.kind, each.text, each.memory) == (kind, text, memory):  # compared here: it may be encrypted
                 return each.id
         asked = {"asked": str(request.trigger.turn_id)} if is_asked and request.trigger.turn_id else {}
-        value = {"text": text, "replaces": replaces or None, "memory": memory or None}
+        value = {"text": text, "replaces": replaces or None, "memory": memory or None, "field": field or None}
         operation = Operation(
             PROPOSAL, kind, new_value=value, results={"state": "waiting", **({"by": by} if by else {}), **asked}
         )
@@ -164,7 +167,8 @@ class Proposals(ProposalList):
             return await self._changes.forget(request, "" if ids else proposed.text, ids=ids)
         kind: Kept | None = "standing" if proposed.by == "feedback" else None
         replaces = proposed.memory or proposed.replaces
-        return await self._changes.remember(request, proposed.text, replaces=replaces, kind=kind)
+        field = proposed.field
+        return await self._changes.remember(request, proposed.text, replaces=replaces, field=field, kind=kind)
 
     async def _settle(self, values: dict[str, Any], state: State) -> None:
         """Change the state of a proposal that waits. Raises `Conflict` if it no longer waits."""

@@ -70,6 +70,8 @@ _STAMP = re.compile(
 """A line with a name and a time, as programs write it above each message of a chat."""
 _STAMPED = re.compile(rf"\[[^\]\n]{{0,40}}{_CLOCK}[^\]\n]{{0,20}}\]")
 _CLAUSE = re.compile(r"(?:[^\n.!?。！？;；:：—→⇒>]|;(?=\w))+|(.)", re.DOTALL)
+_BETWEEN = " \t\r\n.:：,，;；?？!！。"
+"""Marks between an announcement and its text."""
 _LEADS_ON, _JUDGED = ":：→⇒>—\n", 200
 """Marks that announce a text, and how many characters before one are judged."""
 
@@ -132,12 +134,12 @@ def _without_end(message: str, start: int, *, within_a_line: bool = False) -> It
     """Return the end of a text without marks: before its last paragraph, or within a line after its first
     sentence."""
     last = len(message.rstrip())
-    begin = start + len(message[start:]) - len(message[start:].lstrip())
+    begin = start + len(message[start:]) - len(message[start:].lstrip(_BETWEEN))
     blank = [each.end() for each in _BLANK_LINE.finditer(message, begin) if each.end() < last]
     end = len(message)
     if blank:
         end = blank[-1]
-    elif within_a_line and begin < end:
+    elif within_a_line and begin < end and not _BLANK_LINE.search(message, start, begin):
         end = begin + len(sentences(message[begin:])[0].text)
     yield Part(start, end)
     yield Part(end, len(message), "either")

@@ -10,8 +10,9 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, Field
 
-from services.memory.reading.quotes import is_quoted
+from services.memory.reading.foreign_words import parts_of
 from services.text.storable import storable
+from services.text.tokenizer import is_informative
 
 Feeling = Literal["anxious", "sad", "grieving", "angry", "lonely", "tired", "confused", "excited", "proud", "calm"]
 FEELINGS: tuple[Feeling, ...] = get_args(Feeling)
@@ -54,13 +55,20 @@ def felt(given: Any, messages: Mapping[str, str], fiction: Sequence[str] = ()) -
     """
     if not isinstance(given, Mapping):
         return None
-    feeling, quote = (str(given.get(each) or "").strip() for each in ("feeling", "quote"))
+    feeling, quote = (storable(str(given.get(each) or "")).strip() for each in ("feeling", "quote"))
     known = next((each for each in (*FEELINGS, *_SWITCHES) if each == feeling.casefold()), None)
-    quote = storable(quote)
     if known is None or not quote or len(quote) > _LONGEST:
         return None
     for key, text in reversed([*messages.items()]):
-        begin = text.casefold().find(quote.casefold())
-        if begin >= 0 and len(text.casefold()) == len(text) and key not in fiction and is_quoted(quote, text):
+        begin = text.casefold().find(quote.casefold()) if len(text.casefold()) == len(text) else -1
+        if begin >= 0 and key not in fiction and _is_said(text, begin, begin + len(quote)):
             return Felt(key, known, (begin, begin + len(quote)))
     return None
+
+
+def _is_said(text: str, begin: int, end: int) -> bool:
+    """Return whether whole words of a message stand there, and surely not those of others. One word may say it."""
+    edges = (text[at - 1 : at + 1] for at in (begin, end) if 0 < at < len(text))
+    is_cut = any(each.isascii() and each.isalnum() for each in edges)
+    said = next((each for each in parts_of(text) if each.start <= begin < each.end), None)
+    return not is_cut and is_informative(text[begin:end]) and said is not None and said.whose != "others"

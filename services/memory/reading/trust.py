@@ -3,6 +3,7 @@
 Words of others are those of documents, imports and tools, however often they are retold.
 """
 
+import calendar
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -151,6 +152,7 @@ _EXACT = re.compile(r"\d{2,}|[^\W\d_]{0,30}\d[\w-]*|[\w.+-]{1,64}@[\w-]+|(?<!\A)
 """Numbers, names that contain figures, addresses and names: things that nobody but their writer could have
 said."""
 _FIGURE, _YEAR = re.compile(r"\d+"), re.compile(r"(?:19|20)\d\d")
+_DATE = re.compile(r"(?:19|20)\d\d-(\d\d)-(\d\d)(?!\d)")
 _NEGATION = re.compile(
     r"\b(?:not|no|never|none|nothing|cannot|isn't|doesn't|don't|won't|without)\b|不|没|无|别|非", re.I
 )
@@ -174,9 +176,8 @@ def rests_on_user(text: str, read: Read) -> bool:
     if not any(read.foreign) and AN_IMAGE not in read.remembered:
         return 3 * len(only_theirs) < len(sought)
     said = " ".join(read.said).casefold()
-    if only_theirs and (
-        len(only_theirs) >= len(sought) / 3 or any(each.casefold() not in said for each in _EXACT.findall(text))
-    ):
+    exact = _EXACT.findall(_without_dates_of(said, text))
+    if only_theirs and (len(only_theirs) >= len(sought) / 3 or any(each.casefold() not in said for each in exact)):
         return False
     if _NEGATION.search(text) and not _NEGATION.search(read.said[-1] if read.said else ""):
         return False
@@ -190,10 +191,24 @@ def _is_agreed(text: str, sought: Sequence[str], agreed: Sequence[str]) -> bool:
         return False
     told = " ".join(agreed).casefold()
     words = {term for each in agreed for term in terms(each)}
-    figures = (each for each in _FIGURE.findall(text) if not _YEAR.fullmatch(each))
+    undated = _without_dates_of(told, text)
+    sought = [each for each in sought if each in terms(undated)]
+    figures = (each for each in _FIGURE.findall(undated) if not _YEAR.fullmatch(each))
     if any(each not in told for each in figures) or (_NEGATION.search(text) and not _NEGATION.search(told)):
         return False
-    return len(sought) > 3 * sum(term not in words for term in sought)
+    return bool(sought) and len(sought) > 3 * sum(term not in words for term in sought)
+
+
+def _without_dates_of(told: str, text: str) -> str:
+    """Return a text without the dates whose day and month were told in other forms (“18 November”, 11月18日)."""
+
+    def replaced(date: re.Match[str]) -> str:
+        month, day = int(date[1]), int(date[2])
+        names = (f"{calendar.month_abbr[month]}".casefold(), f"{month}月", f"{month}/", f"/{month}", f"-{month}")
+        is_told = month > 0 and any(each in told for each in names) and str(day) in _FIGURE.findall(told)
+        return " " if is_told else date[0]
+
+    return _DATE.sub(replaced, text)
 
 
 def asks_to_remove(texts: Sequence[str], read: Read) -> bool:

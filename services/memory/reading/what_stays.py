@@ -181,7 +181,11 @@ def names_a_part(clause: str, what: str) -> bool:
         return False
     parts = parts_of(clause)
     beside = [Words.of(part).without(named).count > 0 for part in parts]
-    touched = [named.share_in(Words.of(part)) > _TOUCHED for part in parts]
+    shared = [_shared(named, Words.of(part)) for part in parts]
+    touched = [
+        named.share_in(Words.of(part)) > _TOUCHED and not any(own < other for other in shared)
+        for part, own in zip(parts, shared, strict=True)
+    ]
     if len(parts) > 1 and not all(touched):
         return any(own and not hit for own, hit in zip(beside, touched, strict=True))
     if len(parts) > len(parts_of(what)) and any(beside) and not all(beside):
@@ -189,6 +193,11 @@ def names_a_part(clause: str, what: str) -> bool:
     names = names_in(clause)
     is_name = named.covered_by(Words.of(names_in(f"x {what}")))
     return is_name and bool(names) and Words.of(names).without(named).count > 0
+
+
+def _shared(named: Words, part: Words) -> frozenset[str]:
+    """Return the words of a naming that a part has: one that another part has too, with more, names that part."""
+    return (named.terms & part.terms) | (named.characters & part.characters)
 
 
 def parts_of(clause: str) -> list[str]:

@@ -15,6 +15,7 @@ from services.memory.proposals.settling import Proposals
 from services.memory.reading.plain_forms import plain_forms
 from services.tools.actor import proposed, request_of
 from services.tools.tool import RegisteredTool, Settled, ToolServices, service_tool
+from state.memory import MemoryChange
 from state.turn import OpenTurn, Read
 
 Text = Annotated[str, Field(description="Short sentence in the user's language, dates as dates")]
@@ -45,15 +46,16 @@ def make_tool(services: ToolServices) -> RegisteredTool | None:
         """Save or correct a lasting fact or wish that the user states."""
         try:
             if confirm.strip() and proposals is not None:
-                return await _confirmed(proposals, runtime, confirm.strip())
-            if not text.strip():
+                change = await _confirmed(proposals, runtime, confirm.strip())
+            elif not text.strip():
                 raise ToolException("text is empty: there is nothing to remember.")
-            if waits := await proposed(proposals, runtime, "remember", text, replaces):
+            elif waits := await proposed(proposals, runtime, "remember", text, replaces, field=field):
                 return waits
-            kind: Kept | None = "standing" if _is_wish(runtime.context.read) else None
-            change = await changes.remember(
-                request_of(runtime), text, replaces=replaces, field=listed_field(field) or "", kind=kind
-            )
+            else:
+                kind: Kept | None = "standing" if _is_wish(runtime.context.read) else None
+                change = await changes.remember(
+                    request_of(runtime), text, replaces=replaces, field=listed_field(field) or "", kind=kind
+                )
         except InvalidInput as error:
             raise ToolException(f"Nothing was changed: {error.field}: {error.message}.") from error
         except AnamnesisError as error:
@@ -71,15 +73,14 @@ def _is_wish(read: Read) -> bool:
     return [(each.kind, each.rest) for each in forms] == [("standing", "")]
 
 
-async def _confirmed(proposals: Proposals, runtime: ToolRuntime[OpenTurn], confirm: str) -> str:
+async def _confirmed(proposals: Proposals, runtime: ToolRuntime[OpenTurn], confirm: str) -> MemoryChange:
     if any(runtime.context.read.foreign):  # a text of others may say yes, or tell the model that the user did
         raise ToolException("Nothing was changed: the user's message shows text of others. Ask them again.")
     try:
         proposal_id = UUID(confirm)
     except ValueError as error:
         raise ToolException(f"There is no proposal {confirm}.") from error
-    change = await proposals.confirm(Owner.of_turn(runtime.context), proposal_id, request_of(runtime))
-    return change["summary"]
+    return await proposals.confirm(Owner.of_turn(runtime.context), proposal_id, request_of(runtime))
 
 
 TOOL = make_tool

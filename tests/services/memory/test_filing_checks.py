@@ -71,3 +71,21 @@ def test_what_the_database_rejects_in_a_text_is_left_out_of_it(written: str) -> 
     answer = f'[{{"op": "add", "text": "likes tea{written}", "quote": "I like{written} tea"}}]'
     [operation] = filing_of_answer(answer, [], ["u1"]).operations
     assert (operation.text, operation.quote) == ("likes tea", "I like tea")
+
+
+@pytest.mark.parametrize(
+    ("theirs", "text", "becomes"),
+    [
+        ("Sam: the office party is on 12 December", "lives in Bergen, in the Sandviken part", "do"),
+        ("Sam: he lives in Bergen, you know", "lives in Bergen, in the Sandviken part", "ask"),
+        ("Sam: the office party is on 12 December", "the new flat has two rooms", "ask"),
+    ],
+)
+def test_beside_words_of_others_a_memory_changes_if_they_do_not_name_it_and_the_user_speaks_of_it(
+    theirs: str, text: str, becomes: str
+) -> None:
+    message = "We moved to Sandviken last weekend."
+    home = replace(HOME, text="lives in Bergen")
+    evidence = Evidence({"u1": message}, [message], foreign=[theirs], memories={"m2": home}, is_strict=False)
+    operation = FilingOperation("replace", message, text, memory="m2")
+    assert check(operation, evidence).verdict == becomes

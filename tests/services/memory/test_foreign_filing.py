@@ -9,6 +9,7 @@ import pytest
 
 from services.bootstrap import Services
 from services.memory.operations import Trigger
+from services.memory.reading.foreign_words import own_text, shown_text
 from tests.support.core_memory import know
 from tests.support.filing import add, asked, file, filed, human, owner, remove, replace, waiting
 from tests.support.model_server import ModelServer, Received, Reply
@@ -136,3 +137,15 @@ async def test_a_quote_of_pasted_text_waits_and_a_made_up_one_is_dropped(
     model_server.default = Reply([json.dumps({"operations": [due, paid]})])
     assert await file(services, turn) == 0
     assert [each.text for each in await waiting(services)] == ["invoice due on 2026-11-27"]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Can you summarise this for me?\n\nHi Nora, the visit moves to Friday. I'm allergic to peanuts. Gareth",
+        "帮我看看这封信要不要回：\n\n周编辑您好，我住苏州，下个月想去拜访您。我吃素，不必安排饭局。",
+    ],
+)
+def test_a_text_behind_a_blank_line_is_what_was_announced(message: str) -> None:
+    assert shown_text(message, "[…]").endswith("[…]")
+    assert own_text(message) in message.partition("\n")[0]

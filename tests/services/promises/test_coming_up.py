@@ -36,16 +36,22 @@ def _line(last_visit: datetime | None, profile: object = _PROFILE, most: int = 1
 
 def test_days_of_the_profile_are_told_once_and_asked_about_once_a_day() -> None:
     assert _line(_NOW - timedelta(days=4)) == (
-        "Dates of theirs: dentist on 2026-11-28 (is past); 12-03 1990-12-03; 12-05 mother's birthday is on "
-        "December 5. Ask how it went once at most, only if it fits and no wish of theirs forbids it."
+        "Dates of theirs: dentist on 2026-11-28 (is past); 12-02 moves on 2026-12-02; 12-03 1990-12-03; 12-05 "
+        "mother's birthday is on December 5. Ask how it went once at most, only if it fits and no wish of theirs "
+        "forbids it."
     )
     assert _line(_NOW - timedelta(hours=3)) == (
-        "Dates of theirs: 12-03 1990-12-03; 12-05 mother's birthday is on December 5."
+        "Dates of theirs: 12-02 moves on 2026-12-02; 12-03 1990-12-03; 12-05 mother's birthday is on December 5."
     ), "the day's second visit asks nothing, and what is past was told"
     assert "is past" not in _line(None)
     assert _line(_NOW - timedelta(minutes=10)) == "", "within a visit"
-    assert _line(None, {"facts": ["moves on 2026-12-02"]}) == ""
-    assert _line(None, most=4).startswith("Dates of theirs: 12-03 1990-12-03. Ask")
+    profile = {"family": ["father's operation is on 2026-12-02"], "facts": ["moved on 2026-11-29"]}
+    assert _line(None, profile) == ("Dates of theirs: 12-02 father's operation is on 2026-12-02."), (
+        "of other fields what is to come alone, and nothing that is to come is asked about"
+    )
+    assert _line(None, most=4) == "Dates of theirs: 12-02 moves on 2026-12-02; 12-03 1990-12-03."
+    long = "the agent who lets the flat looks at the boiler, which has been broken for weeks, on 2026-12-02"
+    assert "2026-1" not in _line(None, {"dates": [long]}), "no date is cut into another one"
 
 
 @pytest.mark.parametrize(
@@ -84,7 +90,8 @@ async def test_a_plan_that_has_retired_is_told_in_the_next_visit_and_no_more(
     await know(services, owner, "human", {"plans": [plan]}, Trigger("user"))
     await _away(services)
     await say(client, "Hello", "s-2")
-    assert f"{plan}. Ask how it went once" in _shown(model_server)
+    assert f"{plan}." in _shown(model_server)
+    assert "Ask how it went" not in _shown(model_server), "nothing is asked about what is to come"
     await services.upkeep_scheduler.keep_up(DEFAULT_TENANT, owner.user_id, now + timedelta(days=10))
     await _away(services)
     await say(client, "Hello", "s-3")

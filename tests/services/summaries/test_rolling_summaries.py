@@ -52,7 +52,25 @@ async def _covered(services: Services, turn: OpenTurn) -> int:
     return summary.covered_message_count if summary else 0
 
 
-async def test_the_numbers_are_ten_five_and_six(services: Services, model_server: ModelServer) -> None:
+@pytest.mark.settings(memory_summary_min_messages=20, memory_summary_update_delta=10)
+async def test_a_conversation_is_summarised_from_twenty_messages_on(
+    services: Services, model_server: ModelServer
+) -> None:
+    covered = []
+    for number in range(1, 16):
+        turn = await exchange(services.turns, f"question {number}", "answer")
+        await services.summaries.update(DEFAULT_TENANT, turn.conversation_id)
+        covered.append(await _covered(services, turn))
+    assert covered == [*([0] * 9), *([14] * 5), 24], "the newest six are never covered"
+    assert len(model_server.requests) == 2
+    defaults = Settings.model_fields
+    assert defaults["memory_summary_min_messages"].default == 20
+    assert defaults["memory_summary_update_delta"].default == 10
+
+
+async def test_with_smaller_numbers_every_third_turn_makes_a_call(
+    services: Services, model_server: ModelServer
+) -> None:
     covered = []
     for number in range(1, 13):
         turn = await exchange(services.turns, f"question {number}", "answer")

@@ -44,6 +44,13 @@ async def _human(services: Services) -> dict[str, Any]:
     [
         ("Lovely! Shall I keep the date?", "yes please", _PARTY, True),
         ("Lovely! Shall I keep the date?", "Yes!! I said yes", _PARTY, True),
+        (
+            "Lovely! Shall I keep the date?",
+            "Yes please, keep it.",
+            _PARTY.replace("3 June 2027", "2027-06-03"),
+            True,
+        ),
+        ("Lovely! Shall I keep the date?", "yes please", _PARTY.replace("3 June 2027", "2027-07-03"), False),
         ("Lovely! Shall I keep the date?", "hm, who else comes?", _PARTY, False),
         ("Lovely! I could keep the date.", "yes please", _PARTY, False),
         (
@@ -69,7 +76,11 @@ async def test_a_yes_counts_at_once_if_it_was_asked_for_and_for_what_was_said(
     answered = await say(client, reply)
     assert bool(answered["memory_changes"]) is is_done
     assert await _human(services) == ({"dates": [text]} if is_done else {})
-    assert [each.text for each in await waiting(services)] == ([] if is_done else [text])
+    waits = await waiting(services)
+    assert [each.text for each in waits] == ([] if is_done else [text])
+    for each in waits:
+        await services.memory.proposals.settle(DEFAULT_TENANT, "u-1", each.id, accept=True)
+    assert await _human(services) == {"dates": [text]}, "what has waited is kept in its field"
 
 
 async def test_a_field_is_a_listed_one_and_what_holds_one_value_keeps_it(
