@@ -88,8 +88,8 @@ class MemoryChange(TypedDict):
     candidates: NotRequired[list[Candidate]]
     """If nothing was changed because several memories may be meant, these memories."""
     made_by: NotRequired[Literal["filing"]]
-    """`filing` if the filing of earlier messages has made it since the user's last turn; absent = this turn
-    made it."""
+    """`filing` if it was made in the background since the user's last turn, by the filing of earlier messages or
+    by a promise that followed its event; absent = this turn made it."""
     also_said: NotRequired[list[str]]
     """Sentences that say the named thing and something else: because of them nothing was changed, or they went
     as a whole if the caller agreed."""

@@ -22,6 +22,8 @@ _MOST_SENTENCES = 5
 _MOST_WORDS = 12
 """Words, or Chinese characters, of the time that stands behind or before what is asked for."""
 _CUE = re.compile(r"\b(?:remind|ask) me\b|提醒?我|问我", re.IGNORECASE)
+_GOES_ON = re.compile(r"(?:^| )(?:for|at|on|in|to|of|with|by|the|an?|my|our|your)$", re.IGNORECASE)
+"""End of what is asked for where the time has taken a word of it: “meet Joe for | lunch tomorrow”."""
 _QUOTES = frozenset('"“”«»「」『』《》‹›`>|<{}[]')
 _EDGES = " \t.!?。！？~～;；,，…:：-"
 _LEAD = (
@@ -83,7 +85,8 @@ def _pairs(sentence: Sentence, today: date) -> Iterator[tuple[str, str]]:
         if groups.get("both") is not None:
             begin, end = found.span("both")
             # What still names a time may mean that one: “about tomorrow's meeting at ten”.
-            yield from (each for each in _split(own[begin:end]) if not names_time(each[1], today))
+            both = _split(own[begin:end])
+            yield from (each for each in both if not (_GOES_ON.search(each[1]) or names_time(each[1], today)))
         elif groups.get("first") is not None:
             yield from _beginnings(own[slice(*found.span("first"))], asks=form.pattern.find("ask me") > 0)
         else:

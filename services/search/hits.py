@@ -11,6 +11,7 @@ class Unit(NamedTuple):
     Attributes:
         states: Whether it states something.
         sources: Messages that a memory was written from.
+        passage: Number of the passage that is nearest to the message.
     """
 
     id: str
@@ -22,6 +23,7 @@ class Unit(NamedTuple):
     by_assistant: bool = False
     states: bool = True
     sources: frozenset[str] = frozenset()
+    passage: int = 0
 
 
 class Ranked(NamedTuple):

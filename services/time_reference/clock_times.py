@@ -13,9 +13,12 @@ _ONES = "|".join(sorted((word for word in ENGLISH_ONES if word != "zero"), key=l
 _TENS = "|".join(ENGLISH_TENS)
 _WORDS = rf"(?:(?:{_TENS})(?:[ -](?:{_ONES}))?|{_ONES})"
 _NUMBER = rf"(?:\d{{1,3}}|{_WORDS})"
+_FIFTHS = r"(?:5|10|15|20|25|five|ten|fifteen|twenty(?:[ -]five)?)"
+"""Minutes that are said without their name: ten to four, but not from nine to ten."""
 _CLOCK = re.compile(
     rf"(?<![a-z\d])(?:"
-    rf"(?P<away>half|(?:a )?quarter|{_NUMBER})(?: minutes?)? (?P<way>past|to) (?P<of>\d{{1,2}}|{_ONES})\b"
+    rf"(?P<away>half|(?:a )?quarter|{_NUMBER}(?= minutes?\b)|(?<!from ){_FIFTHS})(?: minutes?)? "
+    rf"(?P<way>past|to) (?P<of>\d{{1,2}}|{_ONES})\b"
     rf"|(?:at )?(?P<hour12>\d{{1,2}}|{_ONES})(?:[:.](?P<minute12>[0-5]\d))? ?(?P<half>[ap])\.?m\b\.?"
     r"|(?:at )?(?P<hour24>[01]?\d|2[0-4]):(?P<minute24>[0-5]\d)(?::[0-5]\d)?(?!\d| ?[ap]\.?m\b)"
     rf"|at (?P<hour>\d{{1,2}}|{_ONES})(?: (?P<minute>thirty|fifteen|forty[ -]five|[0-5]\d))?\b"
@@ -29,7 +32,8 @@ _NAMED = {"noon": 12, "midday": 12, "midnight": 24}
 _FIVES = frozenset("一二三四五六七八九")
 _QUARTERS = {"半": 30, "一刻": 15, "三刻": 45, "钟": 0, "整": 0}
 _FROM_NOW = re.compile(
-    rf"(?:in )?(?:about )?(?P<count>half an?|an?|{_NUMBER})(?P<more> and a half)? (?P<unit>minute|min|hour|hr)s?"
+    rf"(?:in )?(?:about )?(?P<count>half an?|(?:a )?couple(?: of)?|an?|{_NUMBER})(?P<more> and a half)? "
+    r"(?P<unit>minute|min|hour|hr)s?"
     r"(?P<also> and a half)?(?: from now)?"
 )
 _FROM_NOW_CHINESE = re.compile(
@@ -60,6 +64,8 @@ class ClockTime:
         if self.is_exact:
             return [(self.hour, self.minute)]
         if part:
+            if self.hour == _NOON and not part[0]:  # 半夜十二点: of this night, or of the one to come
+                return [(0, self.minute), (24, self.minute)]
             fitting = [each for each in (self.hour, self.hour + 12, self.hour + 24) if part[0] <= each < part[1]]
             return [(fitting[0] if fitting else self.hour, self.minute)]
         if either:
@@ -80,7 +86,7 @@ def minutes_from_now(text: str) -> int | None:
     """Return the minutes that a text counts from now (in two hours, 半小时后); None if it says anything else."""
     if found := _FROM_NOW.fullmatch(text) or _FROM_NOW_CHINESE.fullmatch(text):
         said, unit = found["count"], _MINUTES.get(found["unit"], _HOUR)
-        count = 0.5 if said.startswith(("half", "半")) else float(_number(said))
+        count = 0.5 if said.startswith(("half", "半")) else 2.0 if "couple" in said else float(_number(said))
         half = 0.5 if found["more"] or found.groupdict().get("also") else 0
         return round((count + half) * unit) if count > 0 else None
     return None
@@ -110,6 +116,7 @@ def _read(found: re.Match[str]) -> tuple[int, int, bool]:
 def _read_chinese(hour: int, after: str) -> tuple[int, int, bool]:
     """Return the same of an hour and what stands behind it: 半, 十分, 差一刻."""
     said = after.removesuffix("分").removeprefix("差")
+    said = said.lstrip("零〇") if len(said) > 1 else said
     minutes = _QUARTERS.get(said, chinese_number(said) if said else -1)
     if after.startswith("差"):
         return (hour - 1) or _NOON, _HOUR - minutes, False

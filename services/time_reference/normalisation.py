@@ -195,6 +195,11 @@ def hours_named(text: str, begin: int, stop: int) -> Hours | None:
     return _PARTS_OF_DAY[int(within.lastgroup[1:])][1] if within and within.lastgroup else None
 
 
+def parts_of_day(text: str) -> list[Hours]:
+    """Return all parts of a day that a text names."""
+    return [_PARTS_OF_DAY[int(each.lastgroup[1:])][1] for each in _NAMED.finditer(text) if each.lastgroup]
+
+
 def part_of_day(text: str) -> tuple[Hours, int, int] | None:
     """Return the first part of a day that a text names, and where its words begin and end."""
     named = _NAMED.search(text)

@@ -14,7 +14,7 @@ from itertools import zip_longest
 from services.time_reference.clock_times import ClockTime, clock_time, minutes_from_now
 from services.time_reference.feasts import OF_A_COUNTRY
 from services.time_reference.local_days import time_zone
-from services.time_reference.normalisation import Hours, folded, lowered, part_of_day
+from services.time_reference.normalisation import Hours, folded, lowered, part_of_day, parts_of_day
 from services.time_reference.numerals import CHINESE_NUMERAL, chinese_number
 from services.time_reference.parse import parse
 from services.time_reference.phrases import ONE_DAY, TimeRange, Unit, moved
@@ -47,6 +47,7 @@ _EARLY = re.compile(
 _AT_THE_END = re.compile(r"^(?:the )?end of (?!.*week)|(?<!周)[底末]$")
 _IN_THE_MONTH = re.compile(r"\bof the month\b|每个?月的?(?=最后|第)")
 _CLOCK_WITHIN = re.compile(rf"{CHINESE_NUMERAL}(?:点|时|:\d)")
+_WEEKDAY = re.compile("(?:周|星期|礼拜)([一二三四五六日天])")
 _WORKDAYS = 5
 _WHILE = timedelta(days=8)
 """Weekdays and relative days of so long ago are others."""
@@ -151,6 +152,8 @@ def _moments(text: str, now: datetime, zone: tzinfo) -> list[datetime]:
     if not (named or clock or part or is_whole) or (recurs and not (named or is_whole or part)):
         raise BadOccasion("names no day" if recurs else "names no moment")
     _check(named, today, recurs=bool(recurs), has_clock=clock is not None)
+    if any(one[1] <= other[0] for one in parts_of_day(rest) for other in parts_of_day(rest)):
+        raise BadOccasion("names several parts of a day; each is a promise of its own")
     if recurs and recurs["workdays"]:
         days = [day for day in _next_days(today, 8) if day.weekday() < _WORKDAYS]
     else:
@@ -177,12 +180,20 @@ def _check(named: Sequence[TimeRange], today: date, *, recurs: bool, has_clock: 
         raise BadOccasion("says since when, and not when")
     if not has_clock and any(_CLOCK_WITHIN.search(each.text) for each in named):
         raise BadOccasion("has a time of day that cannot be read")
+    if any(_is_no_such_weekday(each) for each in named):
+        raise BadOccasion("names a day and a weekday that it is not")
     if recurs and any(each.end - each.start > ONE_DAY for each in named):
         raise BadOccasion("recurs over several days, or until one: give the days themselves")
     if not recurs and any(each.end < today for each in named):
         raise BadOccasion("lies in the past")
     if not recurs and len({each.start for each in named}) > 1:
         raise BadOccasion("names several days; each is a promise of its own")
+
+
+def _is_no_such_weekday(named: TimeRange) -> bool:
+    """Return whether a single day is named with a weekday that it is not: 两周后的周五."""
+    said = _WEEKDAY.search(named.text) if named.start == named.end else None
+    return said is not None and "一二三四五六日".index(said[1].replace("天", "日")) != named.start.weekday()
 
 
 def _rest_of(hours: Hours, now: datetime, zone: tzinfo) -> list[datetime]:

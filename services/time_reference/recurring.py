@@ -50,6 +50,8 @@ def counted(text: str) -> tuple[str, int]:
         return text, 0
     if found["chinese"]:
         count = chinese_number(found["chinese"]) + bool(found["skips"])
+        if found["skips"] and count > 2:  # noqa: PLR2004 — of 每隔一天 nobody doubts
+            raise BadOccasion(f"“{found[0]}” is counted in two ways; say every how many it is")
         days = count * (1 if found["chinese_unit"] in "天日" else _WEEK_DAYS)
     else:
         said = found["count"]

@@ -29,13 +29,16 @@ _REPLACED: Sequence[tuple[re.Pattern[str], str]] = tuple(
         (rf"\bhalf (?=(?:\d{{1,2}}|{_ONES})\b)", "half past "),
         (r"(?<![\d.:])(?<!\bon )([01]?\d|2[0-3])\.([0-5]\d)(?![\d.])", r"\1:\2"),
         (r"\b([01]\d|2[0-3])([0-5]\d) ?(?:hours|hrs|h)\b", r"\1:\2"),
+        (r"[ ,]+(?:please|pls|plz)$", ""),
         (r"\bnxt\b", "next"),
+        (r"\beveryday\b", "every day"),
         (r"\bfirst thing\b(?: in the morning)?", "in the morning"),
         # a week on Thursday, Thursday week; on Mondays, weekday mornings, Monday to Friday
-        (rf"\b(a|one|two|three) weeks? on ({_WEEKDAY})\b", r"\1 weeks from \2"),
+        (rf"(?<!every )(?<!each )\b(a|one|two|three) weeks? on ({_WEEKDAY})\b", r"\1 weeks from \2"),
         (rf"\b({_WEEKDAY}) week\b", r"a week from \1"),
         (rf"\bon ({_WEEKDAY})s\b", r"every \1"),
         (rf"\b(?:on )?({_WEEKDAY}|weekday) (morning|afternoon|evening|night)s\b", r"every \1 \2"),
+        (r"\b(?:on )?weekends\b", "every saturday and sunday"),
         (r"\b(?:every )?monday(?: to | through | thru | ?[-–] ?)friday\b", "every weekday"),
         # the 1st of every month, every month on the first Monday
         (

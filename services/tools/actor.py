@@ -35,7 +35,7 @@ _SEARCHES = frozenset(named("search_memory"))
 MEMORY_TOOLS = frozenset({*named("remember"), "forget", "leave_out", "core_memory_update"})
 _OF_SERVICE = frozenset({"get_current_time", *MEMORY_TOOLS, *_SEARCHES})
 """Tools whose results hold words of others only if these were remembered."""
-_ANSWERS_TO_PROMISE = ("Promised. ", "Nothing ")
+_ANSWERS_TO_PROMISE = ("Promised. ", "Nothing ", "Quiet hours ")
 """Results of the tool `promise` that repeat its call; those that list promises may have words of a program."""
 _OF_CONVERSATION = frozenset({"summary", "topics", "cut_off"})
 """Sections made from the conversation."""

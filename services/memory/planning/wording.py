@@ -23,7 +23,7 @@ _DONE: dict[Language, dict[MemoryChangeKind, str]] = {
         "standing": "Saved as a standing wish: {items}.",
         "promise": "Promised: {items}.",
         "called_off": "Called off, as the day is not known any more: {items}.",
-        "quiet_hours": "Nothing is said unasked: {items}.",
+        "quiet_hours": "Quiet hours, in which nothing is said unasked: {items}.",
     },
     "zh": {
         "forget": "已从记忆中删除：{items}。",
@@ -33,7 +33,7 @@ _DONE: dict[Language, dict[MemoryChangeKind, str]] = {
         "standing": "已记下今后的要求：{items}。",
         "promise": "已约定：{items}。",
         "called_off": "日子已不确定，约定取消：{items}。",
-        "quiet_hours": "免打扰：{items}。",
+        "quiet_hours": "免打扰时间：{items}。",
     },
 }
 _ALSO: dict[Language, str] = {

@@ -294,9 +294,9 @@ class Recall:
         """Embed the units that are nearest by words and have no embedding; used until the index provides all
         embeddings."""
         _, wanted = best_of(units, replace(sought, vectors=_NO_VECTORS, depth=_EMBEDDED))
-        missing = {each.unit_id: each for each in wanted if not units.is_embedded(UUID(each.unit_id))}
+        missing = {each.id: each for each in wanted if not units.is_embedded(UUID(each.id))}
         stored = await self._episodes.found(
-            sought.scope, [(each.unit_id, each.episode_id) for each in missing.values()]
+            sought.scope, [(each.id, each.episode_id) for each in missing.values()]
         )
         texts = {
             (each.unit_id, missing[unit_id].passage): embedded_text(

@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,20 +65,6 @@ class SearchResult:
     """Sources that did not answer."""
 
 
-class Wanted(NamedTuple):
-    """A unit to read."""
-
-    unit_id: str
-    episode_id: str
-    by_assistant: bool
-    states: bool
-    """Whether it states something."""
-    written: bool
-    said_at: float
-    passage: int
-    """Number of the passage that is nearest to the message."""
-
-
 async def find_in_set(units: WorkingSet, sought: SearchRequest, episodes: EpisodeStore) -> SearchResult:
     """Find and rank units of a working set, and read the best of them. Units that were removed in the meantime are
     left out."""
@@ -91,11 +77,11 @@ async def find_in_set(units: WorkingSet, sought: SearchRequest, episodes: Episod
         return SearchResult(Ranking((), scored.found))
     if float(scored.probability[: sought.depth].max()) < sought.least:
         return ranked(scored, wanted, None, sought)
-    stored = await episodes.found(sought.scope, [(each.unit_id, each.episode_id) for each in wanted])
+    stored = await episodes.found(sought.scope, [(each.id, each.episode_id) for each in wanted])
     return ranked(scored, wanted, stored, sought)
 
 
-def best_of(units: WorkingSet, sought: SearchRequest) -> tuple[Scored, list[Wanted]]:
+def best_of(units: WorkingSet, sought: SearchRequest) -> tuple[Scored, list[Unit]]:
     """Return the best units by score and place, and those of them whose texts are to be read. Everything needed is
     copied from the set, because the set may change as soon as another task runs."""
     mask = units.within(**_part(sought.scope))
@@ -104,9 +90,26 @@ def best_of(units: WorkingSet, sought: SearchRequest) -> tuple[Scored, list[Want
     places = scored.places[: sought.depth]
     known = units.overview()
     columns = (known.by_assistant, ~known.states_nothing, known.written, units.said_at)
-    about = [column[places].tolist() for column in columns]
-    passages = _nearest_passages(units, places.tolist(), sought)
-    return scored, list(map(Wanted, units.unit_ids(places), units.episode_ids(places), *about, passages))
+    about = zip(
+        units.unit_ids(places),
+        units.episode_ids(places),
+        *(column[places].tolist() for column in columns),
+        _nearest_passages(units, places.tolist(), sought),
+        strict=True,
+    )
+    return scored, [
+        Unit(
+            id=unit_id,
+            episode_id=episode_id,
+            created_at=datetime.fromtimestamp(said_at, UTC),
+            text="",
+            message_id=None if written else unit_id,
+            by_assistant=by_assistant,
+            states=states,
+            passage=nearest,
+        )
+        for unit_id, episode_id, by_assistant, states, written, said_at, nearest in about
+    ]
 
 
 def _nearest_passages(units: WorkingSet, places: Sequence[int], search: SearchRequest) -> list[int]:
@@ -124,7 +127,7 @@ def _nearest_passages(units: WorkingSet, places: Sequence[int], search: SearchRe
 
 
 def ranked(
-    scored: Scored, wanted: Sequence[Wanted], stored: Mapping[str, StoredUnit] | None, sought: SearchRequest
+    scored: Scored, wanted: Sequence[Unit], stored: Mapping[str, StoredUnit] | None, sought: SearchRequest
 ) -> SearchResult:
     """Return the units that still exist, best first; of several versions of a fact only the newest. If `stored` is
     None, return all of them without their texts."""
@@ -139,7 +142,7 @@ def ranked(
     )
     results: list[Ranked] = []
     for each, *numbers in zip(wanted, *(column[: len(wanted)].tolist() for column in columns), strict=True):
-        unit = _unread(each) if stored is None else _unit(stored.get(each.unit_id), each)
+        unit = each if stored is None else _read(each, stored.get(each.id))
         if unit is not None:
             score, likelihood, words, cosine, by_words, by_meaning, speaks = numbers
             ranks = {"words": by_words} if words > 0 else {}
@@ -153,31 +156,16 @@ def ranked(
     return SearchResult(Ranking(ordered, scored.found), stored or {})
 
 
-def _unit(stored: StoredUnit | None, wanted: Wanted) -> Unit | None:
+def _read(unit: Unit, stored: StoredUnit | None) -> Unit | None:
+    """Return a unit as it is stored; None if it was removed meanwhile."""
     if stored is None:
         return None
-    return Unit(
-        id=wanted.unit_id,
-        episode_id=wanted.episode_id,
+    return unit._replace(
         created_at=stored.created_at,
-        text=passage(stored.text, wanted.passage),
-        message_id=wanted.unit_id if stored.message_id else None,
+        text=passage(stored.text, unit.passage),
+        message_id=unit.id if stored.message_id else None,
         episode_type=stored.episode_type,
-        by_assistant=wanted.by_assistant,
-        states=wanted.states,
         sources=frozenset() if stored.message_id else frozenset(map(str, stored.source_message_ids)),
-    )
-
-
-def _unread(wanted: Wanted) -> Unit:
-    return Unit(
-        id=wanted.unit_id,
-        episode_id=wanted.episode_id,
-        created_at=datetime.fromtimestamp(wanted.said_at, UTC),
-        text="",
-        message_id=None if wanted.written else wanted.unit_id,
-        by_assistant=wanted.by_assistant,
-        states=wanted.states,
     )
 
 

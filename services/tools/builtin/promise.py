@@ -60,7 +60,7 @@ def make_tool(services: ToolServices) -> RegisteredTool | None:
                 raise ToolException("Nothing was promised: these are not the user's own words. Ask them first.")
             if state == "quiet":
                 await promises.quiet.set(owner, when.strip(), Trigger.of_turn(turn, "model"))
-                return f"Nothing is said unasked: {when.strip()}."
+                return f"Quiet hours are set: {when.strip()}."
             if id.strip():
                 return await _changed(promises, turn, id.strip(), text, when, state)
             if not (text.strip() and when.strip()):

@@ -42,7 +42,10 @@ def test_what_says_more_or_less_is_left_to_a_model(message: str) -> None:
 async def test_a_turn_sets_them_and_tells_it(client: httpx.AsyncClient, model_server: ModelServer) -> None:
     model_server.script(Reply(["All right."]))
     [change] = (await say(client, "Quiet hours 22:00-07:00"))["memory_changes"]
-    assert (change["kind"], change["summary"]) == ("quiet_hours", "Nothing is said unasked: 22:00-07:00.")
+    assert (change["kind"], change["summary"]) == (
+        "quiet_hours",
+        "Quiet hours, in which nothing is said unasked: 22:00-07:00.",
+    )
     user = "/api/v1/users/u-1"
     assert (await client.get(user)).json()["quiet_hours"] == "22:00-07:00"
     (await client.post(f"{user}/memory-operations/{change['operation_id']}/undo")).raise_for_status()
