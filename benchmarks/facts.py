@@ -80,7 +80,7 @@ class Player:
 
 
 def _is_of(step: dict[str, Any], line: str) -> bool:
-    """Return whether a line of a prompt is a recorded message, or what is left of it since a part was forgotten."""
+    """Return whether a line of a prompt is a recorded message, or what is left of it."""
     return line == step["say"].splitlines()[0] or any(each["quote"] in line for each in step.get("file", []))
 
 

@@ -272,9 +272,13 @@ def filing_prompt(batch: Batch) -> list[BaseMessage]:
         before = [f"{names[_who(each)]}: {_line(_shown(each), _LONGEST_EARLIER)}" for each in batch.earlier]
         sections.append((names["earlier"], "\n".join(before)))
     new = [names["story"]] if batch.story_in else []
+    shown_day = ""
     for key, each in batch.messages.items():
         text = _shown(each)[:_LONGEST_SAID] if each.role == "user" else _both_ends(_shown(each))
-        head = f"[{key}] {names[_who(each)]}, {_when(each.created_at, timezone, language)}:"
+        when = _when(each.created_at, timezone, language)
+        # The moment stands where a day begins: each one is billed.
+        head = f"[{key}] {names[_who(each)]}{'' if when[:10] == shown_day else f', {when}'}:"
+        shown_day = when[:10]
         new += [head, *(f"> {line}" for line in text.splitlines())]
     sections.append((names["new"], "\n".join(new)))
     body = "\n\n".join(f"## {heading}\n{text}" for heading, text in sections)
