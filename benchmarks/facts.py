@@ -128,13 +128,9 @@ def _memory(service: Rig, name: str) -> list[str]:
 def main() -> None:
     """Play both users and print what has become of their facts."""
     player, console = Player(), Console()
-    settings = {
-        "memory_filing_quiet_s": str(_QUIET_S / 4),
-        "memory_filing_pause_s": "0",
-        "memory_filing_grade": "well",
-    }
+    quiet = str(_QUIET_S / 4)
     turns = right = 0
-    with rig(**settings) as service:
+    with rig(memory_filing_quiet_s=quiet, memory_filing_pause_s="0", memory_filing_grade="well") as service:
         service.model.default = player.answer
         for name in _USERS:
             visits, ends = _visits(name)
