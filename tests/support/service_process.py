@@ -18,6 +18,8 @@ from services.platform.child_process import wait_until
 from tests.support.fork_server import ROOT, ForkedProcess
 
 READY = re.compile(r"Anamnesis is ready at (\S+)|The worker is ready")
+_START_S = 300
+"""Seconds for a start: with several processes, on a machine that does much else, it has taken two minutes."""
 
 
 class ServiceProcess:
@@ -80,7 +82,7 @@ class ServiceProcess:
         ready = threading.Event()
         self._collecting = threading.Thread(target=self._collect, args=[self.process, ready], daemon=True)
         self._collecting.start()
-        if not ready.wait(120) or not READY.search(self.text):
+        if not ready.wait(_START_S) or not READY.search(self.text):
             self.kill()
             raise AssertionError(f"the service did not start:\n{self.text}")
         return self
