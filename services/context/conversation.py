@@ -21,7 +21,7 @@ from services.context.sources.history import (
 from services.context.sources.instructions import system_text
 from services.context.sources.time import NO_ACTIVITY, UserActivitySource
 from services.conversations.values import image_part
-from services.llm.token_estimates import IMAGE_TOKENS, MESSAGE_OVERHEAD, TokenEstimator
+from services.llm.token_estimates import IMAGE_TOKENS, MESSAGE_OVERHEAD, TokenEstimator, count_tokens
 from services.platform.postgres import Database
 from services.platform.settings import Settings
 from services.platform.shared_reads import Query
@@ -143,9 +143,10 @@ class Conversation(Source[StoredConversation]):
         if policy["strategy"] == "topics" and len(shown) >= policy["min_archive_messages"]:
             draft.filled = _size(draft) / whole
         elif policy["strategy"] == "summary":
-            behind = len(epochs.messages_after(shown, summary.through, frozenset()))
+            behind = epochs.messages_after(shown, summary.through, frozenset())
             # This turn adds the user's message and the answer.
-            due = is_due(self._settings, covered=summary.version > 0, behind=behind + 2)
+            tokens = sum(count_tokens(each["content"]) for each in behind) + count_tokens(turn.message)
+            due = is_due(self._settings, covered=summary.version > 0, behind=len(behind) + 2, tokens=tokens)
             draft.summary_due = bool(late) or due
 
     async def load(self, draft: PromptDraft) -> StoredConversation:

@@ -80,7 +80,8 @@ class RollingSummaries:
     def _is_due(self, state: SummaryState, old: StoredSummary | None) -> bool:
         if state.strategy != "summary" or not self._settings.memory_summaries:
             return False
-        return state.late or is_due(self._settings, covered=old is not None, behind=state.behind)
+        is_covered = old is not None
+        return state.late or is_due(self._settings, covered=is_covered, behind=state.behind, tokens=state.tokens)
 
     async def _summarise(
         self, conversation: _Conversation, state: SummaryState, old: StoredSummary | None, through: Place

@@ -31,18 +31,26 @@ def again_if_retracted(
     return repeated
 
 
-def is_due(settings: Settings, *, covered: bool, behind: int) -> bool:
+_LONG = 0.3
+"""Share of the prompt's budget from which half as many messages are summarised: they take its room."""
+
+
+def is_due(settings: Settings, *, covered: bool, behind: int, tokens: int) -> bool:
     """Return whether a summary is to be renewed.
 
     Args:
         covered: Whether there is a summary already.
         behind: Number of completed messages after the covered point.
+        tokens: Estimated tokens of these messages.
     """
     if not settings.memory_summaries:
         return False
+    window, share = settings.memory_summary_window_size, 1
+    if tokens >= _LONG * settings.context_budget_tokens:
+        share = 2
     if not covered:
-        return behind >= fewest_messages(settings)
-    return behind - settings.memory_summary_window_size >= settings.memory_summary_update_delta
+        return behind >= max(fewest_messages(settings) // share, window + 1)
+    return behind - window >= max(settings.memory_summary_update_delta // share, 1)
 
 
 def fewest_messages(settings: Settings) -> int:

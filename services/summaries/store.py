@@ -26,13 +26,15 @@ _STATE = """
 SELECT e.context_strategy AS strategy, c.retracted_at, u.timezone,
        EXISTS (SELECT FROM remembered_messages m
                WHERE m.conversation_id = c.id AND m.uncovered AND m.completed) AS late,
-       (SELECT count(*) FROM remembered_messages m
-        LEFT JOIN conversation_summaries s ON s.conversation_id = m.conversation_id
-        WHERE m.conversation_id = c.id AND m.completed
-          AND (s.conversation_id IS NULL OR (m.created_at, m.id) >
-               (s.covered_through_created_at, s.covered_through_message_id))) AS behind,
-       newest.created_at AS through_created_at, newest.id AS through_message_id
+       behind.behind, behind.tokens, newest.created_at AS through_created_at, newest.id AS through_message_id
 FROM conversations c JOIN experts e ON e.id = c.expert_id JOIN users u ON u.id = c.user_id
+CROSS JOIN LATERAL (
+    SELECT count(*) AS behind, coalesce(sum(m.token_count), 0) AS tokens FROM remembered_messages m
+    LEFT JOIN conversation_summaries s ON s.conversation_id = m.conversation_id
+    WHERE m.conversation_id = c.id AND m.completed
+      AND (s.conversation_id IS NULL OR (m.created_at, m.id) >
+           (s.covered_through_created_at, s.covered_through_message_id))
+) AS behind
 LEFT JOIN LATERAL (
     SELECT m.created_at, m.id FROM remembered_messages m WHERE m.conversation_id = c.id AND m.completed
     ORDER BY m.created_at DESC, m.id DESC OFFSET %(window)s LIMIT 1
@@ -155,6 +157,8 @@ class SummaryState:
     """Whether messages came late, with a time before the covered point."""
     behind: int
     """Completed messages after the covered point."""
+    tokens: int
+    """Estimated tokens of these messages."""
     through_created_at: datetime | None
     through_message_id: UUID | None
     retracted_at: datetime | None

@@ -63,6 +63,10 @@ async def test_a_conversation_is_summarised_from_twenty_messages_on(
         covered.append(await _covered(services, turn))
     assert covered == [*([0] * 9), *([14] * 5), 24], "the newest six are never covered"
     assert len(model_server.requests) == 2
+    for number in range(5):
+        long = await exchange(services.turns, f"{number} {'A long question. ' * 80}", "answer", session_id="long")
+    await services.summaries.update(DEFAULT_TENANT, long.conversation_id)
+    assert await _covered(services, long) == 4, "of long messages from ten on"
     defaults = Settings.model_fields
     assert defaults["memory_summary_min_messages"].default == 20
     assert defaults["memory_summary_update_delta"].default == 10
