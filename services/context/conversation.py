@@ -145,8 +145,8 @@ class Conversation(Source[StoredConversation]):
         elif policy["strategy"] == "summary":
             behind = epochs.messages_after(shown, summary.through, frozenset())
             # This turn adds the user's message and the answer.
-            tokens = sum(count_tokens(each["content"]) for each in behind) + count_tokens(turn.message)
-            due = is_due(self._settings, covered=summary.version > 0, behind=len(behind) + 2, tokens=tokens)
+            size = sum(count_tokens(each["content"]) for each in behind) + count_tokens(turn.message)
+            due = is_due(self._settings, covered=summary.version > 0, behind=len(behind) + 2, tokens=size)
             draft.summary_due = bool(late) or due
 
     async def load(self, draft: PromptDraft) -> StoredConversation:
