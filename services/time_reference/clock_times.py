@@ -105,10 +105,9 @@ def _read(found: re.Match[str]) -> tuple[int, int, bool]:
     if found["half"]:
         hour = _number(found["hour12"]) % 12 + (12 if found["half"] == "p" else 0)
         return (hour if _number(found["hour12"]) <= _NOON else -1), int(found["minute12"] or 0), True
-    if found["hour24"]:
-        return int(found["hour24"]), int(found["minute24"]), found["hour24"].startswith("0")
-    if found["bare"]:  # at 15h, at 15h30, at 0645
-        return int(found["bare"]), int(found["behind"] or 0), True
+    if of_day := found["hour24"] or found["bare"]:  # at 15h, at 15h30, at 0645
+        is_exact = bool(found["bare"]) or of_day.startswith("0")
+        return int(of_day), int(found["minute24"] or found["behind"] or 0), is_exact
     if found["chinese"]:
         return _read_chinese(chinese_number(found["chinese"]), found["after"] or "整")
     said = found["minute"]
