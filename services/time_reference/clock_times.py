@@ -21,6 +21,7 @@ _CLOCK = re.compile(
     rf"(?P<way>past|to) (?P<of>\d{{1,2}}|{_ONES})\b"
     rf"|(?:at )?(?P<hour12>\d{{1,2}}|{_ONES})(?:[:.](?P<minute12>[0-5]\d))? ?(?P<half>[ap])\.?m\b\.?"
     r"|(?:at )?(?P<hour24>[01]?\d|2[0-4]):(?P<minute24>[0-5]\d)(?::[0-5]\d)?(?!\d| ?[ap]\.?m\b)"
+    r"|at (?P<bare>[01]?\d|2[0-3])(?:h|(?<=\d\d)(?=[0-5]\d))(?P<behind>[0-5]\d)?(?: ?h(?:ou)?rs?)?\b(?![:.]\d)"
     rf"|at (?P<hour>\d{{1,2}}|{_ONES})(?: (?P<minute>thirty|fifteen|forty[ -]five|[0-5]\d))?\b"
     rf"(?![:.]\d| ?[ap]\.?m\b| (?:past|to) (?:\d|{_ONES}))"
     rf"|(?P<sharp>\d{{1,2}}|{_ONES})(?: o'clock| (?=in the (?:morning|afternoon|evening)\b))"
@@ -104,8 +105,9 @@ def _read(found: re.Match[str]) -> tuple[int, int, bool]:
     if found["half"]:
         hour = _number(found["hour12"]) % 12 + (12 if found["half"] == "p" else 0)
         return (hour if _number(found["hour12"]) <= _NOON else -1), int(found["minute12"] or 0), True
-    if found["hour24"]:
-        return int(found["hour24"]), int(found["minute24"]), found["hour24"].startswith("0")
+    if of_day := found["hour24"] or found["bare"]:  # at 15h, at 15h30, at 0645
+        is_exact = bool(found["bare"]) or of_day.startswith("0")
+        return int(of_day), int(found["minute24"] or found["behind"] or 0), is_exact
     if found["chinese"]:
         return _read_chinese(chinese_number(found["chinese"]), found["after"] or "整")
     said = found["minute"]

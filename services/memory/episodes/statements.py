@@ -81,7 +81,7 @@ WHERE (m.id IS NOT NULL OR (e.content IS NOT NULL AND e.id = hit.unit_id)) AND {
 
 # What a working set is made of, and what has changed since a snapshot.
 _KEPT: LiteralString = """
-e.id AS episode_id, coalesce(m.id, e.id) AS unit_id, e.episode_type, e.importance, e.conversation_id,
+e.id AS episode_id, coalesce(m.id, e.id) AS unit_id, e.episode_type, e.conversation_id,
 coalesce(m.created_at, e.created_at) AS created_at,
 coalesce(m.role, CASE e.origin WHEN 'assistant_said' THEN 'assistant' ELSE 'user' END) AS role,
 m.speaker, m.id AS message_id, e.indexed_at IS NOT NULL AS indexed

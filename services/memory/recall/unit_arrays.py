@@ -55,7 +55,6 @@ class UnitRow:
     episode_id: UUID
     unit_id: UUID
     episode_type: EpisodeType
-    importance: float
     conversation_id: UUID | None
     text: str | None
     """Text of the unit; None if the episode was removed."""

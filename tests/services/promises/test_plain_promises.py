@@ -44,6 +44,8 @@ def _local(moment: datetime | None) -> str:
         ("每晚十点", "2026-11-29 22:00", "2026-11-30 22:00"),
         # times of day as people write them
         ("tomorrow at half eight", "2026-11-30 08:30", ""),
+        ("tomorrow at 0645", "2026-11-30 06:45", ""),
+        ("at 15h30", "2026-11-29 15:30", ""),
         ("at ten to four", "2026-11-29 15:50", ""),
         ("every Friday at 4:30pm", "2026-12-04 16:30", "2026-12-11 16:30"),
         ("Mon-Fri 6.45 in the morning", "2026-11-30 06:45", "2026-12-01 06:45"),

@@ -37,7 +37,6 @@ def _row(number: int) -> UnitRow:
         episode_id=UUID(int=number + 7),
         unit_id=UUID(int=number + 1 << 70 | number),
         episode_type="turn",
-        importance=0.5,
         conversation_id=UUID(int=1),
         text=TEXTS[number % len(TEXTS)],
         created_at=BEGUN + timedelta(minutes=number),
