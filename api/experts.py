@@ -12,6 +12,7 @@ from api.problems import CONFLICT, NOT_FOUND
 from api.schemas import Page, answered
 from services.context.sources.instructions import prompt_of
 from services.conversations.experts import Expert, ExpertChange, NewExpert
+from services.conversations.feedback import ExpertFeedback
 from services.llm.token_estimates import count_tokens
 from services.text.language import Language
 
@@ -43,6 +44,13 @@ async def create(new: NewExpert, caller: Admin) -> Any:
 async def get(name: PathId, caller: Chatter) -> Any:
     """One expert."""
     return await caller.services.experts.get(caller.tenant_id, name)
+
+
+@router.get("/{name}/feedback", response_model=answered(ExpertFeedback), responses=NOT_FOUND)
+async def feedback(name: PathId, caller: Chatter) -> Any:
+    """How many opinions users had of an expert's answers in the last 30 days."""
+    await caller.services.experts.get(caller.tenant_id, name)
+    return await caller.services.feedback.of_expert(caller.tenant_id, name)
 
 
 @router.get("/{name}/prompt", response_model=ExpertPromptView, responses=NOT_FOUND)

@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, LiteralString
 from uuid import UUID
 
@@ -22,6 +22,7 @@ SAID = "said"
 """Tag of a rating that filing took from the user's words; the user pressed no thumb."""
 MAX_COMMENT_CHARACTERS = 2000
 MAX_TAGS = 10
+_LATELY = timedelta(days=30)
 
 RATED_MESSAGE: LiteralString = "coalesce(t.assistant_message_id, t.user_message_id)"
 """SQL for the message that feedback on a turn `t` belongs to: its answer, or the user's message without one."""
@@ -70,6 +71,14 @@ SELECT asked.id, EXISTS (
 FROM turns asked WHERE asked.user_message_id = %(message_id)s AND asked.tenant_id = %(tenant_id)s
 """
 
+_OF_EXPERT: LiteralString = f"""
+SELECT f.rating, f.tags
+FROM feedback f
+JOIN turns t ON f.message_id = {RATED_MESSAGE}
+JOIN conversations c ON c.id = t.conversation_id JOIN experts e ON e.id = c.expert_id
+WHERE e.name = %(expert)s AND f.tenant_id = %(tenant_id)s AND f.updated_at > %(since)s
+"""  # noqa: S608 — our own text only
+
 _DELETE: LiteralString = "DELETE FROM feedback WHERE message_id = %(message_id)s RETURNING message_id"
 
 
@@ -84,6 +93,17 @@ class Feedback:
     updated_at: datetime
 
 
+@dataclass(frozen=True)
+class ExpertFeedback:
+    """Number of opinions on an expert's answers in the last 30 days."""
+
+    up: int
+    down: int
+    """Thumbs down, with the complaints."""
+    complaints: int
+    """Faults that users found in their own words, such as “too long”, without pressing a thumb."""
+
+
 def feedback_of(told: Any) -> Feedback | None:
     """Return the JSON of `OF_TURN` as a record."""
     return Feedback(**{**told, "updated_at": datetime.fromisoformat(told["updated_at"])}) if told else None
@@ -93,6 +113,16 @@ class TurnFeedback:
     def __init__(self, database: Database, wishes: FeedbackWishes) -> None:
         self._database = database
         self._wishes = wishes
+
+    async def of_expert(self, tenant_id: UUID, expert: str) -> ExpertFeedback:
+        """Return how many users' opinions an expert's answers have had lately; none for an unknown expert."""
+        since = datetime.now(UTC) - _LATELY
+        values = {"tenant_id": tenant_id, "expert": expert, "since": since}
+        given = await self._database.fetch(tenant_id, _OF_EXPERT, values, tuple_row)
+        ratings = [rating for rating, _ in given]
+        # With encryption, only this process can read the tags.
+        complaints = sum(SAID in tags for _, tags in given)
+        return ExpertFeedback(ratings.count(1), ratings.count(-1), complaints)
 
     async def put(
         self,

@@ -144,3 +144,18 @@ async def test_a_name_that_cannot_be_is_refused(shared_client: httpx.AsyncClient
     _assert_problem(
         await shared_client.post(EXPERTS, json={**CRITIC, "name": name}), 422, "invalid_input", "name: "
     )
+
+
+@pytest.mark.settings(encryption=True)  # so that the database cannot read the tags
+async def test_the_opinions_on_an_expert_s_answers_are_counted_for_it_alone(client: httpx.AsyncClient) -> None:
+    await _made(client)
+    given: list[dict[str, Any]] = [{"rating": "up"}, {"rating": "down"}, {"rating": "down", "tags": ["said"]}]
+    for opinion in given:
+        answered = (await client.post("/api/v1/chat", json=ASK)).json()
+        (await client.post(f"/api/v1/turns/{answered['turn_id']}/feedback", json=opinion)).raise_for_status()
+    path = f"{EXPERTS}/critic/feedback"
+    assert (await client.get(path)).json() == {"up": 1, "down": 2, "complaints": 1}
+    await client.delete(f"/api/v1/turns/{answered['turn_id']}/feedback")
+    assert (await client.get(path)).json() == {"up": 1, "down": 1, "complaints": 0}
+    assert (await client.get(f"{EXPERTS}/default/feedback")).json() == {"up": 0, "down": 0, "complaints": 0}
+    assert (await client.get(f"{EXPERTS}/nobody/feedback")).status_code == 404

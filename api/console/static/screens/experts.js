@@ -19,7 +19,7 @@ export function Screen({ may }) {
       <ul class="cards">${list.items?.map((each) => html`<li class="card" key=${each.name}>
         <div class="card-head"><h2>${each.name}</h2>${each.model && html`<${Chip}>${each.model}<//>`}<${Chip}>${word('strategy', each.context_strategy)}<//>${each.reflection && html`<${Chip}>${t('experts.reflection')}<//>`}</div>
         <p class="muted">${!each.system_prompt ? t('experts.no_prompt') : each.system_prompt.length > 260 ? `${each.system_prompt.slice(0, 260)}…` : each.system_prompt}</p>
-        <div class="facts">${each.parts_off.length > 0 && html`<span>${t('experts.without', { what: each.parts_off.map((part) => word('feature', part)).join(t('list_separator')) })}</span>`}<span class="grow"></span>
+        <div class="facts"><${Opinions} name=${each.name} />${each.parts_off.length > 0 && html`<span>${t('experts.without', { what: each.parts_off.map((part) => word('feature', part)).join(t('list_separator')) })}</span>`}<span class="grow"></span>
           <button type="button" class="link" onClick=${() => setDialog({ preview: each })}>${t('experts.preview')}</button>
           ${may('admin') && html`<button type="button" class="link" onClick=${() => setDialog({ edit: each })}>${t('edit')}</button>${each.name !== 'default' && html`<button type="button" class="link" onClick=${() => setDialog({ remove: each })}>${t('remove')}</button>`}`}</div>
       </li>`)}</ul><${More} of=${list} />
@@ -28,6 +28,12 @@ export function Screen({ may }) {
     ${dialog?.preview && html`<${Preview} name=${dialog.preview.name} onClose=${() => setDialog(null)} />`}
     ${dialog?.remove && html`<${Confirm} title=${t('experts.remove', { name: dialog.remove.name })} action=${t('remove')} onClose=${() => setDialog(null)} onConfirm=${async () => { await remove(path(dialog.remove.name)); list.reload() }}><p>${t('experts.remove_note')}</p><//>`}
   <//>`
+}
+
+function Opinions({ name }) {
+  const found = useLoad(() => get(`${path(name)}/feedback`), [name])
+  const { up, down, complaints } = found.data ?? {}
+  return up || down ? html`<span>${t('experts.opinions', { up, down, complaints })}</span>` : null
 }
 
 function Edit({ expert, onClose, onDone }) {
