@@ -1,5 +1,4 @@
-"""Cost of an import: turns a second over HTTP, the import repeated, the export, and the first turn behind it;
-and whether everything derived of it names what it was made from.
+"""Cost of an import: turns a second over HTTP, the import repeated, the export, and the first turn behind it.
 
 `python -m benchmarks.importing [--turns 10000] [--sessions 1] [--seed N] [--no-summaries]`
 
@@ -24,7 +23,6 @@ from rich.table import Table
 from benchmarks.conversation_rig import USER, Rig, rig
 from benchmarks.dialogue import answer_to, message_of
 from benchmarks.processes import weigh
-from services.memory.lineage.audit import ORPHANS
 
 _BEGUN = datetime(2024, 1, 1, tzinfo=UTC)
 _CHUNK = 64 * 1024
@@ -80,17 +78,6 @@ def _take(service: Rig) -> tuple[float, int]:
     return time.perf_counter() - begun, size
 
 
-def _audit(service: Rig) -> str:
-    """Return how many derived items the import has led to, and how many of them are orphans."""
-    service.settle()
-    found = service.database.execute("SELECT id, tenant_id FROM users WHERE external_id = %s", [USER]).fetchone()
-    if found is None:
-        raise LookupError(USER)
-    rows = service.database.execute(ORPHANS, {"user_id": found[0], "tenant_id": found[1]}).fetchall()
-    orphans = sum(row[1] is not None for row in rows)
-    return f"{orphans} orphans among {rows[0][5]} derived items with {rows[0][6]} parents"
-
-
 def main() -> None:
     """Measure, and print a table."""
     parser = argparse.ArgumentParser(description="What an import costs.")
@@ -118,7 +105,6 @@ def main() -> None:
         seconds, size = _take(service)
         table.add_row("export", f"{seconds:.1f}", f"{given.turns / seconds:.0f}", f"{size / 1e6:.1f} MB")
         table.add_row("first token behind the import", f"{first / 1000:.3f}", "", "")
-        table.add_row("lineage", "", "", _audit(service))
     Console().print(table)
 
 

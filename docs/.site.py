@@ -107,6 +107,16 @@ _ALL_WORDS_FIRST = (
         r"\.map\((\w)=>/\(\[~\^\]\$\)/",
         r".filter((w,_,all)=>{let s=x=>lunr.stopWordFilter(x.toLowerCase());return s(w)||!all.some(s)})\g<0>",
     ),
+    # A run of Chinese is divided into words up to its last character, which the theme leaves out.
+    (r"(\w)=(\w)\+1;\1<(\w)\.length;\1\+\+\)\3\.slice\(", r"\1=\2+1;\1<=\3.length;\1++)\3.slice("),
+    (r"(\w\[\w\]&&\w<\w\.length)-1&&", r"\1&&"),
+    # A Chinese word that touches a name (API密钥) is a word of its own.
+    (r"(\w=>)(\[\.\.\.\w+\(\w,this\.index\.invertedIndex\)\]\.join\(\" \"\))", r'\1" "+\2+" "'),
+    # English words are sought by their stems, as they are indexed: a word with a wildcard is not stemmed.
+    (
+        r":`\$\{(\w)\}\*`\)",
+        r":`${/^\\w+$/.test(\1)?lunr.stemmer(new lunr.Token(\1.toLowerCase())):\1}*`)",
+    ),
 )
 """Changes of the theme's search: patterns in its worker, of the pinned version, and their replacements."""
 
@@ -126,6 +136,7 @@ def on_post_build(config: MutableMapping[str, Any], **_: object) -> None:
             if entry["location"].startswith(_CHINESE) == bool(folder)
         ]
         told = {**index["config"], "lang": ["en", "zh"] if folder else ["en"], "fields": _FIELDS}
+        told["pipeline"] = ["stemmer", "stopWordFilter"]
         file = site / folder / "search/search_index.json"
         file.parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps({"config": told, "docs": docs}, ensure_ascii=False, separators=(",", ":"))

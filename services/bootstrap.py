@@ -39,7 +39,6 @@ from services.llm.token_estimates import TokenEstimators
 from services.memory.filing.evidence import FilingEvidence
 from services.memory.filing.filing import Filing, longest_wait_s
 from services.memory.filing.store import FilingStore
-from services.memory.lineage.audit import LineageAudit
 from services.memory.lineage.prompt import PromptLineage
 from services.memory.lineage.tracing import Lineage
 from services.memory.proposals.wishes import FeedbackWishes
@@ -66,7 +65,9 @@ from services.platform.redis import RedisClient
 from services.platform.settings import Settings
 from services.promises.filed import FiledPromises
 from services.promises.keeping import Keeping
-from services.promises.promises import OPERATION, Promises
+from services.promises.logged import OPERATION, take_back
+from services.promises.promises import Promises
+from services.promises.quiet import QuietHours
 from services.reflection.reflection import Reflection
 from services.store.store import Store
 from services.summaries.daily_scheduler import DailyScheduler
@@ -208,7 +209,6 @@ class Services(Connected):
         settings, database, memory, jobs = self.settings, self.database, self.memory, self.jobs
         self.lineage = Lineage(database)
         self.prompt_lineage = PromptLineage(database, self.lineage)
-        self.lineage_audit = LineageAudit(database, jobs)
         writer = SummaryWriter(
             self.models,
             most_tokens=settings.memory_summary_max_tokens,
@@ -251,7 +251,9 @@ class Services(Connected):
         )
         self.event_feed = EventFeed(database)
         self.webhooks = Webhooks(database, jobs, private_origins=settings.webhook_origins)
-        self.keeping = Keeping(database, self.models, jobs, quiet_hours=settings.quiet_hours)
+        self.keeping = Keeping(
+            database, self.models, jobs, following=self.promises.following, quiet_hours=settings.quiet_hours
+        )
         self.backlog = Backlog(database, indexes=settings.memory_episodes, upkeep=keeps_up)
         self.reflection = Reflection(database, self.models, jobs, on=settings.memory_reflection)
 
@@ -292,7 +294,8 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
         http = OutgoingHttp()
         stack.push_async_callback(http.close)
         promises = Promises(database, memory.operations, memory.values)
-        memory.undo.also(OPERATION, promises.take_back)
+        memory.undo.also(OPERATION, take_back)
+        memory.undo.also(QuietHours.OPERATION, promises.quiet.take_back)
         tools = await asyncio.to_thread(Tools, settings, database, memory, promises, http)
         stack.push_async_callback(tools.servers.close)
         services = Services(connected, memory, tools, promises, engines.standby)

@@ -11,9 +11,12 @@ ForeignOrigin = Literal["document", "import", "tool", "operator"]
 """Source of words that are neither the user's nor the assistant's: a document, a note of an application or a
 pasted text; an import; the result of a tool; instructions of the client's application. The least trusted comes
 first, as in the database."""
-MemoryChangeKind = Literal["forget", "do_not_remember", "correct", "remember", "standing", "promise"]
+MemoryChangeKind = Literal[
+    "forget", "do_not_remember", "correct", "remember", "standing", "promise", "called_off", "quiet_hours"
+]
 """Kinds of changes: remove something from memory; keep a turn out of memory; replace something; keep a
-statement; keep a wish about answers; promise to come back to something."""
+statement; keep a wish about answers; promise to come back to something; call a promise off with its event; say
+nothing unasked at these hours."""
 PlainFormKind = Literal[
     "forget",
     "forget_everything",

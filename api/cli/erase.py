@@ -1,4 +1,4 @@
-"""Erasure of a user, and checks of what is stored: of words, of lineage, and of a receipt of forgetting."""
+"""Erasure of a user, and checks of what is stored: of words, and of a receipt of forgetting."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -11,11 +11,9 @@ from anamnesis_client import Anamnesis
 from api.cli import shell
 from api.cli.access import named
 from api.cli.service import over_http
-from services.engines import open_database, open_engines
+from services.engines import open_engines
 from services.identity.tenants import Tenants
-from services.jobs.queue import JobQueue
 from services.json_levels import shallow_json
-from services.memory.lineage.audit import AuditReport, LineageAudit
 from services.memory.removal.receipts import ReceiptKey, is_genuine, key_id
 from services.memory.removal.tables import scrub as scrub_tables
 from services.platform.settings import Settings
@@ -164,45 +162,3 @@ def _read(file: Path) -> Mapping[str, Any]:
     if not isinstance(signed, dict):
         shell.fail(f"{file} is no receipt", shell.WRONG_USE)
     return signed
-
-
-lineage_app = shell.command_group("Check what derived data was made from.")
-
-_LINEAGE_COLUMNS = {
-    "user": "user",
-    "kind": "kind",
-    "id": "id",
-    "problem": "problem",
-    "parent_kind": "parent",
-    "parent_id": "parent id",
-}
-
-
-@lineage_app.command(name="audit")
-def audit_lineage(
-    user: Annotated[str | None, typer.Option("--user", help="Only this user.")] = None,
-    tenant: shell.OfTenant = "default",
-    as_json: shell.AsJson = False,
-) -> None:
-    """List derived data that has no parents, or names one that is missing. Exit code 1 where there is any.
-
-    Example: `anamnesis lineage audit --user u-1`
-    """
-
-    async def work(settings: Settings) -> AuditReport:
-        async with open_database(settings) as database:
-            found = await named(Tenants(database), tenant)
-            return await LineageAudit(database, JobQueue(database)).audit(found.id, user)
-
-    report = shell.run(work)
-    if as_json:
-        shell.print_json(report)
-    else:
-        if report.listed:
-            shell.print_table(_LINEAGE_COLUMNS, report.listed)
-        looked_at = shell.as_counts(
-            {"derived items": report.items, "parents": report.edges, "users": report.users}
-        )
-        typer.echo(f"{report.orphans} orphans among {looked_at}.")
-    if report.orphans:
-        raise typer.Exit(shell.FAILED)

@@ -12,7 +12,6 @@ from api.cli import (
     knowledge,
     mcp,
     model,
-    replay,
     request,
     serve,
     stores,
@@ -32,8 +31,6 @@ app.add_typer(model.app, name="model")
 app.command(name="init")(configuration.init)
 app.command(name="config")(configuration.config)
 app.command(name="api")(request.api)
-app.add_typer(erase.lineage_app, name="lineage")
-app.command(name="replay")(replay.replay)
 app.add_typer(request.jobs_app, name="jobs")
 app.add_typer(access.keys_app, name="keys")
 app.add_typer(stores.encryption_app, name="encryption")

@@ -17,10 +17,11 @@ from state.client_tools import ClientCall, ClientResult, ClientRound
 CUT_HEADER = "X-Anamnesis-Cut"
 """Names what was cut, with the characters shown and all: `attached=8312/60000`."""
 _LITTLE = 500
-"""Tokens of attachments that fit whatever the settings say."""
+"""Number of tokens of attachments that are always allowed, even if the settings allow fewer."""
 _BEYOND = "system_messages_beyond_the_limit"
 _SHARE_OF_INSTRUCTIONS = _SHARE_OF_RESULTS = 0.5
-"""Shares of the model's context that system messages may take, and what the client's tools bring at once."""
+"""Share of the model's context that system messages may take, and the share that the results of the client's tools
+may take at once."""
 _RESULT_CUT: dict[Language, str] = {
     "en": "[This result has {of} characters, which do not fit in; above is what is nearest to the question.]",
     "zh": "[该结果有 {of} 个字符，放不下；以上只是与问题最接近的段落。]",
@@ -29,14 +30,14 @@ _RESULT_CUT: dict[Language, str] = {
 
 @dataclass(frozen=True)
 class Fitted:
-    """A request whose attachments and instructions fit their budgets."""
+    """A request after its attachments and system messages were cut to their budgets."""
 
     request: ClientRequest
     cut: dict[str, int] = field(default_factory=dict)
-    """Characters of the whole of what was cut, as in `TurnInput`."""
+    """Number of characters that each cut part had before it was cut, as in `TurnInput`."""
     headers: Mapping[str, str] = field(default_factory=dict)
     ignored: Sequence[str] = ()
-    """Names of what has no effect."""
+    """Names of the parts of the request that have no effect."""
 
 
 async def fitting_results(
@@ -48,8 +49,9 @@ async def fitting_results(
     model: str,
     message: str,
 ) -> tuple[list[ClientResult], str]:
-    """Return results of calls, cut to their budget by the message and the calls, and the header's part on that.
-    Raises `ModelNotFound` if there is no such model."""
+    """Cut the results of the client's tools to their budget, keeping the passages nearest to the message and the
+    calls. Return them with the text for the header that names the cuts. Raises `ModelNotFound` if there is no such
+    model."""
     texts = [each["content"] for each in results]
     if sum(map(count_tokens, texts)) <= _LITTLE:
         return list(results), ""

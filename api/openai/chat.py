@@ -78,7 +78,8 @@ async def chat_completions(body: ChatCompletionRequest, starter: TurnStarter) ->
 async def start_answer(
     starter: StartsTurns, body: ModelRequest, messages: Sequence[ClientMessage], find: FindUser | None = None
 ) -> StartedTurn:
-    """Start the turn that answers a request; a request that is no conversation goes to the small model.
+    """Start the turn that answers a request. A request that is not conversation, such as one for a title, goes to
+    the small model.
 
     Args:
         starter: Caller who starts the turn.
@@ -126,11 +127,11 @@ async def start_answer(
 
 _DONE = b"data: [DONE]\n\n"
 _FIELDS = {"token": b"content", "reasoning": b"reasoning_content"}
-"""Fields of a delta, by the event that they come from."""
+"""Field of a chunk's delta for each kind of event."""
 
 
 def completion(asked: StartedTurn, last: TurnEvent, reasoning: str = "") -> dict[str, Any]:
-    """A whole answer, from the event `done`; with the model's reasoning, for clients that show it."""
+    """Return a whole answer, made from the event `done`; with the model's reasoning if the client shows it."""
     content = part_of(last.content)
     message: dict[str, Any] = {"role": "assistant", "content": content["answer"], "refusal": None}
     if "calls" in content:
@@ -144,7 +145,8 @@ def completion(asked: StartedTurn, last: TurnEvent, reasoning: str = "") -> dict
 
 
 async def chunks(asked: StartedTurn, *, with_usage: bool, with_own: bool = False) -> AsyncGenerator[bytes, None]:
-    """Yield the turn's events as chunks; only `with_own` events also the tools that the service runs itself."""
+    """Yield the turn's events as chunks. Events of tools that the service runs itself are included only with
+    `with_own`."""
     head = orjson.dumps(_head(asked, "chat.completion.chunk"))[:-1]
     usage = b',"usage":null' if with_usage else b""
     before = b"data: " + head + b',"choices":[{"index":0,"delta":{"'
@@ -178,7 +180,7 @@ async def chunks(asked: StartedTurn, *, with_usage: bool, with_own: bool = False
 
 
 def _own(event: TurnEvent) -> bytes:
-    """An event of the service under its own name; the last one without the answer."""
+    """Return one of the service's own events under its own name; the last event goes without the answer."""
     content = event.content
     if event.is_last:
         content = {name: value for name, value in content.items() if name != "answer"}
@@ -215,7 +217,7 @@ def _end(head: bytes, last: TurnEvent, usage: bytes, begun: set[int], *, with_us
 
 
 def part_of(content: dict[str, Any]) -> dict[str, Any]:
-    """Return the content of a part's last event with what is said in this part alone."""
+    """Return the content of a part's last event with the text of this part alone."""
     begins_at = content.get("begins_at")
     return {**content, "answer": content["answer"][begins_at:]} if begins_at else content
 
@@ -226,7 +228,7 @@ def _call(call: ClientCall) -> dict[str, Any]:
 
 
 def usage_view(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Tokens as chat completions count them."""
+    """Return the tokens in the form in which chat completions report them."""
     usage = usage_of(content)
     return {
         "prompt_tokens": usage["input_tokens"],

@@ -49,9 +49,9 @@ class ModelRequest(BaseModel):
     model_config = ConfigDict(extra="allow", strict=True)
 
     holds_messages: ClassVar[str] = "messages"
-    """The field that holds the messages."""
+    """Name of the request's field that holds the messages."""
     effective: ClassVar[frozenset[str]]
-    """Fields that are honoured, or refused where they cannot be."""
+    """Names of the fields that have an effect, or are refused where they cannot have one."""
     parameters: ClassVar[Mapping[str, str]]
     """Fields that are parameters of the model, with their names in Chat Completions."""
 
@@ -72,8 +72,8 @@ class ModelRequest(BaseModel):
 
     @property
     def client_tools(self) -> ClientTools | None:
-        """The tools that the client runs; None = the model is offered none of them. Raises `InvalidInput` if
-        one is none that a client runs, or the choice names none of them."""
+        """Return the tools that the client runs; None = the model is offered none of them. Raises `InvalidInput`
+        if a tool is not one that a client runs, or the choice names no tool of the request."""
         return client_tools(self.tools, self.tool_choice, parallel=self.parallel_tool_calls)
 
     def ignored(self, passed: frozenset[str]) -> list[str]:
@@ -109,7 +109,7 @@ _EFFECTIVE = frozenset(
 
 
 def ignored_header(names: Sequence[str]) -> dict[str, str]:
-    """The header that names what had no effect; none where everything had one."""
+    """Return the header that names what had no effect; nothing if everything had one."""
     return {IGNORED_HEADER: ", ".join(names)[:_LONGEST_HEADER]} if names else {}
 
 
@@ -157,8 +157,8 @@ class ChatCompletionRequest(ModelRequest):
         return sampling_of({**given, "response_format": form}, passed)
 
     def refuse_unsupported(self) -> None:
-        """Refuse unsupported parameters that would change the answer. Raises `InvalidInput` if the request asks
-        for such a thing; the field is named."""
+        """Refuse unsupported parameters that would change the answer. Raises `InvalidInput`, which names the
+        field, if the request has one."""
         if self.n not in {None, 1}:
             raise InvalidInput("n", "one answer is given; only 1 is accepted")
         for field, given in (("logprobs", self.logprobs), ("top_logprobs", self.top_logprobs)):

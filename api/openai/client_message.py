@@ -29,8 +29,9 @@ class ClientMessage(BaseModel):
 
 
 def check_lengths(messages: Sequence[ClientMessage], where: str) -> None:
-    """Look at the lengths of all messages, before anything looks at their text. With what a client puts around
-    it a message may be longer than the user's own words. Raises `InvalidInput` if a message is too long."""
+    """Check the lengths of all messages before anything reads their text. A message may be longer than the limit
+    of the user's own words, because clients add text around them. Raises `InvalidInput` if a message is too long.
+    """
     for place, message in enumerate(messages):
         if (size := _length(message)) > MAX_CONTENT_CHARACTERS:
             reason = f"has {size} characters; at most {MAX_CONTENT_CHARACTERS} are accepted in a message"
@@ -86,7 +87,7 @@ def content_of(
 
 
 def _in_words(part: dict[str, Any]) -> str:
-    """A part that no model is shown: its kind, its name and where it is."""
+    """Describe a part that is not shown to any model: its kind, its name and its address."""
     within = (part.get(key) for key in ("file", "source"))
     about: dict[str, Any] = next((each for each in within if isinstance(each, dict)), {})
     named = (one.get(key) for key in ("filename", "title", "url", "file_url", "file_id") for one in (part, about))

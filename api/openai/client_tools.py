@@ -1,4 +1,5 @@
-"""The tools that a request brings: taken in either form of OpenAI's APIs, and refused where nobody runs them."""
+"""The tools that a request brings, in the form of either of OpenAI's APIs. A tool that would have to run at OpenAI
+is refused."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -25,8 +26,8 @@ def client_tools(
     parallel: bool | None = None,
     where: str = "tools",
 ) -> ClientTools | None:
-    """The tools of a request in the form of Chat Completions; None = the model is offered none. Raises
-    `InvalidInput` if one is none that a client runs, or the choice names none of them."""
+    """Return a request's tools in the form of Chat Completions; None = the model is offered none. Raises
+    `InvalidInput` if a tool is not one that a client runs, or the choice names no tool of the request."""
     given = [_function(each, f"{where}.{place}") for place, each in enumerate(tools or ())]
     if len(given) > _MOST_TOOLS:
         raise InvalidInput(where, f"has {len(given)} tools; at most {_MOST_TOOLS} are accepted")

@@ -88,7 +88,7 @@ ConversationId = Annotated[str, Path(description="conv_… of a conversation.")]
 
 
 _OURS = frozenset({"user", "model", "space"})
-"""Names of metadata that say whose conversation it is."""
+"""Keys of the metadata that say whose conversation it is."""
 Metadata = Annotated[
     dict[
         Annotated[str, StringConstraints(min_length=1, max_length=64)],
@@ -121,9 +121,9 @@ class NewItems(BaseModel):
 
 @router.post("", response_class=JSONResponse)
 async def create(body: NewConversation, connection: Request, caller: MemoryWriter) -> Response:
-    """Begin a conversation, with messages from elsewhere or empty.
+    """Begin a conversation, empty or with messages from elsewhere.
 
-    Where no user is named it has one of its own, whose memory is known nowhere else.
+    If the request names no user, the conversation gets a user of its own, whose memory no other conversation has.
     """
     metadata = body.metadata or {}
     named = metadata.get("user")
@@ -206,7 +206,8 @@ async def items(
 
 @router.post("/{conversation_id}/items", response_class=JSONResponse)
 async def add_items(conversation_id: ConversationId, body: NewItems, caller: MemoryWriter) -> Response:
-    """Add messages from elsewhere, behind those that there are; what a turn has just stored there is that item."""
+    """Add messages from elsewhere at the end of a conversation. A message that the conversation's last turn has
+    just stored is not added again."""
     found = await _find(caller, conversation_id)
     said = await _said(caller, found.user_id, body.items)
     if new := said[await _stored_before(caller, found, said) :]:
@@ -232,8 +233,8 @@ async def delete_item(conversation_id: ConversationId, item_id: str, caller: Mem
 
 
 async def _stored_before(caller: ServedCaller, found: Conversation, said: Sequence[EarlierMessage]) -> int:
-    """Return how many of the first messages stand at the end of the conversation already, stored by its last
-    turn. Clients that keep a session themselves post what the service has stored when it answered."""
+    """Return how many of the first messages the conversation's last turn has stored already. Clients that keep a
+    session themselves post again what the service stored when it answered."""
     newest = await caller.services.transcript.newest(caller.tenant_id, found.id, len(said))
     try:
         await caller.services.turns.get(caller.tenant_id, newest[-1].turn_id)
@@ -247,7 +248,8 @@ async def _stored_before(caller: ServedCaller, found: Conversation, said: Sequen
 
 
 def _is_same(stored: Message, given: EarlierMessage) -> bool:
-    """Whether a posted message is a stored one; an answer with calls is known by what it says after them."""
+    """Return whether a posted message equals a stored one. Of an answer with calls only the text after the calls
+    is compared."""
     if stored.role == given["role"] == "assistant" and stored.content.endswith(
         f"{BETWEEN_PARTS}{given['content']}"
     ):
@@ -284,7 +286,8 @@ def _own_metadata(conversation: Conversation) -> dict[str, str]:
 
 
 async def _said(caller: ServedCaller, user_id: str, items: list[dict[str, Any]]) -> list[EarlierMessage]:
-    """Return messages from elsewhere; of the user's, only those of other participants name who said them."""
+    """Convert messages from elsewhere. Only messages of other participants get the name of their speaker, the
+    user's get none."""
     said = read_all(messages_of_items(items, "items"), "items")
     given = [each.get("speaker") for each in said]
     return without_names_of(await names_of_user(caller.services.users, caller.tenant_id, user_id, given), said)

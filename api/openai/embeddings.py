@@ -23,7 +23,7 @@ router = APIRouter(prefix="/v1/embeddings", tags=["openai"], responses=ERRORS, r
 
 _MOST_TEXTS = 2048
 _MOST_CHARACTERS = 100_000
-"""Characters of all texts of a request: a second or two of a core."""
+"""Maximum number of characters of all texts in a request; they take a second or two of one core."""
 _Text = Annotated[str, StringConstraints(min_length=1)]
 
 
@@ -41,7 +41,7 @@ class EmbeddingRequest(BaseModel):
 
 @router.post("", response_class=JSONResponse)
 async def embeddings(body: EmbeddingRequest, caller: Chatter) -> Response:
-    """Embed texts. Nothing is stored; a long text is embedded piece by piece, and lies amid its pieces."""
+    """Embed texts; nothing is stored. A long text is embedded in pieces, and its vector is the mean of theirs."""
     services = caller.services
     if services.settings.openai_model_aliases.get(body.model, body.model) != EMBEDDING:
         raise ModelNotFound(f"{body.model[:80]!r} makes no embeddings; the model {EMBEDDING!r} does.")

@@ -22,7 +22,7 @@ from state.client_tools import BETWEEN_PARTS, ClientRound
 from state.turn import EarlierMessage
 
 _ONLY_IMAGES = "🖼"
-"""The text of a message that has none."""
+"""Text of a message that consists of images alone."""
 _IMAGE: TypeAdapter[str] = TypeAdapter(Image)
 
 
@@ -39,19 +39,21 @@ class ClientRequest:
     instructions: str
     earlier: list[EarlierMessage] = field(default_factory=list)
     speaker: str = ""
-    """The name that the newest message gives; empty = none."""
+    """Name that the newest message gives for its speaker; empty = none."""
     rounds: list[ClientRound] = field(default_factory=list)
-    """Calls of the client's tools with their results that follow the newest message; the last ones are new."""
+    """Calls of the client's tools with their results, as they follow the newest message. The last results are the
+    new ones."""
     left_open: UUID | None = None
-    """The turn that the newest message leaves behind with calls of the client's tools."""
+    """Turn that waits for results of the client's tools, and that the newest message leaves without them."""
 
     @property
     def names(self) -> list[str]:
-        """The names that its messages give."""
+        """Return the names of speakers in the messages."""
         return [each for each in (self.speaker, *(one.get("speaker", "") for one in self.earlier)) if each]
 
     def of_user(self, names: frozenset[str]) -> "ClientRequest":
-        """Return it with the names of others alone, without those of the user."""
+        """Return the request without the names that are the user's own, so that only other participants are
+        named."""
         earlier = without_names_of(names, self.earlier)
         return replace(self, speaker=other_speaker(self.speaker, names), earlier=earlier)
 
@@ -84,15 +86,16 @@ def read_messages(messages: Sequence[ClientMessage], where: str = "messages") ->
 
 
 def read_all(messages: Sequence[ClientMessage], where: str) -> list[EarlierMessage]:
-    """The messages of user and assistant, in order, without what clients put around them. Raises `InvalidInput`
-    if a part is none that is read here."""
+    """Return the messages of the user and the assistant in order, without the text that clients put around them.
+    Raises `InvalidInput` if a part cannot be read here."""
     return _earlier(_read(messages, where)[0])
 
 
 def _read(
     messages: Sequence[ClientMessage], where: str, last: int | None = None
 ) -> tuple[list[_Spoken], list[str]]:
-    """Separate user's and assistant's messages, with images, from instructions; the `last` may hold no file."""
+    """Separate the messages of the user and the assistant from the instructions. The `last` message may hold no
+    file."""
     check_lengths(messages, where)
     said: list[_Spoken] = []
     instructions: list[str] = []

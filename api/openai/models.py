@@ -32,13 +32,13 @@ class _Error(BaseModel):
 
 
 class ErrorBody(BaseModel):
-    """OpenAI's error document."""
+    """An error document in OpenAI's form."""
 
     error: _Error
 
 
 def documented_errors(*statuses: HTTPStatus) -> dict[int | str, dict[str, Any]]:
-    """The OpenAPI document on these error answers."""
+    """Return the OpenAPI description of these error answers."""
     everywhere = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS)
     return {int(status): {"description": status.phrase, "model": ErrorBody} for status in (*statuses, *everywhere)}
 
@@ -67,7 +67,7 @@ class ModelView(BaseModel):
 
 
 EMBEDDING = "embedding"
-"""Name of the encoder, whichever it is, beside the experts'."""
+"""Name under which the encoder is listed beside the experts, whichever encoder is configured."""
 _NEVER = datetime.fromtimestamp(0, UTC)
 
 
@@ -83,7 +83,7 @@ class ModelList(BaseModel):
 
 @router.get("", response_model=ModelList)
 async def models(caller: Chatter) -> ModelList:
-    """The experts but for the demo's, then the aliases of those that there are."""
+    """Return the experts, without the demo's, followed by the aliases of experts that exist."""
     experts = {
         each.name: each for each in await caller.services.experts.page(caller.tenant_id, after=None, limit=_MOST)
     }

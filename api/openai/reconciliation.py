@@ -28,7 +28,7 @@ from state.turn import EarlierMessage
 
 _LONGEST_SESSION = 128
 _MOST_SWITCHES = 8
-"""Maximum number of switches between branches for one request."""
+"""Maximum number of times that a request may switch between branches of its conversation."""
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,12 @@ class Place:
 
     session: str
     follow: UUID | None = None
-    """The turn that has this message."""
+    """Turn to follow, which answers this message already or is about to."""
     key: str | None = None
-    """One key for all requests with equal messages that find the conversation in an equal state."""
+    """Idempotency key shared by all requests with equal messages that find the conversation in the same state."""
     begins: bool = False
-    """Whether the message is taken for the first of its conversation; a request of the same moment, or of a
-    client that shows no history, may have begun it."""
+    """Whether the message is taken for the first of its conversation. A request at the same moment may have begun
+    the conversation already; so may an earlier one, if the client shows no history."""
 
 
 @dataclass(frozen=True)
@@ -61,10 +61,11 @@ class Reconciliation:
         return self.services.known_conversations
 
     def first_place(self, request: ClientRequest, ids: ClientIds) -> Place | None:
-        """The position of a message without history in a conversation that was not met here: its beginning.
+        """Return the position of a message without history in a conversation that was not seen here before: the
+        beginning.
 
-        Where the turn cannot begin the conversation, `place` finds the position. None where it has to be looked
-        for at once.
+        If the turn then cannot begin the conversation, `place` finds the position. Returns None if the
+        conversation has to be looked for first.
         """
         if ids.session is None or ids.of_ours or request.earlier:
             return None
@@ -74,7 +75,7 @@ class Reconciliation:
         return Place(ids.session, key=_key(None, None, _digests_of(request).message), begins=True)
 
     async def place(self, request: ClientRequest, ids: ClientIds) -> Place:
-        """Find the position of the message; afterwards the conversation ends right before it.
+        """Find the position of the message, and cut or switch the conversation so that it ends right before it.
 
         Raises:
             ModelNotFound: there is no such expert.
@@ -137,7 +138,8 @@ class Reconciliation:
         return None, new
 
     def _new_session(self, key: str | None) -> str:
-        """The name of a conversation that begins: the same for requests of one idempotency key, even at once."""
+        """Return the name of a new conversation. Requests with one idempotency key get the same name, even at the
+        same time."""
         if key is None:
             return f"{UNNAMED}{uuid7().hex}"
         about = "\0".join((self.user_id, self.expert, self.space or "", key))
@@ -146,7 +148,8 @@ class Reconciliation:
     async def _meant(
         self, conversation: KnownConversation, resent: ResentHistory, ids: ClientIds
     ) -> tuple[HistoryMatch, UUID | None]:
-        """Return what the client intends, or the branch to which the conversation must be switched first."""
+        """Return the position that the client intends, or the branch to which the conversation must be switched
+        first."""
         messages = conversation.messages
         if ids.idempotency_key is not None:
             for there in reversed(messages):
@@ -172,7 +175,7 @@ class Reconciliation:
     async def _by_message_id(
         self, conversation: KnownConversation, resent: ResentHistory, external_id: str
     ) -> tuple[HistoryMatch, UUID | None] | None:
-        """Find the place by the client's id of the message, which is to be answered once more."""
+        """Find the position by the client's id of a message that is to be answered again."""
         said = await self._known.place_of(self.tenant_id, conversation.id, external_id)
         if said is None:
             return None
@@ -208,7 +211,8 @@ class Reconciliation:
     async def _branch_with(
         self, conversation: KnownConversation, turn_id: UUID, unknown: Sequence[bytes]
     ) -> UUID | None:
-        """The branch in the place of a turn that has what the client shows there, question and answer at least."""
+        """Return the branch that has in the place of a turn what the client shows there: at least the question and
+        the answer."""
         place = next(n for n, each in enumerate(conversation.messages) if each.turn_id == turn_id)
         before = conversation.messages[place - 1].turn_id if place else None
         branches = await self._known.branches_after(self.tenant_id, conversation.id, before)
@@ -234,12 +238,13 @@ class Reconciliation:
         return Place(conversation.session_id, key=_key(after, branch_id, resent.message))
 
     async def _newest_branch(self, conversation: KnownConversation) -> UUID | None:
-        """The newest branch as it is now: a request of the same moment may have made it."""
+        """Read the newest branch again, because a request at the same moment may have made it."""
         now = await self._known.named(self.tenant_id, self.user_id, conversation.session_id, messages=0)
         return now.newest_branch_id if now else conversation.newest_branch_id
 
     async def _take_in(self, session: str, earlier: Sequence[EarlierMessage], *, once: bool = False) -> None:
-        """Import messages of unknown history; `once`, however many requests contain it."""
+        """Import messages of a history that is not known yet. They are imported `once`, however many requests
+        contain them."""
         if earlier:
             await expert_of(self.services, self.tenant_id, self.expert)
             lines = lines_of(self.user_id, session, self.expert, earlier, space=self.space)
@@ -253,7 +258,8 @@ class Reconciliation:
 def lines_of(
     user_id: str, session: str, expert: str, said: Sequence[EarlierMessage], *, space: str | None = None
 ) -> list[dict[str, Any]]:
-    """Return messages from elsewhere as import lines, dated now, in order, because their times are unknown."""
+    """Return messages from elsewhere as import lines. Their times are unknown, so they are dated now, in their
+    order."""
     now = datetime.now(UTC)
     return [
         {
@@ -272,8 +278,8 @@ def lines_of(
 
 
 async def import_lines(services: Services, tenant_id: UUID, lines: Sequence[dict[str, Any]], field: str) -> None:
-    """Import lines that were made here. Raises `InvalidInput` if one of them is not accepted; `field` names
-    their origin."""
+    """Import lines that were made here. Raises `InvalidInput` if a line is not accepted; `field` names the part of
+    the request that they come from."""
 
     async def chunks() -> AsyncIterator[bytes]:
         yield b"\n".join(orjson.dumps(line) for line in lines)
@@ -284,7 +290,8 @@ async def import_lines(services: Services, tenant_id: UUID, lines: Sequence[dict
 
 
 def _key(after: UUID | None, branch_id: UUID | None, message: bytes) -> str:
-    """The idempotency key of a message: by what it follows, and the newest branch of the conversation."""
+    """Return the idempotency key of a message, made from the turn that it follows and the conversation's newest
+    branch."""
     return f"v1:{after.hex if after else ''}:{branch_id.hex if branch_id else ''}:{message.hex()}"
 
 

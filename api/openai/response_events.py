@@ -1,7 +1,7 @@
-"""Responses as OpenAI's clients read them: whole, and as the events of a stream. Pure functions.
+"""Responses in the form that OpenAI's clients read: whole, and as the events of a stream. Pure functions.
 
-A turn's event becomes a run of events of a response, each numbered by the turn's event and its place in the run:
-so a stream can be taken up again from any number, in any process. A turn that calls the client's tools is a
+One event of the turn becomes several events of the response. Each is numbered by the turn's event and its place
+among these, so any process can continue a stream from any number. A turn that calls the client's tools is one
 response for each of its parts.
 """
 
@@ -22,7 +22,7 @@ from state.client_tools import said_in
 from state.events import CALL, TurnEvent
 
 _RUN = 64
-"""Numbers for each event of a turn."""
+"""How many numbers each event of a turn has for the events of its response."""
 
 _STATUSES = {
     "waiting": "queued",
@@ -34,7 +34,7 @@ _STATUSES = {
     "cancelled": "cancelled",
 }
 _CUT = {"length": "max_output_tokens", "content_filter": "content_filter"}
-"""Reasons why a response that has ended is incomplete, by how its answer ended."""
+"""Reason why a response is incomplete, by the way its answer ended."""
 
 
 @dataclass(frozen=True)
@@ -46,15 +46,16 @@ class ResponseHead:
     conversation_id: UUID | None = None
     background: bool = False
     note: Mapping[str, str] | None = None
-    """Why nothing is remembered, where that is so."""
+    """Reason why nothing is remembered, if that is so."""
     echo: Mapping[str, Any] = field(default_factory=dict)
     """Fields of the request that its response repeats."""
     part: int = 0
-    """Number of the turn's part that it is, from 0."""
+    """Number of the turn's part that the response shows, from 0."""
 
     @property
     def own(self) -> str:
-        """Return the part that an item's id shares with its message's, behind the prefix of its kind."""
+        """Return the part that an item's id shares with the id of its message, behind the prefix that names the
+        kind."""
         return f"{self.turn_id}_{self.part}" if self.part else str(self.turn_id)
 
     def view(
@@ -131,8 +132,8 @@ def response_of_last(head: ResponseHead, last: TurnEvent) -> dict[str, Any]:
 
 
 async def response_stream(head: ResponseHead, events: TurnEvents, after: int = -1) -> AsyncGenerator[bytes, None]:
-    """The events of a part of a turn as those of a response, behind the number `after`. All of the part are
-    read, because the message begins with its first text."""
+    """Yield the events of a part of a turn as events of a response, beginning after the number `after`. The whole
+    part is read in any case, because the message item begins with its first text."""
     items = ResponseItems(head.own)
     async with aclosing(events):
         async for batch in events:
@@ -187,7 +188,7 @@ def _run(head: ResponseHead, items: ResponseItems, event: TurnEvent) -> list[dic
 
 
 def _output(head: ResponseHead, content: Mapping[str, Any], status: str) -> list[dict[str, Any]]:
-    """The items of a response: what it says, unless it only calls, and its calls."""
+    """Return the items of a response: a message, unless it only calls tools, and its calls."""
     calls = [call_item(each) for each in content.get("calls", ())]
     return [message_item(head.own, content, status), *calls] if content["answer"] or not calls else calls
 

@@ -9,17 +9,18 @@ from api.openai.chat import citations_of
 from state.client_tools import ClientCall
 
 _MOST_CITATIONS = 56
-"""Citations of one item at most: with them its last events fit into the numbers of one event of the turn."""
+"""Maximum number of citations in one item. With these, its last events fit into the numbers of one event of the
+turn."""
 
 
 class ResponseItems:
     """The items of a response while it is streamed: its message, and the calls by their places."""
 
     def __init__(self, own: str) -> None:
-        """Take what the response's id has behind its kind."""
+        """Take the part of the response's id behind the prefix that names its kind."""
         self._own = own
         self.begun: list[int | None] = []
-        """Place of each item; None = the message."""
+        """Place of each item in order; None = the message."""
         self._arguments: dict[int, str] = {}
 
     def text(self, text: str) -> list[dict[str, Any]]:
@@ -39,7 +40,7 @@ class ResponseItems:
         return [*run, {"type": "response.function_call_arguments.delta", **about, "delta": arguments}]
 
     def end(self, output: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        """Events that end the items, and the items in the order in which they have begun."""
+        """Return the events that end the items, and the items in the order in which they began."""
         run: list[dict[str, Any]] = []
         ended: dict[int | None, dict[str, Any]] = {}
         for item in (each for each in output if each["type"] == "message"):
@@ -107,7 +108,8 @@ def _call_item(call: str, name: str, arguments: str) -> dict[str, Any]:
 
 
 def message_item(own: str, content: Mapping[str, Any] | None, status: str) -> dict[str, Any]:
-    """A message as an item; without a content its beginning. `own` is what its id has behind its kind."""
+    """Return a message as an item; without content, as the item with which it begins. `own` is the part of its id
+    behind the prefix that names the kind."""
     shown = status if status in {"in_progress", "completed"} else "incomplete"
     parts = []
     if content is not None:

@@ -12,7 +12,7 @@ from state.turn import Sampling
 
 _MOST_ITEMS = 10_000
 _UNREAD = frozenset({"reasoning"})
-"""Items of what a model thought: the service sends its model its own."""
+"""Kinds of input items that are not read. Reasoning is one, because the service sends the model its own."""
 
 
 _OF_TOOLS = ("tools", "tool_choice", "parallel_tool_calls")
@@ -93,12 +93,13 @@ class ResponseRequest(ModelRequest):
 
     @property
     def kept_echo(self) -> dict[str, Any]:
-        """Fields that the stored response repeats later: all but instructions and tools, which are not kept."""
+        """Return the fields that a stored response repeats later: all of them except instructions and tools, which
+        are not kept."""
         return {name: value for name, value in self.echo.items() if name not in {"instructions", *_OF_TOOLS}}
 
     def sampling(self, passed: frozenset[str]) -> Sampling:
-        """The parameters that reach the model, of those that may. Raises `InvalidInput` if the form of the
-        answer is none, or cannot be asked of the model."""
+        """Return the parameters that reach the model, among those that may. Raises `InvalidInput` if the requested
+        form of the answer is not a form, or the model cannot be asked for it."""
         text = self.text or TextOptions()
         given = {
             "temperature": self.temperature,
@@ -111,8 +112,8 @@ class ResponseRequest(ModelRequest):
         return sampling_of(given, passed)
 
     def refuse_unsupported(self) -> None:
-        """Refuse what would change the answer and cannot be done. Raises `InvalidInput` if the request asks for
-        such a thing; the field is named."""
+        """Refuse parameters that would change the answer and are not supported. Raises `InvalidInput`, which names
+        the field, if the request has one."""
         if self.conversation is not None and self.previous_response_id is not None:
             raise InvalidInput("previous_response_id", "cannot be sent together with conversation")
         names_one = self.conversation is not None or self.previous_response_id is not None
@@ -126,14 +127,15 @@ class ResponseRequest(ModelRequest):
             raise InvalidInput("prompt", "stored prompts are not supported; send instructions")
 
     def references(self) -> list[tuple[str, str]]:
-        """Places and ids of the input's items that are named by their ids alone; thoughts are left out."""
+        """Return the places and ids of input items that are named by their ids alone, without items of
+        reasoning."""
         given = [] if isinstance(self.input, str) else self.input
         named = [(f"input.{n}", str(each.get("id"))) for n, each in enumerate(given) if _is_reference(each)]
         return [(place, item_id) for place, item_id in named if not item_id.startswith("rs_")]
 
     def messages(self, referred: Mapping[str, dict[str, Any]]) -> list[ClientMessage]:
-        """The input as messages, the instructions first; `referred` are items that it names by their ids.
-        Raises `InvalidInput` if an item is not supported."""
+        """Return the input as messages, the instructions first. `referred` are the items that the input names by
+        their ids. Raises `InvalidInput` if an item is not supported."""
         given = [{"role": "user", "content": self.input}] if isinstance(self.input, str) else self.input
         whole = [referred.get(str(each.get("id")), _THOUGHT) if _is_reference(each) else each for each in given]
         said = [ClientMessage(role="system", content=self.instructions)] if self.instructions else []
@@ -141,7 +143,7 @@ class ResponseRequest(ModelRequest):
 
 
 def messages_of_items(items: list[dict[str, Any]], where: str) -> list[ClientMessage]:
-    """Items that are messages. Raises `InvalidInput` if there are too many, or one is not supported."""
+    """Return items that are messages. Raises `InvalidInput` if there are too many, or one is not supported."""
     if len(items) > _MOST_ITEMS:
         raise InvalidInput(where, f"has {len(items)} items; at most {_MOST_ITEMS} are accepted")
     messages: list[ClientMessage] = []
@@ -168,7 +170,7 @@ def messages_of_items(items: list[dict[str, Any]], where: str) -> list[ClientMes
 
 
 def _add_call(messages: list[ClientMessage], item: dict[str, Any]) -> None:
-    """Add a call to the message of the model that makes it."""
+    """Add a call to the message in which the model makes it."""
     function = {"name": item.get("name"), "arguments": item.get("arguments")}
     call = {"id": item.get("call_id"), "function": function}
     if messages and messages[-1].role == "assistant":

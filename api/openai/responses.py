@@ -74,9 +74,9 @@ async def retrieve(
         int | None, Query(ge=0, lt=1 << 40, description="With stream: only events with a greater number.")
     ] = None,
 ) -> Response:
-    """A response's current state, or its events from any point, from the log of the turn.
+    """Return a response's current state, or its events from any point, from the log of the turn.
 
-    If its events have expired, the last ones follow, which hold the whole text.
+    If the events have expired, only the last ones are sent; they hold the whole text.
     """
     turn, part = await _turn(caller, response_id)
     head = await _head(caller, turn, part)
@@ -132,9 +132,9 @@ async def forget_message(caller: ServedCaller, user_id: str, message_id: UUID) -
 async def _in_conversation(
     starter: StartsTurns, body: ResponseRequest, user_id: str | None, ids: ClientIds
 ) -> tuple[str | None, ClientIds]:
-    """The user and the ids with the conversation that the body names, which must be the user's. A request that
-    names a conversation and nobody is its user's; a caller bound to a user names that one always. Raises
-    `NotFound` if there is no such conversation, or it is another user's."""
+    """Return the user, and the ids with the conversation that the body names. A request that names a conversation
+    but no user is taken for that conversation's user, unless its caller is bound to another. Raises `NotFound` if
+    there is no such conversation, or it belongs to another user."""
     named = body.conversation.id if isinstance(body.conversation, ConversationReference) else body.conversation
     if named is None and body.previous_response_id is None:
         return user_id, ids
@@ -173,7 +173,7 @@ async def _referred(starter: StartsTurns, body: ResponseRequest) -> dict[str, di
 
 
 async def _turn(caller: ServedCaller, response_id: str) -> tuple[StoredTurn, int]:
-    """The turn of a response, and the part of it that the response is."""
+    """Return the turn of a response, and the part of the turn that the response shows."""
     turn_id, part = _ids_in("response", response_id, missing=NotFound)
     turn = await _stored(caller.services, caller.tenant_id, turn_id, caller.user_id)
     last = len((turn.context_report or {}).get("rounds", [])) - (turn.status == "paused")
@@ -183,8 +183,8 @@ async def _turn(caller: ServedCaller, response_id: str) -> tuple[StoredTurn, int
 
 
 def _ids_in(field: str, response_id: str, missing: type[NotFound] | None = None) -> tuple[UUID, int]:
-    """The turn and its part that the id of a response names. Raises `NotFound` if it is none, and `missing`
-    says so, and `InvalidInput` if it is none."""
+    """Return the turn and the part that the id of a response names. Raises `NotFound` with `missing` if the id
+    names no turn, and `InvalidInput` if it is not an id."""
     found = _PART.search(response_id)
     part = int(found[1]) if found else 0
     return uuid_in(field, "resp", response_id[: found.start()] if found else response_id, missing), part

@@ -25,7 +25,7 @@ _USER_MESSAGE_HEADER = "X-OpenWebUI-User-Message-Id"
 _PARENT_HEADER = "X-OpenWebUI-User-Message-Parent-Id"
 _KEY_HEADER = "Idempotency-Key"
 _SPACE_HEADER = "X-Anamnesis-Space"
-"""The name of a space; what is not ASCII is percent-encoded UTF-8."""
+"""Header with the name of a space; characters outside of ASCII are percent-encoded UTF-8."""
 _PASSING = ("temporary:", "local:", "channel:")
 """Prefixes of chat ids that a client does not store, or that many users share."""
 _SHARED = "channel:"
@@ -54,7 +54,7 @@ class ClientIds:
     """The turn that the message follows, where the client names it."""
 
     of_ours: bool = False
-    """Whether the session is named by an id of ours, so that it must be the very conversation."""
+    """Whether the client names the conversation by the service's own id, so that no other conversation will do."""
 
 
 FindUser = Callable[[str | None, ClientIds], Awaitable[tuple[str | None, ClientIds]]]
@@ -91,8 +91,8 @@ def in_header_or_metadata(
     key: str,
     read: Callable[[str], Read],
 ) -> Read | None:
-    """Read what a header says, or a key of the metadata; None = neither says anything. Raises `InvalidInput` if
-    it cannot be read."""
+    """Return the value of a header, or else of a key of the metadata; None if neither is given. Raises
+    `InvalidInput` if the value cannot be read."""
     in_metadata = str((metadata or {}).get(key) or "")
     for name, given in ((header, unquote(headers.get(header, ""))), (f"metadata.{key}", in_metadata)):
         if given.strip():
@@ -122,8 +122,8 @@ def _check(name: str, value: str) -> None:
 
 
 def uuid_in(field: str, prefix: str, text: str, missing: type[NotFound] | None = None) -> UUID:
-    """The id of ours in an id such as `resp_…`. Raises `NotFound` if it is none, and `missing` says so, and
-    `InvalidInput` if it is none."""
+    """Return the service's id within an id such as `resp_…`. Raises `NotFound` with `missing` if it is not one of
+    the service's, and `InvalidInput` if it is not an id."""
     try:
         kind, _, digits = text.partition("_")
         if kind != prefix:

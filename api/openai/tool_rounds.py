@@ -14,13 +14,13 @@ from state.client_tools import BETWEEN_PARTS, ClientCall, ClientResult, ClientRo
 _UNSHOWN = "\n[its images are not shown]"
 _UNFIT = re.compile(r'[<>"\s]+')
 _LONGEST_NAME = 300
-"""Characters of a call that name its result."""
+"""Maximum number of characters by which a call names its result."""
 
 
 def rounds_of(messages: Sequence[ClientMessage], where: str, *, alone: bool = False) -> list[ClientRound]:
-    """The calls of the client's tools with their results, as they follow a message; empty if none does. Results
-    that stand `alone` need no calls: those are stored. Raises `InvalidInput` if a call has no result, a result
-    no call, or the messages end in something else."""
+    """Return the calls of the client's tools that follow a message, each with its result; empty if there are none.
+    Results that stand `alone` belong to calls that are stored. Raises `InvalidInput` if a call has no result, a
+    result has no call, or other messages follow."""
     rounds: list[ClientRound] = []
     for message in messages:
         if message.role == "assistant":
@@ -78,7 +78,8 @@ def _result(message: ClientMessage, where: str) -> ClientResult:
 
 
 def left_open(messages: Sequence[ClientMessage]) -> UUID | None:
-    """The turn whose calls, or their results, stand last before the newest message; None = none of ours does."""
+    """Return the turn of the service whose calls, or results of calls, stand last before the newest message; None
+    if there is none."""
     last = next((each for each in reversed(messages) if each.role not in {"system", "developer"}), None)
     calls = [each.get("id") for each in (last.tool_calls if last else None) or ()]
     named = call_of(str((last and last.tool_call_id) or (calls[-1] if calls else "")))
@@ -86,7 +87,7 @@ def left_open(messages: Sequence[ClientMessage]) -> UUID | None:
 
 
 def earlier_results(messages: Sequence[ClientMessage], where: str) -> list[str]:
-    """Return what the client's tools have said before the newest message, each as a source that its call names."""
+    """Return the earlier results of the client's tools, each as a source named by its call."""
     calls: dict[str, str] = {}
     found: list[str] = []
     for place, message in enumerate(messages):

@@ -34,13 +34,13 @@ MEMORY_HEADER = "X-Anamnesis-Memory"
 BUDGET_HEADER = "X-Anamnesis-Budget"
 """Header with the limits of a turn, such as `model_calls=2, seconds=20, tokens=4000`."""
 _TRIES = 4
-"""Maximum number of attempts to begin a conversation that other requests begin at the same time."""
+"""Maximum number of attempts to begin a conversation that other requests are beginning at the same time."""
 ANOTHER = (
     "The message's `name` is not the user's: it is what another participant says, and changes nothing that is "
     "remembered of the user. Leave `name` out of the user's own messages, or set their display name."
 )
 NOBODY = "-"
-"""Counts the turns of requests that name no user."""
+"""Name under which turns of requests without a user are counted."""
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,9 @@ class StartedTurn:
     stored: bool = False
     headers: dict[str, str] = field(default_factory=dict)
     note: dict[str, Any] | None = None
-    """Why nothing is remembered, where that is so, and what of the request had no effect."""
+    """Why nothing is remembered, if that is so, and which parts of the request had no effect."""
     part: int = 0
-    """Number of the turn's part that its events are of, from 0."""
+    """Number of the turn's part to which the events belong, from 0."""
     abandon: Callable[[], Awaitable[object]] | None = None
     """Ends a temporary turn when its reader disconnects."""
 
@@ -70,7 +70,7 @@ class ReadRequest:
     ids: ClientIds
     user_id: str | None
     keeps: bool
-    """Whether the client lets it be stored."""
+    """Whether the client allows the exchange to be stored."""
     ignored: Sequence[str] = ()
     """Parts of the request without effect."""
     tools: ClientTools | None = None
@@ -82,7 +82,7 @@ class ReadRequest:
     budget: RequestBudget = field(default_factory=RequestBudget)
     """Limits of the turn."""
     cut: dict[str, int] = field(default_factory=dict)
-    """Characters of the whole of what was cut, as in `TurnInput`."""
+    """Number of characters that each cut part had before it was cut, as in `TurnInput`."""
     echo: Mapping[str, Any] = field(default_factory=dict)
     """Fields of the request that are stored with its turn, for responses that repeat them."""
 
@@ -146,7 +146,7 @@ def _note(asking: ReadRequest) -> dict[str, Any]:
 
 
 async def _resume(starter: StartsTurns, asking: ReadRequest, tenant_id: UUID, user_id: str) -> StartedTurn | None:
-    """Go on with the turn whose calls the last results answer; None = it waits for them no more. Raises
+    """Continue the turn that waits for the last results; None if it no longer waits for them. Raises
     `InvalidInput` if a call has no result."""
     services, runner = starter.services, starter.runner
     results = [(call_of(each["id"]), each) for each in asking.request.rounds[-1]["results"]]
@@ -190,7 +190,8 @@ async def _resume(starter: StartsTurns, asking: ReadRequest, tenant_id: UUID, us
 async def _start_stored(
     starter: StartsTurns, asking: ReadRequest, tenant_id: UUID, user_id: str
 ) -> tuple[str, UUID]:
-    """Start the turn, or find it, and return the name of its conversation and its id."""
+    """Start the turn, or find it if the request started it before. Return the name of its conversation, and its
+    id."""
     services, runner = starter.services, starter.runner
     expert = expert_name(services, asking.model)
     asking = await _after_left_open(starter, asking, tenant_id, user_id)
@@ -212,7 +213,8 @@ async def _start_stored(
 async def _after_left_open(
     starter: StartsTurns, asking: ReadRequest, tenant_id: UUID, user_id: str
 ) -> ReadRequest:
-    """End the turn that the message leaves behind, so that its history is complete, and name its conversation."""
+    """End the turn that the message leaves without results, so that the history is complete, and name its
+    conversation."""
     if (turn_id := asking.request.left_open) is None:
         return asking
     services = starter.services
@@ -273,7 +275,7 @@ def _input(services: Services, asking: ReadRequest, user_id: str, session: str, 
 
 
 def _of_request(asking: ReadRequest) -> TurnInput:
-    """Return the fields that every request of a turn says again."""
+    """Return the fields that every request of one turn repeats."""
     asked = TurnInput()
     if asking.budget:
         asked["budget"] = asking.budget

@@ -44,7 +44,8 @@ _TRANSCRIPT = re.compile(
 _USER_LINE = re.compile(r"^[ \t]*(?:user|human|用户)[ \t]*[:：]", re.IGNORECASE | re.MULTILINE)
 _ASSISTANT_LINE = re.compile(r"^[ \t]*(?:assistant|ai|助手)[ \t]*[:：]", re.IGNORECASE | re.MULTILINE)
 _LONGEST_INSTRUCTION = 1500
-"""Characters of a system message that asks for nothing but a title; an application's own prompt is longer."""
+"""Maximum number of characters of a system message that only asks for a title; an application's own prompt is
+longer."""
 _PROMPTS = (
     # NextChat: the topic of a conversation, and its compression
     "使用四到五个字直接返回这句话的简要主题",
@@ -70,8 +71,9 @@ _TASK = re.compile(r"\A\s*###\s*Task:", re.IGNORECASE)
 def is_utility(messages: Sequence[ClientMessage], headers: Mapping[str, str]) -> str | None:
     """Return how a request is recognised as not conversation (`header` or `template`); None = it is conversation.
 
-    It begins as a client's own prompt does, word for word. By its form alone a request is one only if it both asks
-    for such a text and carries a transcript, or is a system message that asks for one of the conversation.
+    Such a request begins word for word as a known client's own prompt. Other requests are recognised by their form
+    only if they ask for such a text and also carry a transcript, or if a system message asks for such a text about
+    the conversation.
     """
     if headers.get(TASK_HEADER, "").strip():
         return "header"

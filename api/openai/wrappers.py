@@ -1,6 +1,7 @@
-"""Wrappers that known clients put around a user's message: found by their marks and taken off.
+"""Wrappers that known clients put around a user's message: found by their marks and removed.
 
-Anybody may send any text, so that each mark is looked for from one end, once: the time is that of the length.
+Anybody may send any text, so each mark is looked for once, from one end. The time is linear in the length of the
+text.
 """
 
 import re
@@ -42,10 +43,10 @@ class Unwrapped:
 
 
 def unwrap(text: str) -> Unwrapped:
-    """Take the wrappers of known clients off a user's message.
+    """Remove the wrappers of known clients from a user's message.
 
-    A message that is nothing else stays whole; except a template for a question that holds none, as it comes when
-    an answer is to be continued: there `said` is empty.
+    A message that consists of a wrapper alone stays whole. The exception is a template without a question, which a
+    client sends to have an answer continued; its `said` is empty.
     """
     attached: list[str] = []
     said, is_template = text, False
@@ -66,14 +67,15 @@ def unwrap(text: str) -> Unwrapped:
 
 
 def documents_apart(text: str) -> Unwrapped:
-    """Take the documents alone out of a system message, or of a message that was answered before."""
+    """Separate the documents from a system message, or from a message that was answered before, and leave the
+    rest."""
     attached: list[str] = []
     said = _apart(text, _DOCUMENTS, attached)
     return Unwrapped(said.strip(), attached) if attached else Unwrapped(text, [])
 
 
 def _apart(text: str, wrappers: Iterable[Callable[[str], _Span | None]], attached: list[str]) -> str:
-    """Add what is found of each wrapper to `attached`, and return the text without it."""
+    """Add the content of each wrapper in the text to `attached`, and return the text without the wrappers."""
     for find in wrappers:
         if found := find(text):
             attached.append(text[slice(*found)].strip())
@@ -116,7 +118,7 @@ def _first_element(text: str, names: tuple[str, ...], *, until: int) -> _Span | 
 
 
 def _source(text: str) -> _Span | None:
-    """Find a passage with an id that stands alone."""
+    """Find a passage with an id, if the text is nothing else."""
     last = text.rfind(_CLOSES_SOURCE)
     at = 0
     while opens := _SOURCE.search(text, at):
@@ -129,7 +131,8 @@ def _source(text: str) -> _Span | None:
 
 
 def _attached_files(text: str) -> _Span | None:
-    """Find a list of files, which holds nothing else: the nearest two of its marks belong together."""
+    """Find a list of files, if the text is nothing else. The two marks that are nearest to each other belong
+    together."""
     at = 0
     while (closes := text.find(_CLOSES_FILES, at)) >= 0:
         opens = text.rfind(_OPENS_FILES, at, closes)
@@ -159,7 +162,7 @@ _WRAPPERS: tuple[Callable[[str], _Span | None], ...] = (
 
 
 def _query(text: str, start: int) -> int | None:
-    """Return where the question in marks begins that ends a text."""
+    """Return the place where a marked question begins that ends the text."""
     end = len(text.rstrip())
     closes = end - len(_CLOSES_QUERY)
     opens = text.rfind(_OPENS_QUERY, start, max(closes, 0)) if text.endswith(_CLOSES_QUERY, start, end) else -1

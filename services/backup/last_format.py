@@ -1,9 +1,33 @@
-"""Converts backups of the last schema before the baseline: where its tables and columns went."""
+"""Converts backups of schemas before the baseline: where tables went, and what fills columns that came."""
 
 from collections.abc import Mapping, Sequence
 from typing import LiteralString
 
 REVISION = "0033"
+ADDED_SINCE = "0100"
+"""The schema from which on tables and columns were only added, until the baseline."""
+_FILLED: Sequence[tuple[str, LiteralString]] = (
+    ("0101", "UPDATE turns SET to_file = false"),
+    (
+        "0112",
+        """
+        UPDATE users u SET external_id = normalize(external_id, NFC)
+        WHERE external_id IS NOT NFC NORMALIZED AND NOT EXISTS (
+            SELECT FROM users o WHERE o.tenant_id = u.tenant_id AND o.id <> u.id
+            AND normalize(o.external_id, NFC) = normalize(u.external_id, NFC))
+        """,
+    ),
+    (
+        "0112",
+        """
+        UPDATE conversations c SET session_key = normalize(session_key, NFC)
+        WHERE session_key IS NOT NFC NORMALIZED AND NOT EXISTS (
+            SELECT FROM conversations o WHERE o.tenant_id = c.tenant_id AND o.user_id = c.user_id AND o.id <> c.id
+            AND normalize(o.session_key, NFC) = normalize(c.session_key, NFC))
+        """,
+    ),
+)
+"""Statements for rows of schemas before a revision, where the default of a column is not what they need."""
 
 GONE = frozenset(
     {
@@ -17,7 +41,7 @@ GONE = frozenset(
 RENAMED: Mapping[str, str] = {"upkeep_policies": "maintenance_policies"}
 """Old names of tables by their new ones. New tables are empty, and new columns have their defaults."""
 
-BEFORE: Sequence[LiteralString] = (
+_BEFORE: Sequence[LiteralString] = (
     """
     CREATE TABLE fading_runs (
         id uuid, tenant_id uuid, user_id uuid, reason text, action text, days integer, importance double precision,
@@ -39,7 +63,7 @@ BEFORE: Sequence[LiteralString] = (
 # then stays out of memory. The same holds for what a run removed, which cannot be undone any more: such a run is
 # left out. A run that was undone is kept, because upkeep leaves alone what was brought back once. Policies that
 # removed memories archive them from now on.
-AFTER: Sequence[LiteralString] = (
+_AFTER: Sequence[LiteralString] = (
     "ALTER TABLE episodes DISABLE TRIGGER USER",
     "ALTER TABLE upkeep_runs NO FORCE ROW LEVEL SECURITY",
     "ALTER TABLE upkeep_changes NO FORCE ROW LEVEL SECURITY",
@@ -112,3 +136,14 @@ FORCED: Sequence[LiteralString] = (
     "ALTER TABLE upkeep_changes FORCE ROW LEVEL SECURITY",
 )
 """Statements to run when the foreign keys exist, which must see these rows."""
+
+
+def before(revision: str) -> Sequence[LiteralString]:
+    """Return the statements to run before the rows of a schema are there."""
+    return _BEFORE if revision == REVISION else ()
+
+
+def after(revision: str) -> Sequence[LiteralString]:
+    """Return the statements to run when the rows of a schema are there, before the foreign keys."""
+    mapped = _AFTER if revision == REVISION else ()
+    return [*mapped, *(statement for since, statement in _FILLED if revision < since)]

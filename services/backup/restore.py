@@ -95,12 +95,12 @@ def restore(
         DatabaseUnavailable: The database does not answer; nothing was changed.
     """
     revision = archive.manifest.revision
-    is_of_last_format = revision == last_format.REVISION
-    if revision < BASELINE and not is_of_last_format:
+    if revision < last_format.ADDED_SINCE and revision != last_format.REVISION:
         raise InvalidInput(
             "backup",
-            f"has the schema {revision}; before {BASELINE}, only {last_format.REVISION} can be restored. Restore "
-            "it with the version that made it, upgrade to the last one of that schema, and make a backup there",
+            f"has the schema {revision}; before {last_format.ADDED_SINCE}, only {last_format.REVISION} can be "
+            "restored. Restore it with the version that made it, upgrade to the last one of that schema, and back "
+            "it up there",
         )
     if revision > newest_revision():
         raise InvalidInput(
@@ -121,7 +121,7 @@ def restore(
             if not replace:
                 _require_empty(connection)
             _drop_everything(connection)
-            upgrade_within(transaction, BASELINE if is_of_last_format else revision)
+            upgrade_within(transaction, max(revision, BASELINE))
             _fill(connection, archive, on_rows)
             upgrade_within(transaction, "head")
             grant_to_service(connection, target.service_role)
@@ -178,17 +178,18 @@ def _drop_everything(connection: Connection) -> None:
 
 def _fill(connection: Connection, archive: Archive, on_rows: Callable[[int], None]) -> None:
     """Insert the rows; keys, triggers and row-level security are suspended meanwhile."""
-    stored = archive.manifest.tables
-    is_of_last_format = archive.manifest.revision == last_format.REVISION
-    if is_of_last_format:
-        stored = [each for each in stored if each.name not in last_format.GONE]
-        for statement in last_format.BEFORE:
-            connection.execute(statement)
-    tables = {table.name: table for table in tables_of(connection)}
-    if is_of_last_format:
-        tables = {last_format.RENAMED.get(name, name): table for name, table in tables.items()}
+    revision = archive.manifest.revision
+    is_of_last_format = revision == last_format.REVISION
+    stored = [
+        each for each in archive.manifest.tables if not is_of_last_format or each.name not in last_format.GONE
+    ]
+    for statement in last_format.before(revision):
+        connection.execute(statement)
+    renamed = last_format.RENAMED if is_of_last_format else {}
+    tables = {renamed.get(table.name, table.name): table for table in tables_of(connection)}
+    if revision < BASELINE:
         tables = {each.name: tables[each.name] for each in stored if each.name in tables}
-    _require_same(tables, stored, with_new_columns=is_of_last_format)
+    _require_same(tables, stored, with_new_columns=revision < BASELINE)
     keys = connection.execute(_FOREIGN_KEYS).fetchall()
     for table, name, _ in keys:
         connection.execute(
@@ -197,16 +198,14 @@ def _fill(connection: Connection, archive: Archive, on_rows: Callable[[int], Non
     for each in stored:
         _fill_table(connection, tables[each.name], each, archive)
         on_rows(each.rows)
-    if is_of_last_format:
-        for mapping in last_format.AFTER:
-            connection.execute(mapping)
+    for statement in last_format.after(revision):
+        connection.execute(statement)
     _add_foreign_keys(connection, keys)
     for filled in tables.values():
         if filled.forces_row_security:
             connection.execute(sql.SQL("ALTER TABLE {} FORCE ROW LEVEL SECURITY").format(filled.identifier))
-    if is_of_last_format:
-        for statement in last_format.FORCED:
-            connection.execute(statement)
+    for statement in last_format.FORCED:
+        connection.execute(statement)
     for name, value in archive.manifest.sequences.items():
         connection.execute("SELECT setval(%s::regclass, %s)", [f"public.{name}", value])
 

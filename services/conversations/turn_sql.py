@@ -147,7 +147,8 @@ SELECT person.id AS user_id, person.timezone, person.locale, turn.conversation_i
            WHERE o.user_id = person.id AND o.tenant_id = %(tenant_id)s AND o.type = 'memory_proposal'
              AND o.results->>'state' = 'waiting' AND NOT o.results ? 'kept') AS asks,
        (SELECT jsonb_agg(jsonb_build_object(
-            'id', o.id, 'kind', CASE o.type WHEN 'promise' THEN o.type ELSE o.field END,
+            'id', o.id, 'kind', CASE WHEN o.type <> 'promise' THEN o.field
+                           WHEN o.field = 'cancel' THEN 'called_off' ELSE o.type END,
             'named', o.query, 'items', o.results->'items', 'gone', (
             SELECT jsonb_agg(f.results->'items') FROM memory_operations f
             WHERE f.user_id = o.user_id AND f.tenant_id = o.tenant_id AND f.type = 'memory_command'

@@ -23,14 +23,15 @@ from services.text.tokenizer import simplified
 NAME = "builtin: universal sentence encoder, multilingual 3"
 DIMENSIONS = 512
 _KEPT, _KEPT_SENTENCES = 2_000, 1_000
-"""Texts and sentences of which two kilobytes are kept."""
+"""Number of texts and number of sentences whose encodings are cached, at two kilobytes each."""
 MOST_CHARACTERS = 600
 """Characters of a text that are embedded; what a text is about stands at its beginning."""
 _KANA = re.compile(r"[\u3040-\u30ff]")
 _SPACE = "\u2581"
 """Mark that the tokenizer puts before each word."""
 _WORDS, _LONGEST_WORD = 8_192, 20
-"""Words whose tokens are kept, and their characters: a longer one is a sentence of Chinese."""
+"""Number of words whose tokens are cached, and the maximum length of such a word in characters. A longer one is a
+Chinese sentence."""
 _DIGESTS = {
     "weights.npz": "0db566fd0af82cbf9f3a7eac3920ede5fb784a6882398563ca9b1bbd66fb37c9",
     "sp.model": "994fcc2e8ad0fe2c802b68fa0de9f058403f2b1656c2d33b6a94146b0c5925e9",
@@ -79,9 +80,10 @@ _kept = Found(_KEPT, _encoded)
 
 
 def _parts(text: str) -> list[str]:
-    """Return the sentences of a Chinese text: a turn encodes each to search for it, before the text is indexed.
+    """Return the sentences of a Chinese text. They are encoded one by one, because a turn searches by each
+    sentence before the text is indexed.
 
-    What is made of them has a cosine of .99 with what is made of the text as a whole, in English of .96.
+    The vector made from them has a cosine of .99 with that of the whole text; in English it would be .96.
     """
     if language_of([text]) != "zh":
         return [text]
@@ -94,7 +96,7 @@ def _folded(text: str) -> str:
 
 
 def _words_cut(viterbi: Callable[[str], list[int]]) -> Callable[[str], list[int]]:
-    """Return the same cutting of a text into tokens, none of which reaches from one word into the next."""
+    """Return the same division of a text into tokens, with no token that reaches from one word into the next."""
     kept = text_cache(_WORDS)(lambda word: tuple(viterbi(word)))
 
     def cut(text: str) -> list[int]:
@@ -113,12 +115,12 @@ class BuiltinEncoder:
     _network: Network | None = None  # one for the whole process
 
     def __init__(self, folder: Path | None = None) -> None:
-        """Take the folder for the table of words, which processes of one machine share."""
+        """Take the folder in which processes of one machine share the table of words."""
         self._folder = folder
 
     @property
     def loaded(self) -> bool:
-        """Whether it answers at once."""
+        """Whether it answers without loading its weights first."""
         return BuiltinEncoder._network is not None
 
     def load(self) -> Network:
@@ -142,7 +144,7 @@ class BuiltinEncoder:
         return network.vectors([[each] for each in network.sums([text[:MOST_CHARACTERS] for text in texts])])
 
     def encode_again(self, texts: Sequence[str]) -> list[Vector]:
-        """Return nearly the same for texts of turns, from what is kept of texts and sentences encoded before."""
+        """Return nearly the same vectors as `encode`, using cached encodings of texts and sentences."""
         return _kept.of([text[:MOST_CHARACTERS] for text in texts])
 
     def _share(self, backend: Any) -> None:

@@ -39,7 +39,7 @@ class Network:
         self._first = [np.hstack(np.split(matrix, len(matrix) // self._width)) for matrix in backend.w1]
         del backend.w1
         self._place_of = np.zeros(len(backend.table) + 1, dtype=np.intp)
-        """Column of `_kept` for each token; 0 = not cached."""
+        """Column of `_kept` that each token has; 0 = not cached."""
         self._tokens = np.full(_TOKENS + 1, len(backend.table), dtype=np.intp)
         """The token at each place; at first none."""
         self._used = np.zeros(_TOKENS + 1, dtype=np.intp)
@@ -47,12 +47,12 @@ class Network:
         self._batches = 0
         rows = sum(1 + length for length, _ in _WINDOWS)
         self._kept = np.zeros((rows, _TOKENS + 1, self._width), dtype=np.float32)
-        """For each branch, its part of the projection: a product for every place in the window. The first place
-        is that of no token."""
+        """For each branch and each place in its window, the product with every cached token. The first column
+        stands for no token."""
         self._alone = Lock()
 
     def sums(self, sentences: Sequence[str]) -> list[Matrix]:
-        """Return what the tokens of each sentence yield, for `vectors`."""
+        """Return the sums over the tokens of each sentence, from which `vectors` makes vectors."""
         found: list[Matrix] = []
         some: list[list[int]] = []
         for sentence in sentences:
@@ -78,8 +78,8 @@ class Network:
         return found
 
     def _sums(self, texts: Sequence[Sequence[int]]) -> Matrix:
-        """Return for each text the sums over its first token (of its beginning), those within and the last.
-        Behind each sum stands the number of these tokens."""
+        """Return for each text three sums: over the tokens at its beginning, those within, and those at its end.
+        The number of tokens stands behind each sum."""
         tokens: list[int] = []
         gaps: list[int] = []
         thirds: list[slice] = []
@@ -103,7 +103,8 @@ class Network:
         return np.hstack([projected, lengths]).reshape(len(texts), 3, -1)
 
     def _features(self, tokens: NDArray[np.int64], between: Places) -> Matrix:
-        """Return for each token its embedding and what its windows yield; `between` texts there are no tokens."""
+        """Return for each token its embedding and the outputs of its windows. Places `between` texts hold no
+        token."""
         size, width, own = len(tokens), self._width, self._weights.table.shape[1]
         places = np.zeros(size + 2 * _BESIDE, dtype=np.intp)
         inside = places[_BESIDE:-_BESIDE]
@@ -134,8 +135,8 @@ class Network:
         return found
 
     def _places(self, tokens: NDArray[np.int64]) -> Places:
-        """Return where tokens are kept; new ones take the places of those used longest ago. A batch has fewer
-        different ones than there are places."""
+        """Return the places at which tokens are cached; new tokens replace those used longest ago. There are more
+        places than different tokens in a batch."""
         self._batches += 1
         found = self._place_of[tokens]
         self._used[found] = self._batches

@@ -24,13 +24,13 @@ from state.prompt import Finish
 from state.turn import Sampling
 
 _OVER = 1.5
-"""Multiple of the tokens at which an answer is cut off here, because its server ignores the limit."""
+"""Multiple of the token limit at which an answer is cut off here, if its server ignores the limit."""
 _OVER_TOKENS = 16
-"""Tokens beyond that, because those of short answers are estimated badly."""
+"""Tokens allowed beyond that multiple, because short answers are estimated badly."""
 
 
 def finish_of(message: AIMessage) -> Finish:
-    """Why a model's message ends where it does."""
+    """Return why a model's message ends where it does."""
     about = message.response_metadata
     reason = about.get("finish_reason") or (about.get("incomplete_details") or {}).get("reason")
     if reason in {"length", "max_output_tokens"}:
@@ -43,19 +43,19 @@ class EnoughSaid(Exception):
 
 
 class Heard:
-    """A call under way: the text of its answer as it arrives, which is passed on up to `most_characters`."""
+    """A call under way: collects the text of the answer and passes it on, up to `most_characters`."""
 
     def __init__(self, on_text: OnText, most_characters: int, calls: Collection[str] = ()) -> None:
         self._on_text = on_text
         self._calls = calls
-        """Names of the tools whose calls are passed on as they come."""
+        """Names of the tools whose calls are passed on as they are written."""
         self._left = most_characters
         self.said = Said()
         self.first_at: float | None = None
         self.begun = perf_counter()
         self.prompt: Sequence[BaseMessage] = ()
         self.answer: AIMessage | None = None
-        """Set by the caller, once it is there."""
+        """The answer, set by the caller when it is complete."""
         self.passed_on = False
         """Whether anything of the answer was passed on."""
 
@@ -135,7 +135,7 @@ class Bounds:
     seconds: float | None = None
     tokens: int | None = None
     prompt_tokens: int = 0
-    """Estimated, for the usage of an answer that is cut off."""
+    """Estimated number of tokens of the prompt, for the usage of an answer that is cut off."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ class BoundedAnswer:
 
 
 class _Counted:
-    """Passes text on, until it is much longer than it may be."""
+    """Passes text on until it is much longer than the limit allows."""
 
     def __init__(self, on_text: OnText, tokens: TokenEstimator, most: int | None) -> None:
         self._on_text, self._tokens, self._most = on_text, tokens, most
@@ -173,11 +173,11 @@ async def answer_within(
     model: str,
     sampling: Sampling | None,
 ) -> BoundedAnswer:
-    """Ask with `ChatModels.answer`, of which `ask` has the other arguments, and stop at the bounds.
+    """Ask with `ChatModels.answer` and stop at the bounds; `ask` holds the other arguments.
 
-    Tool calls of an answer that is cut off are dropped. Its usage is estimated, and so is that of an answer that
-    broke off or was cancelled after its first text: the provider bills it, and the report of usage comes last.
-    Raises `ModelFailed` if no model answered, or the answer broke off.
+    Tool calls of an answer that is cut off are dropped, and its usage is estimated. The usage of an answer that
+    broke off or was cancelled after its first text is estimated too, because the provider bills it and reports
+    usage only at the end. Raises `ModelFailed` if no model answered, or the answer broke off.
     """
     heard = _Counted(on_text, tokens, bounds.tokens)
     ended_by: Literal["seconds", "tokens"] = "seconds"

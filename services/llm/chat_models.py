@@ -27,27 +27,28 @@ log = structlog.get_logger(__name__)
 
 _TRIES = 3
 _PAID_TRIES = 2
-"""Tries whose answers were paid for and were none."""
+"""Maximum number of tries that are billed and yield no answer."""
 _FIRST_PAUSE_S = 0.25
 _LONGEST_WAIT_S = 10.0
-"""Seconds that one answer waits at most between tries; where an endpoint wants longer, the caller waits."""
+"""Maximum seconds that one answer waits between tries. If an endpoint asks for a longer wait, the caller is told
+it."""
 BACKGROUND_TEMPERATURE = 0.3
 """Sampling temperature for calls in the background."""
 _FAILED_TURNS = 5
 """Consecutive turns for which a model was unavailable, after which it is not asked for some seconds."""
 
 _VALUED: frozenset[Option] = frozenset({"tools", "temperature", "response_format"})
-"""Options that have a value; the others are there or not."""
+"""Options that take a value; the others are switches."""
 
 _NOTHING: frozenset[Option] = frozenset()
 _TOOLS: frozenset[Option] = frozenset({"tools"})
 
 _Ask = Callable[..., Awaitable[AIMessage]]
-"""Asks the model of a name once; its answer begins within some seconds."""
+"""Asks the named model once. Its answer has to begin within some seconds."""
 
 _MAY_BE_CONTEXT: frozenset[ModelFailure] = frozenset({"llm_content_refused", "llm_context_too_long"})
-"""Failures whose reason may stand in the conversation, in memory or in a result of a tool; so may that of another
-refusal, where the model has answered before."""
+"""Failures that something in the conversation, in memory or in a tool's result may have caused. Other refusals may
+have such a cause too, if the model has answered before."""
 _AWAY: frozenset[ModelFailure] = frozenset({"llm_unreachable", "llm_timeout", "llm_server_error"})
 
 
@@ -59,7 +60,7 @@ class ModelUsage:
     output_tokens: int = 0
     cached_tokens: int = 0
     estimated: bool = False
-    """Whether they are an estimate, because it reported none."""
+    """Whether the numbers are estimates, because the endpoint reported none."""
 
     @classmethod
     def of(cls, message: AIMessage) -> "ModelUsage":
@@ -182,8 +183,8 @@ class ChatModels:
         ask: Callable[..., Awaitable[AIMessage]],
         messages: Sequence[BaseMessage],
     ) -> AIMessage:
-        """Ask with the message alone, if what stands around it may be the reason why all of it was refused.
-        Raises `ModelFailed` if the message itself is refused as well, or `refused` has another reason."""
+        """Ask with the message alone, if other parts of the prompt may be the reason for a refusal. Raises
+        `ModelFailed` if the message alone is refused as well, or `refused` has another reason."""
         may_be = refused.failure in _MAY_BE_CONTEXT or (
             refused.failure == "llm_rejected" and any(isinstance(each, AIMessage) for each in messages)
         )
@@ -274,7 +275,7 @@ class ChatModels:
         await self._endpoint.close()
 
     async def _unless_away(self, name: str, ask: _Ask) -> AIMessage:
-        """Ask a model, unless it has been unavailable for several turns: then this turn does not wait for it."""
+        """Ask a model. If it was unavailable for several turns, fail at once instead of waiting for it."""
         try:
             async with self._breaker(name).use():
                 return await self._with_retries(name, ask)

@@ -20,7 +20,7 @@ from services.platform.settings import Settings
 _TIMEOUT_S = 30.0
 _AT_ONCE = 64
 _FAILURES = (openai.OpenAIError, httpx.HTTPError, OSError, TimeoutError, ValueError, TypeError)
-"""Exceptions for which the endpoint is at fault."""
+"""Exceptions that are the endpoint's fault."""
 _DIMENSIONS = re.compile("dimension|matryoshka", re.IGNORECASE)
 _TOO_MANY = re.compile(
     r"batch[ _]?size|too many (?:inputs|texts)|(?:inputs?|texts?|array)\b.{0,40}\bat most", re.IGNORECASE
@@ -100,7 +100,7 @@ class Roles:
     document: str = ""
 
     def identity(self, model: str) -> str:
-        """Return the name by which an index knows whose embeddings it holds, and that they are centred."""
+        """Return the name by which an index identifies its embeddings; it also says that they are centred."""
         prefixes = f" [{self.query}|{self.document}]" if self.query or self.document else ""
         return f"{model}{prefixes}, centred"
 
@@ -143,7 +143,7 @@ class EmbeddingClient:
     def __init__(self, settings: Settings) -> None:
         """Make its client. Raises `ConfigurationError` if a local model cannot be loaded."""
         self.at_once = _AT_ONCE
-        """Texts that it takes in one call, as far as is known."""
+        """Number of texts that the endpoint accepts in one call, as far as is known."""
         self._model = str(settings.embedding_model)
         self.roles = roles_of(self._model, settings.embedding_query_prefix, settings.embedding_document_prefix)
         self._url = settings.embedding_base_url or settings.llm_base_url or OPENAI
@@ -181,7 +181,8 @@ class EmbeddingClient:
             await self._http.aclose()
 
     async def _ask(self, texts: list[str]) -> list[list[float]]:
-        """Ask the endpoint, and again without dimensions or with fewer texts if it refuses these."""
+        """Ask the endpoint; if it refuses the number of dimensions or of texts, ask again without dimensions or
+        with fewer texts."""
         client = self._embeddings
         try:
             return await client.aembed_documents(texts)

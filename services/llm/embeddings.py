@@ -31,36 +31,40 @@ log = structlog.get_logger(__name__)
 Vector = NDArray[np.float32]
 
 NONE = "none: words alone"
-"""Name of the model of an index without embeddings."""
+"""Name of the model in an index without embeddings, which is searched by words alone."""
 _NO_DIMENSIONS = 2
 _BETWEEN, _WHILE_IDLE = 4, 16
-"""Texts that the built-in encoder takes before the event loop goes on, busy or idle; a thread beside a busy loop
-starves. Sixteen at once cost a sixth less each."""
+"""Number of texts that the built-in encoder takes before it lets the event loop continue, while the loop is busy
+and while it is idle. A separate thread would starve beside a busy loop. Sixteen texts at once cost a sixth less
+each."""
 _MOMENT_S, _LONGEST_S = 0.001, 0.03
-"""Seconds for which texts are collected: of a busy event loop, until its other turns have got as far."""
+"""Seconds for which texts are collected, normally and at most. The longer time lets other turns of a busy event
+loop catch up."""
 _EXPECTED = 600
-"""Texts that are expected at most, as they may never be wanted."""
+"""Maximum number of texts that are expected, since some of them may never be needed."""
 _CHARACTERS_AT_ONCE = 600
-"""Characters after which the event loop goes on; idle it waits for as many times as many as texts."""
+"""Characters after which the encoder lets a busy event loop continue. An idle loop waits in proportion to its
+larger number of texts."""
 
 
 class EmbeddingBatch:
-    """Collects texts of a moment: the encoder's twelve megabytes of weights are then read once for all of them.
+    """Collects the texts of a moment, so that the encoder reads its twelve megabytes of weights once for all of
+    them.
 
-    For one short text alone, reading them takes half of its time. While the event loop is busy, as late calls and
-    timers tell, other turns go on first: most are about to bring texts. One that is idle embeds at once.
+    For a single short text, reading them takes half of the time. If late calls and timers show that the event loop
+    is busy, other turns run first, since most of them are about to bring texts. An idle loop embeds at once.
     """
 
     def __init__(self, encode: Callable[[list[str]], Sequence[Any]]) -> None:
-        """Take what makes a vector of each text."""
+        """Take the function that makes a vector of each text."""
         self._encode = encode
         self._waiting: deque[tuple[str, asyncio.Future[Any]]] = deque()
         self._expected: deque[str] = deque(maxlen=_EXPECTED)
         drop_with_texts(self._expected.clear)
 
     def expect(self, texts: Sequence[str], *, soon: bool = False) -> None:
-        """Take texts of which vectors will be wanted: they fill up the next batch, whose results are kept. An
-        event loop that is idle embeds them `soon`."""
+        """Announce texts whose vectors will be needed. They fill up the next batch, whose results are cached. An
+        idle event loop embeds them `soon`."""
         self._expected.extend(texts)
         if soon:
             loop = asyncio.get_running_loop()
@@ -132,7 +136,7 @@ class Embedder:
         self._together = EmbeddingBatch(builtin.encode_again) if builtin else None
         self._query, self._document = (client.roles.query, client.roles.document) if client else ("", "")
         self.model = client.roles.identity(model) if client else model
-        """The model's name as an index keeps it, with the prefixes of its roles."""
+        """Name of the model as an index stores it, with the prefixes of its roles."""
         self._centre: asyncio.Task[Vector] | None = None
         self.dimension = dimension
         self._breaker = CircuitBreaker("The embedding endpoint")
@@ -164,12 +168,12 @@ class Embedder:
 
     @property
     def by_words_alone(self) -> str | None:
-        """Why there are no embeddings at all; None if there are."""
+        """Return the reason why there are no embeddings at all; None if there are."""
         return missing() if self.model == NONE else None
 
     @property
     def computes_here(self) -> bool:
-        """Whether its work holds up the event loop of this process."""
+        """Whether it computes in this process, and so holds up the event loop."""
         return self._builtin is not None
 
     async def close(self) -> None:
@@ -185,7 +189,8 @@ class Embedder:
             self._builtin.load()
 
     async def prepare(self) -> None:
-        """Load, or ask for, what the first texts would wait for; a silent endpoint is asked again later."""
+        """Load or ask for whatever the first texts would have to wait for. An endpoint that does not answer is
+        asked again later."""
         if self._client is None:
             await asyncio.to_thread(self.load)
             return
@@ -193,32 +198,34 @@ class Embedder:
             await self._centre_of(self._client)
 
     async def embed_soon(self, texts: Sequence[str]) -> list[Vector] | None:
-        """Return vectors in some milliseconds; None where they take longer, from an endpoint for example."""
+        """Return vectors if they take only some milliseconds; None if they take longer, for example from an
+        endpoint."""
         if self._together is None or self._builtin is None or not self._builtin.loaded:
             return None
         return await self._together.of(texts)
 
     def expect(self, texts: Sequence[str], *, soon: bool = False) -> None:
-        """Take what beginning turns will seek; the built-in encoder embeds it with others, or soon."""
+        """Announce texts that beginning turns will search by. The built-in encoder embeds them along with others,
+        or soon."""
         if self._together is not None and self._builtin is not None and self._builtin.loaded:
             self._together.expect(texts, soon=soon)
 
     async def embed_query(self, text: str) -> list[float]:
-        """Return the vector of a text that is sought. Raises `Unavailable` if the endpoint does not answer, or
-        not with vectors of the configured dimensions."""
+        """Return the vector of a text to search by. Raises `Unavailable` if the endpoint does not answer, or its
+        vectors do not have the configured number of dimensions."""
         vector: list[float] = (await self._embed_all([self._query + text]))[0].tolist()
         return vector
 
     async def embed_queries(self, texts: Sequence[str]) -> Vector:
-        """Return the vectors (rows) of what a turn seeks; raises as `embed_query`."""
+        """Return the vectors (rows) of the texts that a turn searches by; raises as `embed_query`."""
         soon = await self.embed_soon(texts)
         asked = [self._query + text for text in texts]
         return np.array(await self._embed_all(asked, again=True) if soon is None else soon, dtype=np.float32)
 
     async def embed_documents(self, texts: Sequence[str], *, again: bool = False) -> list[Vector]:
-        """Return a vector for each text that is searched.
+        """Return a vector for each text that can be found by a search.
 
-        An endpoint gets up to 64 of them in a call, or as many as it accepts.
+        An endpoint gets up to 64 texts in a call, or as many as it accepts.
 
         Args:
             texts: that are embedded.

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 _NOT_THERE = (404, 405)
 _LEFT_OUT = {"stream_options": "stream_usage", "reasoning": "with_reasoning", "bare_calls": "with_bare_calls"}
-"""Arguments of the client that are False where a part is left out."""
+"""For each part that can be left out of a request, the client's argument that is False then."""
 ESTIMATED = "usage_estimated"
 """Key of a message's metadata: whether its usage is an estimate."""
 
@@ -55,7 +55,7 @@ log = structlog.get_logger(__name__)
 _AWAY: frozenset[ModelFailure] = frozenset(
     {"llm_unreachable", "llm_timeout", "llm_server_error", "llm_bad_response", "llm_rejected"}
 )
-"""Failures that a proxy may be to blame for."""
+"""Failures that a proxy in between may have caused."""
 
 
 class ModelEndpoint:
@@ -69,7 +69,8 @@ class ModelEndpoint:
         self._secrets = secrets_of(settings)
         self._runnables: dict[tuple[str, tuple[str, ...]], Runnable[LanguageModelInput, Any]] = {}
         self._schemas: dict[str, tuple[BaseTool, dict[str, Any]]] = {}
-        """Descriptions of tools beside which a client had its own, by their names."""
+        """Descriptions of the service's tools under other names, used while the client brings a tool of the same
+        name."""
         self.answered: set[str] = set()
         """Models that have answered since the start."""
         self.slow: set[str] = set()
@@ -78,7 +79,7 @@ class ModelEndpoint:
         self._making = asyncio.Lock()
         self._think_styles = ThinkStyles(settings.data_dir / "think_styles.json")
         self.leads_back = False
-        """Whether it is an Anamnesis service, which would ask itself without end."""
+        """Whether the endpoint is an Anamnesis service, so that the service would call itself without end."""
 
     async def ask(
         self,
@@ -128,17 +129,18 @@ class ModelEndpoint:
             return answer
 
     def _told(self, failed: ModelFailed) -> ModelFailed:
-        """Have a failure name where the model was chosen."""
+        """Add to a failure where the model was chosen: on the screen or by a variable."""
         if self._settings.from_console("llm_model"):
             failed.name_screen()
         return failed
 
     def refuse_own_address(self) -> None:
-        """Ask nobody from now on: the endpoint is an Anamnesis service, which would ask itself without end."""
+        """Send no more requests: the endpoint is an Anamnesis service, so that the service would call itself
+        without end."""
         self.leads_back = True
 
     async def _despite_missing_v1(self, ask: Callable[[], Awaitable[AIMessage]]) -> AIMessage:
-        """Ask, and once more below `/v1` if the address has no path and nothing is there."""
+        """Ask. If the address has no path and nothing is found there, ask once more below `/v1`."""
         try:
             return await ask()
         except ModelFailed as failed:
@@ -162,7 +164,7 @@ class ModelEndpoint:
         self._runnables.clear()
 
     def own_options(self, messages: Sequence[BaseMessage]) -> list[Option]:
-        """Return the parts that a request with these messages has without being asked for."""
+        """Return the optional parts that a request with these messages contains by default."""
         options: list[Option] = [] if self._responses_api else ["stream_options"]
         if any(REASONING in message.additional_kwargs for message in messages):
             options.append("reasoning")
@@ -258,7 +260,8 @@ class ModelEndpoint:
             await self._http.aclose()
 
     def _schema(self, tool: Tool) -> dict[str, Any]:
-        """Describe a tool; each of the service's own once, because that takes longer than sending it."""
+        """Return the description of a tool. Those of the service's own tools are cached, because making one takes
+        longer than sending it."""
         if isinstance(tool, dict):
             return tool
         known = self._schemas.get(tool.name)
@@ -328,8 +331,8 @@ def _is_nothing_there(failed: ModelFailed) -> bool:
 
 
 def _empty(answer: object, sampling: Collection[str], *, begun: bool) -> ModelFailed:
-    """The failure for an answer without text or tool calls that the model may make. It has `begun` where a call
-    was passed on that cannot be read."""
+    """Return the failure for an answer that has neither text nor a call that the model may make. `begun` says that
+    a call was passed on already and cannot be read."""
     if isinstance(answer, AIMessage) and finish_of(answer) == "content_filter":
         return ModelFailed("llm_content_refused", "the answer ended at the content filter before any text")
     limit = next((name for name in sampling if name in LENGTHS), None)

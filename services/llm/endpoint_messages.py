@@ -112,7 +112,7 @@ _SECRETS = re.compile(
 _PAGE = re.compile(r"\A\s*<[a-z!?]", re.IGNORECASE)
 """The beginning of HTML or XML; DashScope's messages begin with `<400>`."""
 _TEXTS = ("message", "error", "detail", "msg", "error_msg", "status_msg", "base_resp", "errmsg", "title")
-"""Fields that hold a message, in the order in which they are read."""
+"""Fields that may hold the message, in the order in which they are read."""
 
 
 def endpoint_message(error: Exception) -> str:
@@ -127,8 +127,8 @@ def endpoint_message(error: Exception) -> str:
 def topic_of(
     message: str, code: str | None = None, parameter: str | None = None, *, images: bool = False
 ) -> RefusalTopic | None:
-    """Return what a refusal is about, from its message and the other fields; None for other errors. Only a
-    request with `images` can be refused for them."""
+    """Return what a refusal is about, judged by its message and the other fields; None for other errors. Only a
+    request with `images` can be refused because of them."""
     text = " ".join((message[:_LONGEST_READ], code or "", parameter or ""))
     topics = (topic for topic, pattern in _TOPICS if (images or topic != "images") and pattern.search(text))
     return next(topics, None)
@@ -198,7 +198,7 @@ def _without_quotations(message: str, prompt: str) -> str:
 
 
 def _in_body(body: object) -> str:
-    """The message in the bodies of OpenAI, Ollama, vLLM, llama.cpp, FastAPI, Baidu and MiniMax."""
+    """Return the message in an error body of OpenAI, Ollama, vLLM, llama.cpp, FastAPI, Baidu or MiniMax."""
     if isinstance(body, str):
         return "" if _PAGE.match(body) else body
     if isinstance(body, list):

@@ -114,7 +114,7 @@ def _topic(error: Exception, message: str, *, images: bool) -> RefusalTopic | No
 
 
 def _code(error: openai.APIError) -> str:
-    """Return the codes that an error names, however they are called."""
+    """Return the codes that an error gives, under any of the usual names."""
     body: dict[str, Any] = error.body if isinstance(error.body, dict) else {}
     if isinstance(inner := body.get("error"), dict):
         body = inner
@@ -125,7 +125,7 @@ def _code(error: openai.APIError) -> str:
 def _parameter(
     error: Exception, message: str, topic: RefusalTopic | None, sampling: Collection[str]
 ) -> str | None:
-    """Return the caller's own parameter that the endpoint refuses; None if it refuses anything else."""
+    """Return the parameter of the caller that the endpoint refuses; None if it refuses something else."""
     refused = isinstance(error, openai.APIStatusError) and error.status_code in _INVALID
     if not refused and topic != "schema":  # some servers report schemas that they cannot follow as their own error
         return None
@@ -144,7 +144,8 @@ def _of_status(error: openai.APIStatusError, *, responses_api: bool) -> ModelFai
 
 
 def _disconnected(error: BaseException) -> bool:
-    """Whether the cause is a refused or broken connection: the transport reports some as time-outs."""
+    """Return whether the cause is a refused or broken connection; the transport reports some of these as
+    time-outs."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, aiohttp.ClientConnectionError) and not isinstance(cause, TimeoutError):

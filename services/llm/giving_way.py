@@ -15,7 +15,7 @@ from state.turn import Sampling
 log = structlog.get_logger(__name__)
 
 LEFT_OUT = "left_out"
-"""Key of an answer's metadata: the names of what its request went without, as the model refused it."""
+"""Metadata key for the names of the parts that the model refused and its request went without."""
 _MANNERS = (
     "temperature",
     "top_p",
@@ -25,13 +25,13 @@ _MANNERS = (
     "reasoning_effort",
     "verbosity",
 )
-"""The caller's parameters that may be left out: an answer without them is still what was asked for."""
+"""Parameters of the caller that may be left out, because an answer without them still answers the request."""
 _OTHER = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 """The other name of a limit of the answer's length."""
 _IMAGES = "images"
 _OVER = 1.5
 _OVER_TOKENS = 16
-"""An answer of more than so many times its limit, and so many tokens more, shows that the limit was ignored."""
+"""An answer longer than this multiple of its limit plus these tokens shows that the model ignores the limit."""
 
 
 KEEP_S = 3600.0
@@ -66,8 +66,8 @@ class Refusals:
 class GivingWay:
     """The request for one answer of one model.
 
-    A part counts as refused only when the request without it is answered. What an answer would be wrong without is
-    never left out: a form, stop words, and the images of the message itself.
+    A part counts as refused only if the request without it is answered. Parts without which the answer would be
+    wrong are never left out: a form, stop words, and the images of the message itself.
     """
 
     def __init__(
@@ -109,8 +109,8 @@ class GivingWay:
         return {option: value for option, value in self._options.items() if option not in self.left_out}
 
     def give_way(self, failure: ModelFailed) -> bool:
-        """Leave out what the model has just refused; False = the failure has another reason, or it cannot be. A
-        model that wrote a call into its text is asked once more without tools."""
+        """Leave out the part that the model has just refused. Returns False if the failure has another reason, or
+        the part cannot be left out. A model that wrote a call into its text is asked once more without tools."""
         if failure.topic == "calls":
             again, self._asked_again = not self._asked_again, True
             self.left_out += ["tools"] if "tools" in self.options else []
@@ -123,7 +123,8 @@ class GivingWay:
         return False
 
     def answered(self, answer: AIMessage) -> AIMessage:
-        """Remember what was refused, as the request without it was answered; return the answer, which names it."""
+        """Remember which parts were refused, since the request without them was answered. Return the answer with
+        their names."""
         for part, failure in self._refused.items():
             self._refusals.remember(self._model, part)
             setting = {"setting": "ANAMNESIS_LLM_TOOLS=off"} if part == "tools" else {}
@@ -188,7 +189,8 @@ class GivingWay:
             self._told.append(_IMAGES)
 
     def _note_ignored_limit(self, answer: AIMessage) -> None:
-        """Have the limit of the next answer sent under its other name where this one was ignored."""
+        """If the model ignored the limit of the answer's length, send the next one under the limit's other
+        name."""
         usage = answer.usage_metadata
         for name in LENGTHS & self.sampling.keys():
             most = int(cast("dict[str, Any]", self.sampling)[name])

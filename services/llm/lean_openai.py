@@ -40,10 +40,10 @@ _PIECE_BYTES = 256 * 1024
 _MOST_OTHER_BYTES = 16 * 1024 * 1024
 """Bytes of events that are not plain text: reasoning, calls of tools, metadata."""
 _REPEATED_BYTES = 24
-"""Bytes for each character of text: four closing events repeat all of it, a character as up to six bytes."""
+"""Maximum bytes for each character of text, because four closing events repeat the whole text, and a character may
+be escaped as six bytes."""
 _AFTER_CLOSED_S = 0.1
-"""Seconds to wait for the end of the body after the mark that nothing follows, so that its connection can be
-reused."""
+"""Seconds to wait for the end of the body after the final mark, so that the connection can be reused."""
 
 
 def connections(timeout_s: float, *, over_socks: bool) -> httpx2.AsyncClient:
@@ -58,12 +58,13 @@ def connections(timeout_s: float, *, over_socks: bool) -> httpx2.AsyncClient:
 
 
 def timeouts(timeout_s: float) -> openai.Timeout:
-    """Return the time-outs of a request, which the SDK's client sends with each, in place of its connections'."""
+    """Return the time-outs of a request. The SDK's client sends them with each request, so those of the
+    connections do not apply."""
     return openai.Timeout(timeout_s, connect=min(_CONNECT_TIMEOUT_S, timeout_s))
 
 
 class StreamBroken(openai.APIError):
-    """The stream ended without anything that says that the answer is complete."""
+    """The stream ended without a sign that the answer is complete."""
 
     def __init__(self, request: httpx2.Request) -> None:
         super().__init__("The stream ended before the answer was complete.", request, body=None)
@@ -237,7 +238,7 @@ def _has_images(body: Mapping[str, Any]) -> bool:
 
 
 def _send_back(message: AIMessage, sent: dict[str, Any]) -> None:
-    """Add to a message with tool calls what its endpoint wants to see of it again."""
+    """Add to a message with tool calls the fields that its endpoint wants to receive again."""
     fields = dict(message.additional_kwargs.get(REASONING, {}))
     if before := fields.pop(BEFORE_TEXT, ""):
         sent["content"] = f"<think>\n{before.strip()}\n</think>\n\n{sent.get('content') or ''}"
@@ -290,12 +291,12 @@ async def _read(
 
 
 def _kind(piece: str) -> BegunCall | type[str]:
-    """Return what adjacent pieces have in common that may be joined."""
+    """Return a key that is equal for adjacent pieces that may be joined."""
     return piece.call if isinstance(piece, CallPiece) else type(piece)
 
 
 def _pieces_of(event: bytes, stream: AnswerStream, *, last: bool) -> Sequence[str]:
-    """The pieces of an event; the `last` may have been cut off."""
+    """Return the pieces of an event; the `last` event may have been cut off."""
     content = event.strip()
     if not content.startswith(b"{"):
         if content.upper() == b"[DONE]":
@@ -326,7 +327,8 @@ def _unfinished(response: httpx2.Response) -> Exception:
 
 
 async def _reads(response: httpx2.Response, stream: AnswerStream) -> AsyncGenerator[bytes | None]:
-    """Yield the body as it arrives, and None at its end; once the answer is complete, wait only for a while."""
+    """Yield the body as it arrives, and None at its end. Once the answer is complete, wait only briefly for
+    more."""
     body = response.aiter_bytes()
     while True:
         patience = _AFTER_CLOSED_S if stream.closed and stream.ended else stream.after_end_s
@@ -348,7 +350,7 @@ async def _reads(response: httpx2.Response, stream: AnswerStream) -> AsyncGenera
 
 
 def _last_chunk(message: AIMessage, streamed: str) -> AIMessageChunk:
-    """Return what was not streamed of a message."""
+    """Return the part of a message that was not streamed."""
     chunks = [
         tool_call_chunk(name=call["name"], args=orjson.dumps(call["args"]).decode(), id=call["id"], index=index)
         for index, call in enumerate(message.tool_calls)

@@ -17,10 +17,10 @@ from services.llm.request_form import ContextMessage, MessageForm
 from services.platform.settings import Settings
 
 Acceptance = Literal["accepted", "ignored", "refused", "not checked"]
-"""A model's reaction to an option: `ignored` = it answered, but did not follow the option."""
+"""Reaction of a model to an option; `ignored` = it answered, but did not follow the option."""
 AcceptedForm = Literal["native", "compatible", "user_only", "none", "not checked"]
-"""The most liberal form of messages that a model accepts: with a system message anywhere, at the beginning, or in
-the user's first message; or none of these."""
+"""Form of messages that a model accepts, the most liberal first: a system message anywhere, only at the beginning,
+only inside the user's first message, or none of these."""
 _FORMS: tuple[MessageForm, ...] = ("native", "compatible", "user_only")
 
 _SYSTEM = SystemMessage("You answer in as few words as possible.")
@@ -59,7 +59,7 @@ class ModelCheck:
     answer_ms: float | None = None
     """Milliseconds until the first answer, or the embedding, was complete."""
     advice: list[str] = field(default_factory=list)
-    """Faults, each with the setting to change."""
+    """Faults that were found, each with the setting to change."""
 
 
 async def check_models(settings: Settings, models: ChatModels, embedder: Embedder) -> list[ModelCheck]:

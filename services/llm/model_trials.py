@@ -27,7 +27,7 @@ class Tried:
     """The main model's answer to a greeting."""
     milliseconds: float | None
     embedding_dim: int | None = None
-    """Dimensions of the embedding model, where one is chosen."""
+    """Number of dimensions of the embedding model, if one is chosen."""
     problem: str | None = None
     """Why one of them cannot be used."""
     code: str | None = None

@@ -9,9 +9,10 @@ from services.json_levels import shallow_json
 from services.platform.outgoing import OutgoingFailed, OutgoingHttp
 
 OWNER: Final = "anamnesis"
-"""Owner of a model as `/v1/models` of this service names it.
+"""Owner of every model that `/v1/models` of this service lists.
 
-A service whose model were such a one would ask itself without end, directly or by way of another.
+If an endpoint's model has this owner, the service would call itself without end, directly or through another
+service.
 """
 Kind = Literal["chat", "embedding", "other"]
 """Use of a model, as far as its name says; `other`: speech, pictures, moderation and bare completions."""
@@ -85,7 +86,7 @@ class Offered:
     """Why no model is offered; None = there are some."""
     code: Problem | None = None
     status: int | None = None
-    """The HTTP status that it answered with, where that is the problem."""
+    """HTTP status of the endpoint's answer, if the status is the problem."""
 
 
 async def models_of(http: OutgoingHttp, base_url: str, api_key: str | None) -> Offered:
@@ -105,7 +106,7 @@ async def models_of(http: OutgoingHttp, base_url: str, api_key: str | None) -> O
 
 
 async def is_own(http: OutgoingHttp, base_url: str, api_key: str | None, model: str) -> bool:
-    """Whether asking the endpoint for this model would ask an Anamnesis service."""
+    """Return whether a request for this model would reach an Anamnesis service."""
     addresses = [base_url]
     if not urlsplit(base_url).path.strip("/"):  # it is asked below /v1 as well
         addresses.append(f"{base_url.rstrip('/')}/v1")

@@ -33,25 +33,25 @@ from services.text.tokenizer import simplified, terms
 _PIECE = re.compile(r"(?<!\s)\s*(?:[^\s\u3400-\u9fff]+|[\u3400-\u9fff]{1,4})")
 
 _CONTEXT = "context"
-"""The service's addition to the user's message, if all messages must be the user's or the model's."""
+"""Tag around the service's addition to the user's message, used if only the user and the model may speak."""
 _DATA = ("memory", "documents")
 _ID = re.compile(r" ?[（(][0-9a-f]{8}-[0-9a-f-]{27}[)）]")
 """Id of a memory that may have been meant: a model can name it, a reader cannot."""
 _CHANGES = "memory_changes"
 _DATE = r"\[\d{4}-\d\d-\d\d(?: \d\d:\d\d)?\]"
 _RECALLED = re.compile(rf"^- {_DATE} (?:[^:：\n]{{1,40}}: )?")
-"""Time and speaker precede what was said in another conversation."""
+"""Time and speaker that precede a recalled message of another conversation."""
 _OWN_ANSWER = re.compile(rf"^(?:- {_DATE}| ) (?:You|你): .*$", re.MULTILINE)
-"""An own answer of the expert's among what is recalled."""
+"""A recalled answer of the expert itself."""
 _DAY = re.compile(
     r"^(?:- \[(?:[A-Z][a-z]+day, [\d-]+|\d+年\d+月\d+日星期.)\] |  (?=\d\d:\d\d ))"
     r"(?:\d\d:\d\d (?!(?:You|你): )[^:：\n]{1,40}: )?(?!\d\d:\d\d )(.+)$",
     re.MULTILINE,
 )
-"""The record of a day that the question refers to; if it is verbatim, the user's part."""
+"""The record of a day that the question refers to; of a verbatim record, only what the user said."""
 _OWN_THEN = re.compile(r"^(?:- \[.*?\] |  )\d\d:\d\d (?:You|你): .*$", re.MULTILINE)
 _ABOUT_DAYS = re.compile(r"^(?:The user refers to|用户提到的是).*$", re.MULTILINE)
-"""The question precedes the records of days; it answers nothing."""
+"""The line that precedes the records of days; it answers nothing."""
 
 _QUOTES = 2
 _MOST_LISTED = 12
@@ -166,7 +166,7 @@ class OfflinePrompt:
     results: Sequence[str]
     """Results of tools since the question."""
     sentences: Sequence[str]
-    """All of these but days and results, and the documents, sentence by sentence."""
+    """Sentences of all of these except days and results, and of the documents."""
     stored: bool = True
     """Whether the conversation is kept."""
     remembers: bool = True

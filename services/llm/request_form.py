@@ -1,8 +1,8 @@
 """The form of a request to a model: its messages, and the parts that may be left out.
 
-Many templates and endpoints accept only one system message, at the start, followed by user and assistant in turn;
-some accept neither calls of tools nor results. The service puts what belongs to the current message into a system
-message just before it.
+Many chat templates and endpoints accept only one system message, at the start, followed by user and assistant in
+turn; some accept neither tool calls nor tool results. The service puts what belongs to the current message into a
+system message right before it.
 """
 
 import re
@@ -28,7 +28,7 @@ OnText = Callable[[str], None]
 CONTEXT = "context"
 """Tag around what the service adds to a user's message."""
 TAGS = ("memory", "memory_changes", "documents", "application", CONTEXT)
-"""Tags of the prompt, which nothing that it quotes may open or close."""
+"""Tags of the prompt. Quoted text can neither open nor close them."""
 _BEGINNING_LEFT_OUT = "…"
 
 ALL: frozenset[str] = Sampling.__optional_keys__
@@ -50,11 +50,12 @@ _MENTIONS: dict[str, re.Pattern[str]] = {
         "response_format": r"response_format|json_schema|json_object|text\.format|schema|structured|\bgrammar\b",
     }.items()
 }
-"""Patterns by which endpoints mention a parameter; others are mentioned by their names."""
+"""Patterns by which endpoints mention a parameter; a parameter without one is mentioned by its name."""
 
 
 class ContextMessage(SystemMessage):
-    """The service's addition to the user's message that follows it; never a part of the prompt's beginning."""
+    """The service's addition to the user's message that follows it. It is never part of the prompt's stable
+    beginning."""
 
 
 def in_form(messages: Sequence[BaseMessage], form: MessageForm) -> list[BaseMessage]:
@@ -81,8 +82,8 @@ def _inert(message: BaseMessage) -> BaseMessage:
 
 
 def _images_apart(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Return the messages with the images of tools' results in one of the user's behind them. Chat Completions
-    takes images from the user alone."""
+    """Move the images of tool results into a user message behind them, because Chat Completions takes images only
+    from the user."""
     formed: list[BaseMessage] = []
     waiting: list[Any] = []
     for message in messages:
@@ -121,8 +122,8 @@ def without_system_role(formed: Sequence[BaseMessage]) -> list[BaseMessage]:
 def compatible(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
     """Return one system message at the start, then user and assistant in turn.
 
-    Later system messages go before the text of the following user message, between tags that they cannot close;
-    after tool results, to the end of the last of these. Consecutive messages of one role are joined.
+    A later system message goes before the text of the user message that follows, between tags that it cannot
+    close; after tool results it goes to the end of the last result. Consecutive messages of one role are joined.
     """
     beginning = [each.text for each in takewhile(_is_beginning, messages)]
     formed: list[BaseMessage] = [SystemMessage("\n\n".join(beginning))] if beginning else []
@@ -207,7 +208,7 @@ def without_tool_messages(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
 
 
 def _append_parts(messages: list[BaseMessage], parts: Sequence[Any]) -> None:
-    """Add parts to the user's message that is the last; those of text alone as one text."""
+    """Add parts to the last message, which is the user's; parts that are only text become one text."""
     if all(part["type"] == "text" for part in parts):
         parts = [{"type": "text", "text": "\n".join(part["text"] for part in parts)}]
     last = messages.pop() if messages and isinstance(messages[-1], HumanMessage) else HumanMessage("")
@@ -282,9 +283,9 @@ def is_unsupported(message: str) -> bool:
 Option = Literal[
     "tools", "temperature", "response_format", "system_role", "stream_options", "reasoning", "bare_calls"
 ]
-"""Parts that can be left out of a request; without the system role, its text goes to the user's first message.
-`reasoning` is that of the turn's earlier calls; `bare_calls` are calls without any, such as those of the service,
-which get an empty one instead."""
+"""Parts that can be left out of a request. Without the system role, its text goes to the user's first message.
+`reasoning` is the model's own from earlier calls of the turn. `bare_calls` are calls without reasoning, such as
+those of the service; they get an empty one if the part is left out."""
 
 
 OPTION_OF: dict[RefusalTopic, Option] = {

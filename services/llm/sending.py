@@ -14,9 +14,9 @@ import openai
 _UNREACHABLE = (httpx2.RequestError, ssl.SSLError, anyio.EndOfStream)
 
 _AT_ONCE_S = 1.0
-"""Seconds within which a connection that was closed shows it."""
+"""Seconds within which a connection shows that it was closed."""
 _LONGEST_EVENT = 8 * 1024 * 1024
-"""Bytes; the last event of the Responses API repeats the request and the whole answer."""
+"""Maximum bytes of one event; the last event of the Responses API repeats the request and the whole answer."""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -37,11 +37,11 @@ class Sender:
     """
 
     def __init__(self, client: openai.AsyncOpenAI) -> None:
-        """Take whose address, key and headers to send."""
+        """Take the client whose address, key and headers are used."""
         self._client = client
         self._first: dict[str, httpx2.Request] = {}
         self._answered = False
-        """Whether the request before was answered, so that its connection may have been kept."""
+        """Whether the previous request was answered, so that its connection may still be open."""
 
     async def post(
         self,
@@ -86,8 +86,8 @@ class Sender:
     async def _sent(
         self, connections: httpx2.AsyncClient, request: httpx2.Request, *, again: bool
     ) -> httpx2.Response:
-        """Send a request, once more where it met a connection that the endpoint had closed after the one
-        before. Servers of llama.cpp promise to keep a connection, and close it when a stream has ended."""
+        """Send a request, and send it once more if the endpoint had closed the connection after the previous one.
+        llama.cpp's servers promise to keep a connection and close it when a stream has ended."""
         again, self._answered = again and self._answered, False
         begun = monotonic()
         try:
@@ -125,7 +125,8 @@ class EventData:
         self._document: list[bytes] | None = None
         self._begun = False
         self._after_return = False
-        """Whether a line ended with the last byte, a carriage return: a line feed after it ends no other."""
+        """Whether the last byte was a carriage return that ended a line, so that a line feed right after it does
+        not end another."""
 
     def feed(self, received: bytes) -> list[bytes]:
         """Return the data of every event that is complete with these bytes. Raises `ValueError` if an event is
@@ -161,7 +162,7 @@ class EventData:
         return events
 
     def _with_line_feeds(self, received: bytes) -> bytes:
-        """End lines with line feeds alone; a sender may end them with carriage returns, or with both."""
+        """Replace carriage returns, alone or with line feeds, by line feeds."""
         if not received:
             return received
         if self._after_return:

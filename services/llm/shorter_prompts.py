@@ -1,4 +1,4 @@
-"""Prompts with less in them: without images, or without what stands around the message, as these are refused."""
+"""Shorter prompts for a model that refused one: without images, or without the parts around the message."""
 
 from collections.abc import Collection, Sequence
 from typing import cast
@@ -27,9 +27,11 @@ _NO_RESULT: dict[Language, str] = {
 
 
 def without_context(messages: Sequence[BaseMessage]) -> tuple[list[BaseMessage], str] | None:
-    """Return a prompt with the message alone, and the name of what was left out; None = nothing stands around it.
+    """Return a prompt with the message alone, and the name of what was left out; None if nothing stands around the
+    message.
 
-    Results of tools come last: while there are any, they are what is new, and the rest has been accepted already.
+    Tool results come last. While there are any, they alone are hidden, because everything before them was accepted
+    already.
     """
     asked = max((n for n, each in enumerate(messages) if isinstance(each, HumanMessage)), default=None)
     if asked is None:
@@ -59,8 +61,8 @@ def earlier_images(messages: Sequence[BaseMessage]) -> set[int]:
 
 
 def without_images(messages: Sequence[BaseMessage], hashes: Collection[int]) -> list[BaseMessage]:
-    """Return the messages with a mark in place of these images, but for those of the user's last. A tool's
-    result has its images in words."""
+    """Replace the images with these hashes by a mark, except for those in the user's last message. A tool's result
+    also describes its images in words."""
     last = _last(messages)
 
     def without(message: BaseMessage) -> BaseMessage:
@@ -74,7 +76,7 @@ def without_images(messages: Sequence[BaseMessage], hashes: Collection[int]) -> 
 
 
 def with_newest_images(messages: Sequence[AnyMessage], most: int) -> list[AnyMessage]:
-    """Return a turn's messages with at most so many characters of images, the newest; older ones are in words."""
+    """Keep the newest images of a turn's messages, up to `most` characters; older ones are described in words."""
     old: set[int] = set()
     for message in reversed(messages):
         urls = images_of(message)

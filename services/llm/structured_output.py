@@ -22,7 +22,7 @@ _TRIES = 2
 _LONGEST_REPEATED = 2000
 """Characters of a refused answer that the model is shown again."""
 _NO_ANSWERS: frozenset[ModelFailure] = frozenset({"llm_stream_broken", "llm_bad_response"})
-"""The model answered, but not usably."""
+"""Failures in which the model answered, but the answer cannot be used."""
 _AGAIN: dict[Language, str] = {
     "zh": "这个回答不能用：{reason}。请改正后重新回答，只输出所要求的内容。",
     "en": "This answer cannot be used: {reason}. Correct it and answer again, with nothing else.",

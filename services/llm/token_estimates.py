@@ -30,15 +30,17 @@ def count_tokens(text: str) -> int:
 
 
 _KEEP = 0.95
-"""Share of an observation's weight that remains after the next one, so that a change of the model is followed."""
+"""Share of its weight that an observation keeps after each newer one, so that the estimate follows a changed
+model."""
 _DOUBT = (0.002, 0.004)
-"""Weight of the initial rates (wide characters, others): vocabularies differ most in Chinese."""
+"""Weight of the initial rates of wide and other characters. Vocabularies differ most in Chinese."""
 _UNSURE_TOKENS = 100
-"""Tokens of a prompt that weighs half as much as a long one, because message overhead is a guess."""
+"""A prompt of this many tokens weighs half as much as a long one, because the overhead of messages is a guess."""
 _PLAUSIBLE = (0.55, 2.5)
 """Plausible bounds of a report, in multiples of the static estimate."""
 _BOUNDS = ((0.4, 3.0), (0.15, 3.0))
-"""Lowest and highest rate of wide characters and of others: bytes apiece at most, long common words at least."""
+"""Lowest and highest rate of wide characters and of others: at most one token for each byte, at least that of long
+common words."""
 _MODELS_KEPT = 256
 
 Rates = tuple[float, float]
@@ -135,7 +137,7 @@ class TokenEstimator:
 
 
 def _expected(texts: Iterable[str]) -> Rates:
-    """Return the static estimate of the texts' tokens, of wide characters and of others."""
+    """Return the static estimate of the tokens in the texts: those of wide characters, and those of others."""
     wide = other = 0.0
     for text in texts:
         of_text = _measure(text)

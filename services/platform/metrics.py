@@ -148,13 +148,6 @@ JOBS_OLDEST_SECONDS = Gauge(
     multiprocess_mode="livemostrecent",
 )
 
-# Set by a nightly job.
-LINEAGE_ORPHANS = Gauge(
-    "anamnesis_lineage_orphans",
-    "Derived things without parents, or with a missing one, at the last nightly audit.",
-    multiprocess_mode="livemostrecent",
-)
-
 
 def exposition(accepted: str) -> tuple[bytes, str]:
     """Return the metrics of this process, or of all processes that serve one port, and their media type.

@@ -22,7 +22,7 @@ _LOCK = 0x616E616D  # "anam": one migration at a time, for any number of process
 _LEAST_SERVER = 15
 """Oldest major version of PostgreSQL on which the service was tested."""
 _SERVES = "serves versions from "
-BASELINE = "0100"
+BASELINE = "0133"
 """Migration that makes the whole schema. Older databases are not upgraded, but moved."""
 _SERVES_FROM = re.compile(r'^serves_from = "(\d{4})"', re.MULTILINE)
 """Line of a migration with the oldest version that works on its schema; without it, as in the migration before."""

@@ -1,7 +1,8 @@
 """“After the exam”: a time that names an event of the user, of which memory knows the day."""
 
 import re
-from datetime import datetime, time
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, time
 
 from services.errors import InvalidInput
 from services.memory.core.blocks import Owner
@@ -24,11 +25,29 @@ async def after_event(
 ) -> Occasion | None:
     """Return the evening of the day of the event that a text names; None = it names none. Raises `InvalidInput`
     if no day is known of the event, or several are, or its evening is past."""
-    found = _AFTER.fullmatch(lowered(folded(said.strip())))
-    if found is None:
+    event = event_of(said)
+    if event is None:
         return None
-    event, zone = found["english"] or found["chinese"], time_zone(timezone)
-    words, today = Words.of(event), now.astimezone(zone).date()
+    days = await days_of(event, values, owner, now.astimezone(time_zone(timezone)).date())
+    if not days:
+        raise InvalidInput("when", f"names “{event}”, of which no day is known; ask the user for the day")
+    if len(days) > 1:
+        raise InvalidInput("when", f"names “{event}”, which may be on {' or '.join(map(str, days))}; ask which")
+    moment = evening_of(days[0], timezone)
+    if moment <= now:
+        raise InvalidInput("when", f"names “{event}”, which is over")
+    return Occasion(moment, follows=True)
+
+
+def event_of(said: str) -> str | None:
+    """Return the words for the event that a text names; None = it names none."""
+    found = _AFTER.fullmatch(lowered(folded(said.strip())))
+    return (found["english"] or found["chinese"]) if found else None
+
+
+async def days_of(event: str, values: CoreValues, owner: Owner, today: date) -> Sequence[date]:
+    """Return the days, from `today` on, that memory knows of an event."""
+    words = Words.of(event)
     known = [
         fixed_day(each.text, today)
         for each in await values.read(owner.tenant_id, owner.user_id)
@@ -36,12 +55,9 @@ async def after_event(
         and (each.expert_id, each.space_id or owner.space_id) == (owner.expert_id, owner.space_id)
         and words.covered_by(Words.of(each.text))
     ]
-    days = sorted({day for day in known if day})
-    if not days:
-        raise InvalidInput("when", f"names “{event}”, of which no day is known; ask the user for the day")
-    if len(days) > 1:
-        raise InvalidInput("when", f"names “{event}”, which may be on {' or '.join(map(str, days))}; ask which")
-    moment = datetime.combine(days[0], _EVENING, zone)
-    if moment <= now:
-        raise InvalidInput("when", f"names “{event}”, which is over")
-    return Occasion(moment.astimezone(now.tzinfo))
+    return sorted({day for day in known if day})
+
+
+def evening_of(day: date, timezone: str) -> datetime:
+    """Return the moment at which an event of a day is over, by the clock of a time zone."""
+    return datetime.combine(day, _EVENING, time_zone(timezone)).astimezone(UTC)

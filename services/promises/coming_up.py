@@ -26,6 +26,7 @@ COMING_UP: LiteralString = """SELECT coalesce(jsonb_agg(to_jsonb(p) ORDER BY p.d
     FROM promises p
     WHERE p.tenant_id = %(tenant_id)s AND p.user_id = %(user_id)s AND p.expert_id = %(expert_id)s
       AND (p.space_id IS NULL OR p.space_id = %(space_id)s) AND p.due_at < %(coming_until)s
+      AND p.event IS DISTINCT FROM 'changed'
       AND (p.state = 'open' OR p.state IN ('kept', 'missed') AND p.settled_at > coalesce((
           SELECT max(v.last_active_at) FROM visits v WHERE v.tenant_id = %(tenant_id)s
             AND v.user_id = %(user_id)s AND v.expert_id = %(expert_id)s), 'infinity'))

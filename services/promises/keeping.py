@@ -22,6 +22,7 @@ from services.llm.chat_models import ChatModels
 from services.platform.connections import Connection
 from services.platform.postgres import Database
 from services.promises import sql
+from services.promises.following import Following
 from services.promises.promise import stands
 from services.promises.quiet import is_quiet
 from services.promises.wording import worded
@@ -48,13 +49,20 @@ class Keeping:
     """Finds what is due, and says it. Every process with a worker has one."""
 
     def __init__(
-        self, database: Database, models: ChatModels, jobs: JobQueue, *, quiet_hours: str = "never"
+        self,
+        database: Database,
+        models: ChatModels,
+        jobs: JobQueue,
+        *,
+        following: Following | None = None,
+        quiet_hours: str = "never",
     ) -> None:
         """Register the jobs; `quiet_hours` are those of users who have set none."""
         self._database = database
         self._models = models
         self._jobs = jobs
         self._quiet_hours = quiet_hours
+        self._following = following
         jobs.task(KEEP)(self._job)
         jobs.periodic(ROUND, _EVERY)(self._round)
 
@@ -74,6 +82,8 @@ class Keeping:
         """Say what is due of a user's; return whether more is, or something waits for the end of a turn."""
         whose = {"tenant_id": tenant_id, "user_id": user_id}
         values = {**whose, "now": now, "limit": _AT_ONCE}
+        if self._following is not None:
+            await self._following.follow(tenant_id, user_id, now)
         rows = await self._database.fetch(tenant_id, sql.DUE, values, dict_row)
         waits = len(rows) == _AT_ONCE
         for row in rows:

@@ -1,10 +1,9 @@
 """The promises of users: made, listed, changed, and undone through the log of operations."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, LiteralString
+from typing import Any
 from uuid import UUID, uuid5
 
 from psycopg.rows import dict_row, tuple_row
@@ -14,27 +13,25 @@ from services.encryption.marks import Words
 from services.errors import CallerError, Conflict, InvalidInput, NotFound
 from services.memory.core.blocks import Owner
 from services.memory.core.values import CoreValues
-from services.memory.operations import Operation, OperationLog, Trigger
+from services.memory.operations import OperationLog, Trigger
 from services.memory.planning.wording import told
 from services.platform.connections import Connection
 from services.platform.postgres import Database
-from services.platform.setting_values import QUIET_HOURS
 from services.platform.shared_reads import page_after
 from services.promises import sql
 from services.promises.after_event import after_event
+from services.promises.following import Following
+from services.promises.logged import FIELDS, OPERATION, locked, logged, note, placed, sealed, told_of
 from services.promises.promise import LONGEST_TEXT, AskedBy, Promise, occasion_of, promise_of
+from services.promises.quiet import QuietHours
 from services.text.language import language_of
 from services.time_reference.local_days import BadTimeZone, time_zone
 from services.time_reference.occasions import Occasion
 from state.memory import MemoryChange, PlainPromise
 from state.turn import OpenTurn
 
-OPERATION = "promise"
-"""Type under which a change of a promise stands in the log; its field says which."""
 MOST_OPEN = 1_000
 """Promises of a user that wait at the same time."""
-_FIELDS = ("text", "said", "rule", "timezone", "state")
-_KEPT_SINCE = "It cannot be undone any more: the promise has been kept, or was changed since."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +57,8 @@ class Promises:
     def __init__(self, database: Database, log: OperationLog, values: CoreValues) -> None:
         self._database = database
         self._values = values
+        self.following = Following(database, log, values)
+        self.quiet = QuietHours(database, log)
         self._log = log
         self._secrets = log.secrets
 
@@ -108,17 +107,18 @@ class Promises:
             "timezone": new.timezone,
             "asked_by": new.asked_by,
             "due_at": occasion.at,
+            "event": "changed" if occasion.follows else None,  # it may have moved since it was read
         }
         counted = await (await connection.execute(sql.COUNT_OPEN, values)).fetchone()
         if counted and counted[0] >= MOST_OPEN:
             raise Conflict(f"{MOST_OPEN} promises wait already; cancel some of them.")
         if occasion.at in but or not (await connection.execute(sql.ADD, values)).rowcount:
             return None
-        made = {name: str(values[name]) for name in _FIELDS if name in values} | {"id": str(new.id)}
+        made = {name: str(values[name]) for name in FIELDS if name in values} | {"id": str(new.id)}
         made |= {"state": "open", "due_at": occasion.at.isoformat()}
-        trigger = _placed(trigger, new.conversation_id)
-        items = [_told(occasion.at, new.timezone, made["text"])]
-        await self._note(connection, owner, "make", None, made, trigger, operation_id, items)
+        trigger = placed(trigger, new.conversation_id)
+        items = [told_of(occasion.at, new.timezone, made["text"])]
+        await note(self._log, connection, owner, "make", None, made, trigger, operation_id, items)
         return operation_id
 
     async def occasion(self, owner: Owner, said: str, now: datetime, timezone: str) -> Occasion:
@@ -202,41 +202,30 @@ class Promises:
         values = {**vars(owner), "id": promise_id}
 
         async def change(connection: Connection) -> None:
-            row = await _one(connection, sql.LOCK, values)
+            row = await locked(connection, values)
             if row is None:
                 raise NotFound(f"There is no promise {promise_id}.")
-            new = {name: row[name] for name in (*_FIELDS, "due_at")}
+            new = {name: row[name] for name in (*FIELDS, "due_at", "event")}
             if text is not None:
                 new["text"] = self._text(text)
             if occasion is not None:
                 said = (found.said if when is None else when).strip()
                 new |= {"said": said, "rule": occasion.rule, "due_at": occasion.at, "state": "open"}
-                new["timezone"] = zone
+                new |= {"timezone": zone, "event": "changed" if occasion.follows else None}
             if state is not None:
-                new["state"] = state
+                new |= {"state": state, "event": None if state != row["state"] else new["event"]}
             if new["state"] == "open" and row["state"] != "open" and new["due_at"] <= now:
                 raise InvalidInput("when", "is needed: its moment is past")
             if all(new[name] == row[name] for name in new):
                 return
-            await connection.execute(sql.CHANGE, {**values, **_sealed(new)})
+            await connection.execute(sql.CHANGE, {**values, **sealed(new)})
             kind = {"kept": "done", "cancelled": "cancel"}.get(state or "", "move")
-            old = _logged(row)
-            placed = _placed(trigger, row["conversation_id"])
-            await self._note(connection, owner, kind, old, {**_logged(new), "id": str(promise_id)}, placed)
+            old = logged(row)
+            why = placed(trigger, row["conversation_id"])
+            await note(self._log, connection, owner, kind, old, {**logged(new), "id": str(promise_id)}, why)
 
         await self._database.transact(owner.tenant_id, change)
         return await self.get(owner, promise_id, now)
-
-    async def be_quiet(self, owner: Owner, hours: str) -> None:
-        """Set when the user wants to be asked nothing: `22:00-07:00`, `always` or `never`.
-
-        Raises:
-            InvalidInput: it is none of these.
-        """
-        if not re.fullmatch(QUIET_HOURS, hours):
-            raise InvalidInput("when", "is always, never, or two times such as 22:00-07:00")
-        async with self._database.tenant(owner.tenant_id) as connection:
-            await connection.execute(sql.BE_QUIET, {**vars(owner), "hours": hours})
 
     async def conversation(self, owner: Owner, *, conversation_id: UUID | None, session: str | None) -> UUID:
         """Return the id of a conversation of the user's. Raises `NotFound` if the user has none of this id or
@@ -246,21 +235,6 @@ class Promises:
         if not found:
             raise NotFound(f"There is no conversation {conversation_id or session}.")
         return UUID(str(found[0][0]))
-
-    async def take_back(
-        self, connection: Connection, owner: Owner, old: Mapping[str, Any] | None, new: Mapping[str, Any]
-    ) -> None:
-        """Undo a change, in a transaction of the caller's. Raises `Conflict` if the promise was kept or changed
-        since."""
-        values = {**vars(owner), "id": UUID(new["id"])}
-        row = await _one(connection, sql.LOCK, values)
-        if row is None or any(_logged(row)[name] != new[name] for name in (*_FIELDS, "due_at")):
-            raise Conflict(_KEPT_SINCE)
-        if old is None:
-            await connection.execute(sql.REMOVE, values)
-        else:
-            before = {**old, "due_at": datetime.fromisoformat(old["due_at"])}
-            await connection.execute(sql.CHANGE, {**values, **_sealed(before)})
 
     async def _page(
         self,
@@ -277,8 +251,11 @@ class Promises:
             "expert_id": None,
             **about,
         }
-        rows = await self._database.fetch(owner.tenant_id, sql.PAGE, values, dict_row)
         now = now or datetime.now(UTC)
+        rows = await self._database.fetch(owner.tenant_id, sql.PAGE, values, dict_row)
+        if any(row["event"] == "changed" for row in rows):
+            await self.following.follow(owner.tenant_id, owner.user_id, now)
+            rows = await self._database.fetch(owner.tenant_id, sql.PAGE, values, dict_row)
         return [each for row in rows if (each := promise_of(row, now)) is not None]
 
     async def _zone(self, owner: Owner, timezone: str | None) -> str:
@@ -299,52 +276,9 @@ class Promises:
             raise InvalidInput("text", f"needs 1 to {LONGEST_TEXT} characters")
         return kept
 
-    async def _note(
-        self,
-        connection: Connection,
-        owner: Owner,
-        kind: str,
-        old: Mapping[str, Any] | None,
-        new: Mapping[str, Any],
-        trigger: Trigger,
-        operation_id: UUID | None = None,
-        items: Sequence[str] = (),
-    ) -> None:
-        """Log a change; `items` = what a later turn tells of it."""
-        results = {"items": list(items)} if items else None
-        operation = Operation(OPERATION, field=kind, old_value=old, new_value=dict(new), results=results)
-        trigger = replace(trigger, expert_id=owner.expert_id, space_id=owner.space_id)
-        await self._log.append(connection, owner.tenant_id, owner.user_id, operation, trigger, operation_id)
-
 
 def promised_change(turn: OpenTurn, asked: PlainPromise) -> MemoryChange:
     """Return what a turn tells of a promise that its message asks for in plain form."""
-    items = [_told(asked.at, turn.timezone, asked.text)]
+    items = [told_of(asked.at, turn.timezone, asked.text)]
     summary = told("promise", items, language_of([asked.quote]))
     return MemoryChange(kind="promise", summary=summary, operation_id=str(turn.turn_id), items=items)
-
-
-def _told(at: datetime, timezone: str, text: str) -> str:
-    return f"{at.astimezone(time_zone(timezone)):%Y-%m-%d %H:%M} {text}"
-
-
-async def _one(
-    connection: Connection, statement: LiteralString, values: Mapping[str, Any]
-) -> dict[str, Any] | None:
-    async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(statement, values)
-        return await cursor.fetchone()
-
-
-def _placed(trigger: Trigger, conversation_id: UUID | None) -> Trigger:
-    """Return a trigger that goes with the promise's conversation."""
-    return trigger if trigger.conversation_id else replace(trigger, conversation_id=conversation_id)
-
-
-def _logged(row: Mapping[str, Any]) -> dict[str, str]:
-    """Return what of a promise the log keeps."""
-    return {**{name: str(row[name]) for name in _FIELDS}, "due_at": row["due_at"].astimezone(UTC).isoformat()}
-
-
-def _sealed(new: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: Words(value) if name in {"text", "said", "rule"} else value for name, value in new.items()}

@@ -5,6 +5,7 @@ from typing import LiteralString
 _ROWS: LiteralString = """
 SELECT p.id, p.tenant_id, p.user_id, p.expert_id, p.space_id, p.conversation_id, p.source_message_id, p.text,
        p.said, p.quote, p.rule, p.timezone, p.asked_by, p.state, p.due_at, p.created_at, p.settled_at, p.kept_in,
+       p.event,
        e.name AS expert, s.name AS space, u.external_id,
        u.timezone AS users_zone, u.quiet_hours, m.created_at AS asked_at,
        m.retracted_at IS NOT NULL OR m.branch_id IS NOT NULL AS source_goes, m.memory_text AS source_text
@@ -28,21 +29,39 @@ WHERE p.tenant_id = %(tenant_id)s AND p.user_id = %(user_id)s AND p.state = 'ope
 ORDER BY p.due_at, p.id LIMIT %(limit)s
 """
 
+# What is seen is compared when it is changed: a change of memory in the meantime has marked it again.
+CHANGED: LiteralString = f"""
+SELECT seen.*, p.xmin::text AS seen FROM ({_ROWS}
+WHERE p.tenant_id = %(tenant_id)s AND p.user_id = %(user_id)s AND p.event = 'changed') AS seen
+JOIN promises p ON p.id = seen.id
+"""  # noqa: S608 — our own text only
+
+FOLLOW: LiteralString = """
+UPDATE promises SET event = %(event)s, state = %(state)s, due_at = %(due_at)s,
+    settled_at = CASE WHEN %(state)s = 'open' THEN settled_at ELSE clock_timestamp() END
+WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND xmin::text = %(seen)s
+"""
+
+UNTOLD: LiteralString = (
+    "UPDATE memory_operations SET untold = true WHERE id = %(id)s AND tenant_id = %(tenant_id)s"
+)
+
 LOCK: LiteralString = f"""{_ROWS}
 WHERE p.id = %(id)s AND p.tenant_id = %(tenant_id)s AND p.user_id = %(user_id)s FOR UPDATE OF p
 """
 
 ADD: LiteralString = """
 INSERT INTO promises (id, tenant_id, user_id, expert_id, space_id, conversation_id, source_message_id,
-    operation_id, text, said, quote, rule, timezone, asked_by, due_at)
+    operation_id, text, said, quote, rule, timezone, asked_by, due_at, event)
 VALUES (%(id)s, %(tenant_id)s, %(user_id)s, %(expert_id)s, %(space_id)s, %(conversation_id)s, %(message_id)s,
-    %(operation_id)s, %(text)s, %(said)s, %(quote)s, %(rule)s, %(timezone)s, %(asked_by)s, %(due_at)s)
+    %(operation_id)s, %(text)s, %(said)s, %(quote)s, %(rule)s, %(timezone)s, %(asked_by)s, %(due_at)s, %(event)s)
 ON CONFLICT (id, tenant_id) DO NOTHING
 """
 
 CHANGE: LiteralString = """
 UPDATE promises SET text = %(text)s, said = %(said)s, rule = %(rule)s, timezone = %(timezone)s, state = %(state)s,
-    due_at = %(due_at)s, settled_at = CASE WHEN %(state)s = 'open' THEN settled_at ELSE clock_timestamp() END
+    due_at = %(due_at)s, event = %(event)s,
+    settled_at = CASE WHEN %(state)s = 'open' THEN settled_at ELSE clock_timestamp() END
 WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s
 """
 
@@ -53,6 +72,10 @@ SELECT count(*) FROM promises WHERE tenant_id = %(tenant_id)s AND user_id = %(us
 """
 
 ZONE: LiteralString = "SELECT timezone FROM users WHERE id = %(user_id)s AND tenant_id = %(tenant_id)s"
+
+QUIET_HOURS: LiteralString = """
+SELECT quiet_hours FROM users WHERE id = %(user_id)s AND tenant_id = %(tenant_id)s FOR NO KEY UPDATE
+"""
 
 BE_QUIET: LiteralString = """
 UPDATE users SET quiet_hours = %(hours)s WHERE id = %(user_id)s AND tenant_id = %(tenant_id)s

@@ -52,6 +52,8 @@ class Occasion:
     """The moment in UTC, to the minute."""
     rule: str = ""
     """Words from which `next_moment` reads every further moment; empty = it comes once."""
+    follows: bool = False
+    """Whether it is the day of an event, and moves with it."""
 
 
 def read_occasion(said: str, now: datetime, timezone: str) -> Occasion:

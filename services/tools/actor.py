@@ -28,12 +28,12 @@ from state.section import Item, Section
 from state.turn import OpenTurn
 
 _LONG = 5_000
-"""Characters from which a thread compares an answer with what its prompt showed."""
+"""Number of characters from which the comparison of an answer with its prompt runs in a thread."""
 _SEARCHES = frozenset(named("search_memory"))
 """Tools whose results show what is remembered."""
 MEMORY_TOOLS = frozenset({*named("remember"), "forget", "leave_out", "core_memory_update"})
 _OF_SERVICE = frozenset({"get_current_time", *MEMORY_TOOLS, *_SEARCHES})
-"""Tools whose results hold no words of others but remembered ones."""
+"""Tools whose results hold words of others only if these were remembered."""
 _OF_CONVERSATION = frozenset({"summary", "topics", "cut_off"})
 """Sections made from the conversation."""
 _OF_USER = frozenset({"days", "private_note"})
@@ -41,11 +41,11 @@ _OF_USER = frozenset({"days", "private_note"})
 _OF_CORE_MEMORY = frozenset({"core_memory", "core_memory_changes"})
 """Sections that show core memory."""
 _OF_APPLICATION, _A_QUESTION = "instructions", "open_question"
-"""Sections with words that are not the user's, whatever the conversation holds."""
+"""Sections that hold words of others whatever the conversation holds."""
 
 
 def request_of(runtime: "ToolRuntime[OpenTurn, Any]") -> ChangeRequest:
-    """Return for whom, and in which turn, a tool changes memory."""
+    """Return the request of a tool that changes memory: its user, and its turn."""
     turn = runtime.context
     return ChangeRequest.of_turn(turn, "model", language_of(turn.read.said[-1:]) if turn.read.said else None)
 
@@ -89,10 +89,10 @@ async def proposed(
 
 
 def foreign_texts(turn: OpenTurn, state: ConversationState) -> tuple[str, ...]:
-    """Return the foreign texts that the model read in the turn itself: results, documents, notes, pasted texts,
-    and what another participant says.
+    """Return the words of others that the model read in the turn itself: results, documents, notes, pasted texts,
+    and messages of other participants.
 
-    Of an image nobody knows the words; that there is one stands for them.
+    The words in an image are unknown, so a mark stands for them.
     """
     answers, passages = state.get("messages", []), state.get("retrieval_results", [])
     results = [each.text for each in answers if isinstance(each, ToolMessage) and each.name not in _OF_SERVICE]
@@ -103,12 +103,12 @@ def foreign_texts(turn: OpenTurn, state: ConversationState) -> tuple[str, ...]:
 
 
 def is_users(said: HistoryMessage) -> bool:
-    """Return whether the user said a message of the conversation, and no other participant."""
+    """Return whether a message of the conversation was said by the user and by no other participant."""
     return said["role"] == "user" and not said.get("speaker")
 
 
 async def foreign_items(origins: ForeignOrigins, turn: OpenTurn, state: ConversationState) -> ForeignItems:
-    """Look up what of the messages and memories that the prompt showed holds foreign words."""
+    """Find out which of the messages and memories in the prompt hold words of others."""
     sections = state.get("sections", [])
     history, recall = section_named(sections, "history"), section_named(sections, "recall")
     messages = [each.about["message_id"] for each in history.items] if history else []
@@ -130,7 +130,8 @@ async def foreign_items(origins: ForeignOrigins, turn: OpenTurn, state: Conversa
 def texts_read(
     turn: OpenTurn, state: ConversationState, found: ForeignItems
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the foreign texts that the model read in the turn itself, and those made from such words earlier."""
+    """Return the words of others that the model read in the turn itself, and texts made from such words
+    earlier."""
     sections = state.get("sections", [])
     history = section_named(sections, "history")
     shown = history.items if history else ()
@@ -138,9 +139,9 @@ def texts_read(
 
 
 async def note_repeated(origins: ForeignOrigins, turn: OpenTurn, state: ConversationState) -> None:
-    """Note which sentences of the turn's stored answer repeat foreign words that its prompt showed. Until then,
-    and beside an image, whose words nobody knows, all of it counts as foreign. Raises `DatabaseUnavailable` if
-    nothing was noted."""
+    """Note which sentences of the turn's stored answer repeat words of others that its prompt showed. Until this
+    is done the whole answer counts as words of others; it also does if the prompt had an image, whose words are
+    unknown. Raises `DatabaseUnavailable` if nothing was noted."""
     if state.get("answer_origin") in {None, "operator"}:
         return
     found = await foreign_items(origins, turn, state)
@@ -188,7 +189,8 @@ def foreign_origin(turn: OpenTurn, state: ConversationState) -> ForeignOrigin | 
 
 
 def reads_days(state: ConversationState) -> bool:
-    """Return whether the model read records of days, or searched what was said: all of the user's, then."""
+    """Return whether the model read records of days, or searched what was said; both may hold anything that the
+    user ever said."""
     days = state.get("asked_days")
     shown = days is not None and bool(days["summaries"] or days["said"])
     return shown or any(
@@ -204,7 +206,8 @@ def reads_note(state: ConversationState) -> bool:
 def remembered_texts(
     sections: Iterable[Section], history: Sequence[Item], answers: Iterable[AnyMessage], found: ForeignItems
 ) -> tuple[str, ...]:
-    """Return the texts of a prompt that were made from foreign words earlier, and what a client's system said.
+    """Return the texts in the prompt that were made from words of others earlier, and the client's own
+    instructions.
 
     Args:
         answers: what the model and its tools have said in this turn.

@@ -33,7 +33,7 @@ ALIASES: Mapping[str, tuple[str, Callable[[Arguments, str], Arguments]]] = {
     "get_user_profile": ("search_memory", _query),
     "search_chat_history": ("search_memory", _time),
 }
-"""The tool that each name means, and what its arguments are there, in a time zone."""
+"""For each alias, the tool that it means and the function that converts its arguments, given a time zone."""
 
 
 def named(tool: str) -> list[str]:
@@ -42,7 +42,7 @@ def named(tool: str) -> list[str]:
 
 
 def meant(call: ToolCall, timezone: str) -> ToolCall:
-    """Return the call that a call by another name means."""
+    """Return the call of the service's own tool that a call by an alias means."""
     if call["name"] not in ALIASES:
         return call
     name, translated = ALIASES[call["name"]]

@@ -1,4 +1,4 @@
-"""Calls that change something wait here until the user has said yes or no."""
+"""Tool calls that change something wait here until the user has said yes or no."""
 
 import asyncio
 from collections.abc import Callable
@@ -50,14 +50,14 @@ class Approvals:
             del self._asked[turn_id, approval_id]
 
     async def answer(self, tenant_id: UUID, turn_id: UUID, approval_id: UUID, *, approved: bool) -> None:
-        """Take the user's answer, also for a turn of another process; the first one counts. Raises
-        `DatabaseUnavailable` if the database does not answer, and the turn is not of this process."""
+        """Take the user's answer, also for a turn that runs in another process; the first answer counts. Raises
+        `DatabaseUnavailable` if the database does not answer, and the turn does not run in this process."""
         if not self.settle(turn_id, approval_id, approved=approved):
             values = {"turn_id": turn_id, "approval_id": approval_id, "answer": "yes" if approved else "no"}
             await self._database.fetch(tenant_id, _TELL, values, tuple_row)
 
     def settle(self, turn_id: UUID, approval_id: UUID, *, approved: bool) -> bool:
-        """Give an answer to the call that waits for it; False = none waits here."""
+        """Give an answer to the call that waits for it; returns False if no call waits here."""
         answer = self._asked.get((turn_id, approval_id))
         if answer is None:
             return False

@@ -41,10 +41,10 @@ class ToolExecutor:
     async def run(
         self, calls: Sequence[ToolCall], turn: OpenTurn, on_event: OnEvent, *, within_s: float | None = None
     ) -> list[ToolMessage]:
-        """Run every call on behalf of a turn; report each when it starts and when it ends.
+        """Run every call on behalf of a turn, and report when each starts and ends.
 
-        All run at once, except for those that change what others read: they run first, one after the other. Each
-        has its own time limit, and at most `within_s` seconds.
+        Calls that change what other calls read run first, one after the other; the rest run at the same time. Each
+        call has its own time limit, and at most `within_s` seconds.
 
         Returns:
             One message for each call, in the order of the calls.
@@ -155,7 +155,7 @@ def _tell(calls: Sequence[ToolCall], on_event: OnEvent) -> None:
 
 
 Say = Callable[[list[AnyMessage]], Awaitable[str]]
-"""Lets the model continue these messages, and returns what it says."""
+"""Lets the model continue these messages; returns the text that it adds."""
 
 _BEGIN = {
     "en": "Begin your answer now, shortly, with what you have. These are still under way: {pending}. "
@@ -180,9 +180,10 @@ async def compose(
     language: Language,
     begin_at_once: bool = False,
 ) -> list[AnyMessage]:
-    """Run the calls, and let the model speak about the first results while others still run.
+    """Run the calls, and let the model speak about the first results while others are still running.
 
-    With `begin_at_once` the model can speak before any result, because the prompt answers a part.
+    With `begin_at_once` the model speaks before any result, because the prompt already answers a part of the
+    question.
 
     Returns:
         The calls, their results and what was said, in the order in which they happened. The model has not spoken
@@ -219,7 +220,7 @@ async def compose(
 
 
 def _called(said: str, results: Sequence[ToolMessage], waiting: dict[str, ToolCall]) -> AIMessage:
-    """The finished calls, as if the model had just made them after what it said."""
+    """Return the finished calls as messages, as if the model had just made them after its text so far."""
     return AIMessage(said, tool_calls=[waiting.pop(result.tool_call_id) for result in results])
 
 

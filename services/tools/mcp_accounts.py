@@ -16,7 +16,7 @@ from services.identity.tenants import DEFAULT_TENANT
 from services.platform.postgres import Database
 
 _EARLY_S = 30.0
-"""Seconds before its end at which a token is renewed."""
+"""Seconds before a token expires at which it is renewed."""
 _TOOLS = TypeAdapter(list[types.Tool])
 
 _GET: LiteralString = """
@@ -51,7 +51,7 @@ _TELL: LiteralString = "SELECT pg_notify('anamnesis_turns', 'account:' || %(code
 
 
 class SignedIn(BaseModel):
-    """Tokens and client with which a later call signs in again, without the user."""
+    """Tokens and client registration with which later calls sign in again without the user."""
 
     tokens: OAuthToken
     expires_at: float | None = None
@@ -95,7 +95,7 @@ class Accounts:
         await self.database.fetch(tenant_id, _REMOVE, _named(tenant_id, user_id, server), tuple_row)
 
     async def tell_processes(self, what: str) -> None:
-        """Tell the other processes what a browser, or a user, brought back."""
+        """Tell the other processes that a browser or a user has returned something."""
         coded = urlsafe_b64encode(what.encode()).decode()
         await self.database.fetch(DEFAULT_TENANT, _TELL, {"coded": coded}, tuple_row)
 
@@ -106,22 +106,22 @@ class Accounts:
 
 
 def tools_in(listed: str) -> list[types.Tool]:
-    """Return tools that were kept as JSON."""
+    """Return the tools that were stored as JSON."""
     return _TOOLS.validate_json(listed)
 
 
 class Storage:
-    """The SDK's `TokenStorage` of one connection; `changed` says that new tokens came."""
+    """The SDK's `TokenStorage` of one connection; `changed` tells that new tokens came."""
 
     def __init__(self, account: SignedIn | None = None, client: OAuthClientInformationFull | None = None) -> None:
-        """Take what is known; `client` is registered by hand."""
+        """Take the account as far as it is known; `client` is one that was registered by hand."""
         self.tokens = account.tokens if account else None
         self.expires_at = account.expires_at if account else None
         self.client = account.client if account else client
         self.changed = False
 
     async def get_tokens(self) -> OAuthToken | None:
-        """Return the tokens; without an access token that has ended, so that the SDK renews it."""
+        """Return the tokens. An expired access token is left out, so that the SDK renews it."""
         ended = self.expires_at is not None and self.expires_at - _EARLY_S < time.time()
         return self.tokens.model_copy(update={"access_token": ""}) if self.tokens and ended else self.tokens
 

@@ -1,4 +1,4 @@
-"""Clients that ask a server of tools, and nothing else within the operator's network."""
+"""HTTP clients that reach a server of tools, and no other address in the operator's network."""
 
 from typing import Any
 

@@ -29,7 +29,8 @@ class SigningIn(BaseModel):
     """Id of a client that is registered by hand; None = each user's connection registers one."""
     client_secret: SecretStr | None = None
     issuer: str | None = None
-    """The authorization server, which alone is sent the service's secret, whatever the tool server says."""
+    """Address of the authorization server. The service's secret is sent to it alone, whatever the tool server
+    says."""
     scope: str | None = None
     callback_url: str | None = None
     """Address of `/api/v1/mcp/callback` as the user's browser sees it; None = at 127.0.0.1."""
@@ -67,7 +68,8 @@ class McpServerConfig(BaseModel):
     timeout_s: float = Field(30.0, gt=0, le=600)
     """Seconds for one call."""
     approve: Literal["changes", "always", "never"] = "changes"
-    """Calls that the user is asked about first: those that do not say that they only read, all, or none."""
+    """Calls that the user is asked about first: those that do not declare that they only read, all of them, or
+    none."""
 
     @field_validator("url")
     @classmethod
@@ -86,8 +88,8 @@ class McpServerConfig(BaseModel):
 
 
 def servers_of(setting: str | None) -> dict[str, McpServerConfig]:
-    """Read the setting: JSON, or the path of a file with it, in the form of Claude Desktop and Cursor. Raises
-    `ConfigurationError` if it is neither, or says something of a server that there is not; names it."""
+    """Read the setting: JSON in the form of Claude Desktop and Cursor, or the path of a file with such JSON.
+    Raises `ConfigurationError` if it is neither, or a server has an unknown field, which is named."""
     if not setting or not setting.strip():
         return {}
     text = setting if setting.lstrip().startswith("{") else _content_of(setting.strip())

@@ -1,7 +1,7 @@
-"""A connection to a server of the Model Context Protocol, and its tools as the model is offered them.
+"""A connection to a server of the Model Context Protocol, and its tools as they are offered to the model.
 
-A task connects, lists the tools, looks now and then whether it still answers, and tries again
-after a failure. A server that is down costs its tools and nothing else.
+A task connects, lists the tools, checks now and then that the server still answers, and tries again after a
+failure. A server that is down costs only its own tools.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ class McpServer:
         self._client: Client | None = None
         self._lost = asyncio.Event()
         self.reason: str | None = "is not connected yet"
-        """Why its tools are not offered; None = they are."""
+        """Reason why its tools are not offered; None if they are."""
         self.listed = asyncio.Event()
         """Set when the first attempt has ended, well or not."""
 
@@ -158,7 +158,7 @@ def registered(
 
 
 def said(result: types.CallToolResult) -> str:
-    """Return what a tool answered. Raises `ToolException` if it says that it failed."""
+    """Return the content of a tool's result. Raises `ToolException` if the result says that the tool failed."""
     text = _text(result.content)
     if result.is_error:
         raise ToolException(text)

@@ -1,8 +1,8 @@
-"""How a user's account is linked: by a browser that proves itself, or by a code that the user brings back.
+"""Links a user's account at a tool server: by a browser that proves itself, or by a code that the user enters.
 
-A link to an authorization server can be forwarded. What the browser brings back counts only if it is the browser
-for which the link was made (its cookie says so), or if the user who asked for the link enters, in the same place,
-the code that the browser was shown. So nobody can link somebody else's account by sending them a link.
+Anybody can forward a link to an authorization server. So what a browser returns counts only in two cases: a cookie
+shows that it is the browser for which the link was made, or the user who asked for the link enters the code that
+the browser was shown. Nobody can link another user's account by sending them a link.
 """
 
 import asyncio
@@ -28,13 +28,13 @@ class Returned(BaseModel):
 
     query: str
     proofs: list[str] = []
-    """Its cookies that may show for whom the link was made."""
+    """Cookies of the browser that may show for whom the link was made."""
     code: str
-    """Shown to its user if none of them does."""
+    """Code that the browser shows its user if no cookie matches."""
 
     @property
     def values(self) -> dict[str, str]:
-        """Return what stands in the query."""
+        """Return the parameters in the query."""
         return {name: values[0] for name, values in parse_qs(self.query).items()}
 
 
@@ -48,7 +48,7 @@ class Entered(BaseModel):
 
 
 class Told(BaseModel):
-    """Notice between processes: one of both fields is set."""
+    """Notice between processes; one of its two fields is set."""
 
     returned: Returned | None = None
     entered: Entered | None = None
@@ -56,7 +56,7 @@ class Told(BaseModel):
 
 @dataclass(frozen=True)
 class Link:
-    """Where a user agrees, and the secret of the browser that is to come back."""
+    """Address at which a user agrees, and the secret that identifies the browser when it returns."""
 
     address: str
     secret: str
@@ -82,11 +82,11 @@ class Attempt:
     secret: str = field(default_factory=lambda: secrets.token_urlsafe(32))
     states: list[str] = field(default_factory=list)
     _waiting: tuple[str, AuthorizationCodeResult] | None = None
-    """A code, and what it lets through."""
+    """Code that was shown, and the authorization that it releases; None if no code is waited for."""
     _tries: int = 0
 
     def take(self, returned: Returned) -> bool:
-        """Take what a browser brought back; False = the user has to bring its code."""
+        """Take what a browser returned; False = the user has to enter the code that it shows."""
         given = returned.values
         if self.answer.done():
             return True

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from services.tools.mcp_user_server import UserMcpServer
 
 _ELSEWHERE_S, _LOOK_AGAIN_S = 10.0, 0.25
-"""Seconds for another process to connect an account, and between looks at whether it has."""
+"""Seconds to wait for another process to connect an account, and seconds between checks whether it has."""
 
 log = structlog.get_logger(__name__)
 
@@ -32,7 +32,7 @@ class McpServers:
         of_users: "Mapping[str, UserMcpServer] | None" = None,
         accounts: "Accounts | None" = None,
     ) -> None:
-        """Take all of them, and those at which each user has an account, by name."""
+        """Take all servers, and by name those at which each user has an account."""
         self.servers = servers
         self._of_users = of_users or {}
         self._accounts = accounts
@@ -44,7 +44,7 @@ class McpServers:
             self._tasks = [asyncio.create_task(each.run(), name=f"tools of {each.name}") for each in self.servers]
 
     async def settled(self, within: timedelta) -> None:
-        """Wait until each server was tried once, or the time is over."""
+        """Wait until each server was tried once, or `within` seconds have passed."""
         waits = [asyncio.create_task(each.listed.wait()) for each in self.servers]
         if waits:
             _, pending = await asyncio.wait(waits, timeout=within.total_seconds())
@@ -68,8 +68,8 @@ class McpServers:
         await server.disconnect(tenant_id, user_id)
 
     async def take(self, query: str, proofs: Sequence[str]) -> "tuple[Outcome, str]":
-        """Take what a browser brought back; return what became of it, and the code to show where it has to
-        wait. Raises `Unavailable` if the account could not be connected; says why."""
+        """Take what a browser returned; return the outcome, and the code to show if the user has to enter it.
+        Raises `Unavailable`, which says why, if the account could not be connected."""
         from services.tools.mcp_linking import Outcome, Returned, Told, new_code  # noqa: PLC0415
 
         returned = Returned(query=query, proofs=list(proofs), code=new_code())
@@ -81,7 +81,7 @@ class McpServers:
         return Outcome("elsewhere"), returned.code
 
     async def enter(self, tenant_id: UUID, user: str, name: str, code: str) -> bool:
-        """Take the code that a user brings back; return whether their account is connected.
+        """Take the code that a user enters; return whether their account is connected.
 
         Raises:
             NotFound: there is no such server, or no such user.
@@ -104,7 +104,7 @@ class McpServers:
         return False
 
     async def hear(self, told: str) -> None:
-        """Take what was brought back to another process; a process in which nothing waits for it does nothing."""
+        """Take what was returned to another process; does nothing if no link of this process waits for it."""
         from services.tools.mcp_linking import Told  # noqa: PLC0415
 
         what = Told.model_validate_json(told)

@@ -43,7 +43,7 @@ from services.tools.tool import NotConnected, RegisteredTool
 from state.turn import OpenTurn
 
 _PATIENCE_S = 600.0
-"""Seconds for the user to agree in the browser."""
+"""Seconds within which the user has to agree in the browser."""
 _MOST_KNOWN = 256
 _CODE = "What the user's browser showed after they agreed, as the user says it; leave it out otherwise."
 _Whose = tuple[UUID, UUID]
@@ -53,14 +53,14 @@ log = structlog.get_logger(__name__)
 
 
 class _MustAsk(Exception):
-    """The authorization server wants the user."""
+    """Raised when the authorization server needs the user to agree."""
 
 
 class UserMcpServer:
     def __init__(
         self, name: str, config: McpServerConfig, on_tools: OnTools, accounts: Accounts, *, callback_url: str
     ) -> None:
-        """Take where the browser comes back to, unless the configuration says it."""
+        """Take the address to which the browser returns, unless the configuration names one."""
         assert config.url is not None and config.oauth is not None  # noqa: S101, PT018 — checked when it was read
         self.name = name
         self.reason: str | None = None
@@ -109,8 +109,8 @@ class UserMcpServer:
         return kept[1]
 
     async def link(self, tenant_id: UUID, user_id: UUID, user: str) -> Link:
-        """Return where the user agrees; the answer comes to `take`. Raises `Unavailable` if the server or its
-        authorization server does not answer as it should."""
+        """Return the address at which the user agrees; the browser's answer goes to `take`. Raises `Unavailable`
+        if the server or its authorization server does not answer as it should."""
         whose = (tenant_id, user_id)
         if (attempt := self._attempts.get(whose)) is None:
             loop = asyncio.get_running_loop()
@@ -128,8 +128,8 @@ class UserMcpServer:
         raise Unavailable(f"{self.name} cannot be connected: {reason_of(reason) if reason else 'no answer'}")
 
     async def take(self, returned: Returned) -> Outcome | None:
-        """Take what a browser brought back, and wait for the account; None = its user was not sent from here.
-        Raises `Unavailable` if it could not be connected; says why."""
+        """Take what a browser returned, and wait for the account; None if the link was not made here. Raises
+        `Unavailable`, which says why, if the account could not be connected."""
         state = returned.values.get("state")
         attempt = next((each for each in self._attempts.values() if state in each.states), None)
         if attempt is None:
@@ -140,7 +140,7 @@ class UserMcpServer:
         return Outcome("connected", attempt.user, self.name)
 
     async def enter(self, tenant_id: UUID, user_id: UUID, code: str) -> bool:
-        """Take the code that a user brings back, and wait for the account; False = it was not asked for here.
+        """Take the code that the user enters, and wait for the account; False if this process made no such link.
 
         Raises:
             InvalidInput: it is not the one that their browser was shown.
@@ -160,7 +160,7 @@ class UserMcpServer:
             raise Unavailable(f"{self.name} cannot be connected: {reason_of(error)}") from error
 
     async def disconnect(self, tenant_id: UUID, user_id: UUID) -> None:
-        """Forget a user's account; what was granted at the authorization server stays until it ends there."""
+        """Forget a user's account. The permission at the authorization server stays until it ends there."""
         await self._accounts.disconnect(tenant_id, user_id, self.name)
 
     async def _connect(self, whose: _Whose, attempt: Attempt) -> None:

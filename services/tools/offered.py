@@ -27,8 +27,8 @@ class OfferedTools:
     """Tools offered in one call of the model."""
 
     def __init__(self, own: ToolRegistry | None, theirs: ClientTools | None = None) -> None:
-        """Take the service's tools and the client's; None = none. A call that the client forces is of its own
-        tool, so that ours are not offered beside it."""
+        """Take the service's tools and the client's. If the client forces a call, it means one of its own tools,
+        so the service's are not offered."""
         self._theirs: Mapping[str, dict[str, Any]] = {
             each["function"]["name"]: each for each in (theirs["tools"] if theirs else ())
         }
@@ -37,7 +37,7 @@ class OfferedTools:
         self._described = "" if own is None or forced else own.described
         self._renamed = {each.name: f"{_OURS}{each.name}" for each in self._own if each.name in self._theirs}
         self.options: dict[str, Any] = {}
-        """How they may be called, as Chat Completions has it."""
+        """How the tools may be called, in the form of Chat Completions."""
         if forced:
             self.options["tool_choice"] = forced
         if theirs and "parallel" in theirs:
@@ -64,11 +64,12 @@ class OfferedTools:
 
     @property
     def told(self) -> frozenset[str]:
-        """The names of those whose calls the client is told of as they come: its own."""
+        """Return the names of the tools whose calls the client is told as they are written: its own."""
         return frozenset(self._theirs)
 
     def calls_of(self, turn_id: UUID, part: int) -> "ComingCalls":
-        """Return what follows the calls of the client's tools in a part of a turn."""
+        """Return the collector of the client's tool calls in a part of a turn, for the time while the model writes
+        them."""
         return ComingCalls(turn_id, part, self.told)
 
     def _as_offered(self, tool: BaseTool) -> Tool:
@@ -107,7 +108,7 @@ class OfferedTools:
 
 
 class ComingCalls:
-    """The calls of the client's tools while the model writes them."""
+    """Calls of the client's tools while the model is writing them."""
 
     def __init__(self, turn_id: UUID, part: int, names: Collection[str]) -> None:
         self._turn_id, self._part, self._names = turn_id, part, names
@@ -122,8 +123,8 @@ class ComingCalls:
         return {"place": place, "id": call, "name": name, "arguments": str(piece)}
 
     def check(self, calls: Sequence[ToolCall]) -> None:
-        """Compare what was told with the calls of the whole message. Raises `ModelFailed` if it is another, so
-        that a client would run what nobody has called."""
+        """Compare the calls that were passed on with those of the whole message. Raises `ModelFailed` if they
+        differ, because the client would run a call that the model did not make."""
         made = [call for call in calls if is_clients(call)]
         for place, (name, arguments) in self._written.items():
             if (

@@ -61,7 +61,7 @@ class ToolRegistry:
         return cls(there, more)
 
     def put(self, source: str, tools: Sequence[RegisteredTool]) -> None:
-        """Take the tools of a source in place of those that it had; a name that another one has stays its own."""
+        """Replace the tools of a source. A name that another source uses already stays with that source."""
         own = {name: each for name, each in self._tools.items() if name not in self._sources.get(source, ())}
         new = [each for each in tools if each.name not in own]
         for each in tools:
@@ -111,7 +111,7 @@ class ToolRegistry:
 
     @property
     def for_model(self) -> list[BaseTool]:
-        """The tools offered to the model, always in the same order."""
+        """Return the tools that are offered to the model, always in the same order."""
         return [
             registered.tool
             for registered in self._tools.values()
@@ -124,13 +124,14 @@ class ToolRegistry:
         return json.dumps([tool_schema(tool) for tool in self.for_model], ensure_ascii=False)
 
     def get(self, name: str) -> RegisteredTool | None:
-        """The tool with that name, or one of its other names; None: models invent names."""
+        """Return the tool with that name or alias; None if there is none, since models invent names."""
         return self._tools.get(ALIASES[name][0] if name in ALIASES else name)
 
     def quick_calls(self, message: str, besides: Callable[[str], bool] = lambda _: False) -> list[QuickCall]:
-        """Calls that a message asks for so plainly that no model has to decide; empty for most messages.
+        """Return the calls that a message asks for so plainly that no model has to decide; empty for most
+        messages.
 
-        `besides` knows sentences that are answered otherwise, so that they may stand beside such questions.
+        `besides` recognises sentences that are answered in another way and may stand beside such questions.
         """
         asked = calls_in(message, self._quick, besides) if self._quick else []
         return [

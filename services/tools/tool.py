@@ -22,7 +22,7 @@ from services.text.tokenizer import simplified
 from state.prompt import Feature
 
 LONGEST_MESSAGE = 200
-"""Longest message, in characters; longer ones ask for more."""
+"""Maximum characters of a message that may call a tool without a model; a longer one asks for more than that."""
 MOST_CALLS = 5
 
 Arguments = Callable[[re.Match[str]], Sequence[dict[str, Any]]]
@@ -37,7 +37,7 @@ class WithImages(str):
 
 
 class Settled(str):
-    """Result of a tool of which the model need not hear: it has said what there is to say."""
+    """Result of a tool after which the model is not called again, because its answer is complete."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class QuickMatch:
 
     patterns: Sequence[str]
     arguments: Arguments
-    """Reads the arguments of each call from a match; empty = the sentence does not ask for the tool."""
+    """Reads the arguments of each call from a match; returns none if the sentence does not ask for the tool."""
 
     @cached_property
     def _compiled(self) -> list[re.Pattern[str]]:
@@ -71,9 +71,9 @@ QuickQuestion = tuple[str, dict[str, Any]]
 def calls_in(
     message: str, tools: Sequence[tuple[str, QuickMatch]], besides: Callable[[str], bool] = lambda _: False
 ) -> list[QuickQuestion]:
-    """The calls that a message asks for, in the order of the tools; empty if it says anything else.
+    """Return the calls that a message asks for, in the order of the tools; empty if it says anything else.
 
-    `besides` knows sentences that are answered otherwise, so that they may stand beside such questions.
+    `besides` recognises sentences that are answered in another way and may stand beside such questions.
     """
     found: list[QuickQuestion] = []
     for sentence in _sentences(message):
@@ -139,7 +139,7 @@ _AFTER = re.compile(
 
 
 class NotConnected(ToolException):
-    """The user has no account at the server of a tool, or has to agree again: they can, at an address."""
+    """The user has no account at a tool's server, or has to agree again; carries the address at which they can."""
 
     def __init__(self, server: str, address: str, tool: str) -> None:
         super().__init__(
@@ -152,7 +152,8 @@ class NotConnected(ToolException):
 
 @dataclass(frozen=True)
 class ToolServices:
-    """Services that tools may use. The run's context says whose data they touch, never a tool's arguments."""
+    """Services that tools may use. The context of the run decides whose data a tool reads and changes, its
+    arguments never do."""
 
     core_memory: CoreMemory | None = None
     """None = core memory is switched off."""
@@ -163,7 +164,7 @@ class ToolServices:
     files: bool = False
     """Whether what users say is filed without a tool."""
     undo: Undo | None = None
-    """None = nothing that was left out of memory comes back."""
+    """Restores what was left out of memory; None = it cannot be restored."""
     archive: Archive | None = None
     """None = episodes are switched off."""
     promises: Promises | None = None
@@ -188,8 +189,8 @@ class RegisteredTool:
     offered: bool = True
     """Whether models are offered it by default, or only if a setting names it."""
     alone: bool = False
-    """Whether it changes memory: other calls of the same step wait for it, as they may read that, and temporary
-    turns go without it."""
+    """Whether it changes memory. Other calls of the same step wait for it, because they may read the change;
+    temporary turns do not offer it."""
     experts: frozenset[str] | None = None
     """Names of the experts who have it; None = all."""
     asks: bool = False

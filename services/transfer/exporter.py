@@ -103,7 +103,7 @@ ORDER BY p.created_at, p.id
 
 _PROMISES: LiteralString = """
 SELECT e.name AS expert, s.name AS space, c.session_key AS session_id, p.text, p.said, p.quote, p.rule, p.timezone,
-       p.asked_by, p.state, p.due_at, p.created_at, p.settled_at, p.source_message_id,
+       p.asked_by, p.event, p.state, p.due_at, p.created_at, p.settled_at, p.source_message_id,
        m.retracted_at IS NOT NULL OR m.branch_id IS NOT NULL AS source_goes, m.memory_text AS source_text,
        CASE WHEN m.id IS NOT NULL THEN jsonb_build_object(
            'session_id', k.session_key, 'external_id', m.external_id, 'created_at', m.created_at,

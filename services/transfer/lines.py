@@ -324,6 +324,7 @@ class PromiseLine(_OfUser):
     rule: Annotated[str, StringConstraints(max_length=200), AfterValidator(no_nul)] = ""
     timezone: TimeZone
     asked_by: Literal["user", "offer"] = "user"
+    event: Literal["read", "changed", "gone"] | None = None
     state: Literal["open", "kept", "cancelled", "missed"]
     due_at: Annotated[AwareDatetime, BeforeValidator(_time)]
     created_at: Moment

@@ -123,10 +123,10 @@ JOIN episodes e ON e.user_id = g.user_id AND e.created_at = g.at AND e.episode_t
 # A memory that was made at the same moment is the same memory.
 _ADD_PROMISES: LiteralString = f"""
 INSERT INTO promises (id, tenant_id, user_id, expert_id, space_id, conversation_id, source_message_id, text, said,
-    quote, rule, timezone, asked_by, state, due_at, created_at, settled_at)
+    quote, rule, timezone, asked_by, event, state, due_at, created_at, settled_at)
 SELECT DISTINCT ON (g.user_id, g.at) g.id, %(tenant_id)s::uuid, g.user_id, g.expert_id, g.space_id,
-    g.conversation_id, g.message_id, g.text, g.said, g.quote, g.rule, g.timezone, g.asked_by, g.state, g.due_at,
-    g.at, g.settled_at
+    g.conversation_id, g.message_id, g.text, g.said, g.quote, g.rule, g.timezone, g.asked_by, g.event, g.state,
+    g.due_at, g.at, g.settled_at
 FROM {
     given(
         id="uuid",
@@ -141,6 +141,7 @@ FROM {
         rule="text",
         timezone="text",
         asked_by="text",
+        event="text",
         state="text",
         due_at="timestamptz",
         at="timestamptz",
@@ -269,6 +270,7 @@ class ImportedMemory(BatchStatements):
                 "id": uuid7(),
                 "message_id": next(iter(sources.get(owner["number"], ())), None),
                 "at": line.created_at,
+                "event": "changed" if line.event and line.state == "open" else line.event,
             }
             for line, owner in promises
         ]

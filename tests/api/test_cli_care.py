@@ -97,12 +97,6 @@ def test_a_word_is_searched_in_every_store_and_after_its_user_was_erased(
     assert "There is no user" not in gone.output
 
 
-def test_what_was_derived_names_what_it_was_made_from(remembered: Anamnesis) -> None:
-    found = remembered("lineage", "audit", "--user", "u-1")
-    assert (found.exit_code, "0 orphans among" in found.stdout) == (0, True), found.output
-    assert _json(remembered("lineage", "audit", "--json"))["orphans"] == 0
-
-
 @pytest.mark.indexed
 def test_recall_is_measured_on_a_folder_of_questions(anamnesis: Anamnesis, tmp_path: Path) -> None:
     folder = tmp_path / "questions"

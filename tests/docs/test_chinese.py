@@ -12,7 +12,7 @@ from tests.docs.test_site import CODE, DOCS, FENCE, LINK, VARIABLE
 
 CHINESE = DOCS / "zh"
 ENGLISH_ALONE = {
-    *("schema.md", "dependencies.md", "architecture.md", "benchmarks.md", "evaluation.md"),
+    *("dependencies.md", "architecture.md", "benchmarks.md", "evaluation.md"),
     "decisions",
 }
 """What developers of the service look up, and the reasons."""

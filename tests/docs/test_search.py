@@ -36,6 +36,14 @@ ENGLISH = {
     "langgraph": "langgraph.html",
     "several users": "security.html#tenants-and-users",
     "forget something": "trust.html#forget-for-good",
+    "alerts": "runbook/index.html",
+    "streaming": "api-chat.html#the-stream",
+    "reminders": "promises.html",
+    "private conversations": "api-chat.html#temporary-conversations",
+    "correct a fact": "how-memory-works.html#what-the-user-can-do-about-it",
+    "change the port": "settings.html#where-the-service-lives",
+    "local models": "connect-a-model.html#everything-else",
+    "licenses": "index.html",
 }
 CHINESE = {
     "删除用户": "operations.html#清除用户",
@@ -59,6 +67,14 @@ CHINESE = {
     "langgraph": "langgraph.html",
     "忘记": "trust.html#彻底忘记",
     "控制台": "console.html",
+    "日志": "operations.html#日志",
+    "提醒": "promises.html",
+    "API密钥": "security.html#api-密钥",
+    "错误码": "api-chat.html#轮次的错误代码",
+    "反向代理": "operations.html#放在代理后面",
+    "删除对话": "api-conversations.html#移除对话",
+    "向量模型": "connect-a-model.html#选哪个编码器",
+    "许可证": "index.html",
 }
 
 

@@ -1,4 +1,5 @@
-"""The schema as a Markdown page, from the catalogue of a database; run as a program, it writes docs/schema.md."""
+"""The schema as a Markdown page, from the catalogue of a database; run as a program, it writes it beside
+the migrations."""
 
 import asyncio
 from collections.abc import Iterator
@@ -70,4 +71,4 @@ async def _page() -> str:
 
 
 if __name__ == "__main__":
-    Path("docs/schema.md").write_text(asyncio.run(_page()), encoding="utf-8")
+    Path("services/platform/migrations/schema.md").write_text(asyncio.run(_page()), encoding="utf-8")

@@ -16,9 +16,9 @@ REASONING = "reasoning"
 CALL_FIELDS = "call_fields"
 """Key of further fields of the answer's tool calls, by their ids."""
 UNUSABLE_CALL = "unusable_call"
-"""Key of a message's `response_metadata`: it has a call in its text that cannot be run."""
+"""Key of a message's `response_metadata`: its text has a tool call that cannot be run."""
 BEFORE_TEXT = "before_text"
-"""Among the fields of `REASONING`: reasoning to be sent back in the text, before the answer."""
+"""Key in the fields of `REASONING`: reasoning to send back inside the text, before the answer."""
 
 log = structlog.get_logger(__name__)
 
@@ -31,10 +31,10 @@ class AnswerStream:
 
     path: ClassVar[str]
     after_end_s: float
-    """Seconds to wait for more once the answer seems complete."""
+    """Seconds to wait for more after the answer seems complete."""
 
     def __init__(self, tags: ThinkTags, offered: Offered | None = None) -> None:
-        """Take what tells reasoning from text, and the tools that were offered."""
+        """Take the object that separates reasoning from text, and the tools that were offered."""
         self.tags = tags
         self._written = WrittenCalls(offered or {})
         self._thought = WrittenCalls(offered or {}, thoughts=True)
@@ -42,7 +42,7 @@ class AnswerStream:
         self.ended = False
         """Whether the stream has said that the answer is complete."""
         self.closed = False
-        """Whether it has said that nothing follows."""
+        """Whether the stream has said that nothing else follows."""
         self.calls = ToolCallPieces()
         self.usage: UsageMetadata | None = None
         self.finish: str | None = None
@@ -62,7 +62,7 @@ class AnswerStream:
 
     @property
     def begun(self) -> bool:
-        """Whether anything of the answer has come."""
+        """Whether any part of the answer has arrived."""
         return bool(self._text or self._refusal or self.calls or self._written.holds)
 
     @property
@@ -71,12 +71,12 @@ class AnswerStream:
         return "".join(self._text)
 
     def close(self) -> None:
-        """Take the mark that nothing follows; it ends an answer that has begun."""
+        """Take the mark after which nothing follows; it ends an answer that has begun."""
         self.closed = True
         self.ended = self.ended or self.begun or bool(self._tagged)
 
     def rest(self) -> Sequence[str]:
-        """Return what was held back, at the end of the stream; a call that is written in it is none of it."""
+        """Return the text that was held back, at the end of the stream, without a tool call written in it."""
         last = self.tags.end(cut=self.finish == "length")
         if any(type(piece) is str for piece in last) and not self.tags.thinks:
             self._tagged.clear()  # the tagged text was not reasoning
@@ -99,7 +99,7 @@ class AnswerStream:
         return self._kept(self.tags.feed(text))
 
     def _kept(self, pieces: Sequence[str]) -> Sequence[str]:
-        """Keep pieces of the text, and return what of them may be shown already."""
+        """Store pieces of the text, and return the part of them that may be shown already."""
         shown: list[str] = []
         for piece in pieces:
             if isinstance(piece, Reasoning):
@@ -111,7 +111,7 @@ class AnswerStream:
         return shown
 
     def _thinks(self, thought: str) -> Sequence[str]:
-        """Return what may be shown of a thought already."""
+        """Return the part of a thought that may be shown already."""
         shown = self._thought.feed(thought)
         return [Reasoning(shown)] if shown else []
 

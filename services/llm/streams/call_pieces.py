@@ -25,15 +25,15 @@ _MARKS = re.compile(r"\\.|[\"{}]", re.DOTALL)
 
 
 class StreamedObject:
-    """The JSON object at the beginning of a text that comes in pieces, passed on as it comes. An empty one is
-    not: some proxies begin a call with it, and the real one follows."""
+    """The JSON object at the beginning of a text that arrives in pieces, passed on as it arrives. An empty object
+    is not passed on, because some proxies begin a call with one before the real object."""
 
     def __init__(self) -> None:
         self._at = self._depth = 0
         self._in_string = self._ended = False
 
     def feed(self, whole: str) -> str:
-        """Return what is new of the object, given all of the text so far."""
+        """Return the new part of the object, given all of the text so far."""
         if self._ended or not (self._at or _BEGIN.match(whole)):
             return ""
         end = len(whole)
@@ -78,14 +78,14 @@ class ToolCallPieces:
     def __init__(self) -> None:
         self._calls: list[_Call] = []
         self.odd: set[str] = set()
-        """Oddities of the answer, in words."""
+        """Oddities of the answer, described in words."""
 
     def __bool__(self) -> bool:
-        """Whether there are any."""
+        """Whether there are any calls."""
         return bool(self._calls)
 
     def add(self, piece: Mapping[str, Any]) -> Sequence[CallPiece]:
-        """Take the next piece of a call, and return what may be passed on of its arguments."""
+        """Take the next piece of a call; return the part of its arguments that may be passed on."""
         function = piece.get("function")
         about: Mapping[str, Any] = function if isinstance(function, Mapping) else piece
         call_id, name, arguments = _text(piece.get("id")), _text(about.get("name")), about.get("arguments")

@@ -66,7 +66,7 @@ class ChatStream(AnswerStream):
         return pieces
 
     def _delta(self, choice: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return what the event adds; of a whole message only what has not been streamed."""
+        """Return what an event adds to the answer; of a whole message, only the part that was not streamed."""
         delta = choice.get("delta")
         if isinstance(delta, Mapping) and delta:
             return delta
@@ -173,7 +173,7 @@ def _flat(value: object) -> str:
 
 
 def _add_blocks(blocks: list[dict[str, Any]], pieces: list[Any]) -> None:
-    """Add pieces of blocks; one with the index and type of the last block continues it."""
+    """Add pieces of blocks; a piece with the index and type of the last block continues that block."""
     for piece in pieces:
         if not isinstance(piece, Mapping):
             continue

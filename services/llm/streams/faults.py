@@ -32,7 +32,7 @@ def refuse_fault(event: Mapping[str, Any]) -> None:
 
 
 def _only_says(event: Mapping[str, Any]) -> bool:
-    """Whether an event has a message where an answer would be."""
+    """Return whether an event has a message instead of an answer."""
     if "choices" in event or "object" in event or "id" in event:
         return False
     return any(isinstance(event.get(name), str) and event[name] for name in ("message", "detail", "error_msg"))

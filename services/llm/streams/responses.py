@@ -84,7 +84,8 @@ class ResponsesStream(AnswerStream):
             self._reasoning_items[item.get("encrypted_content")] = dict(item)
 
     def _call_of(self, place: object, item: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the call that an item is about: the one with its id, or else at its place without another id."""
+        """Return the call that an item belongs to: the call with the item's id, or else the call at its place that
+        has no other id."""
         call_id = item.get("call_id")
         same = [call for call in self._called if call_id and call.get("call_id") == call_id]
         here = [call for call in self._called if call["place"] == place and not (call_id and call.get("call_id"))]
@@ -116,7 +117,7 @@ class ResponsesStream(AnswerStream):
         return pieces
 
     def _whole(self, response: Mapping[str, Any]) -> Sequence[str]:
-        """Take the response as a whole: what has not been streamed of it, its usage, and why it ended."""
+        """Take the response as a whole: the part that was not streamed, its usage, and why it ended."""
         if (status := response.get("status")) == "failed" or (response.get("error") and not self.begun):
             raise AnswerFailed(response.get("error") or {"message": f"The response has status {status}."})
         output = response.get("output")

@@ -59,7 +59,7 @@ class BegunCall:
 
     name: str
     before: tuple[str, ...]
-    """Names of the calls before it in the same message."""
+    """Names of the calls that precede it in the same message."""
 
 
 class CallPiece(str):
@@ -97,10 +97,10 @@ def may_think_first(model: str) -> bool:
 
 
 class ThinkStyles:
-    """How models of one endpoint write reasoning; across starts where there is a file.
+    """How the models of one endpoint write reasoning; remembered across starts if there is a file.
 
-    A model is expected to think first when several of its answers in a row had the closing tag alone, and no more
-    when some in a row had none: what one answer says about tags changes nothing for the next.
+    A model is expected to begin with reasoning after several answers in a row with only the closing tag, and no
+    longer after some in a row without it. A single answer changes nothing for the next.
     """
 
     def __init__(self, file: Path | None = None) -> None:
@@ -111,15 +111,15 @@ class ThinkStyles:
             kept = json.loads(file.read_bytes()) if file else {}
             self._first = {str(model): first is True for model, first in kept.items()}
         self._otherwise: dict[str, int] = {}
-        """Number of answers in a row that were not as expected."""
+        """Number of answers in a row that contradicted the expectation."""
 
     def think_first(self, model: str) -> bool:
-        """Whether a model's next answer is expected to begin with reasoning without an opening tag."""
+        """Return whether a model's next answer is expected to begin with reasoning that has no opening tag."""
         return self._first.get(model, may_think_first(model))
 
     def learn(self, model: str, *, thought_first: bool) -> bool:
-        """Take whether an answer began with reasoning without an opening tag, or looks like it. Returns whether
-        that changes what is expected, which is then to be kept."""
+        """Note whether an answer began, or seems to have begun, with reasoning that has no opening tag. Returns
+        whether this changes the expectation, which then has to be written to the file."""
         expected = self.think_first(model)
         count = 0 if thought_first == expected else self._otherwise.get(model, 0) + 1
         if count >= (_TO_UNLEARN if expected else _TO_LEARN):
@@ -128,7 +128,7 @@ class ThinkStyles:
         return self.think_first(model) != expected
 
     def keep(self) -> None:
-        """Write the file; where it cannot be written, it is learned again after the next start."""
+        """Write the file. If it cannot be written, the expectation is learned again after the next start."""
         if self._file:
             with suppress(OSError):
                 self._file.parent.mkdir(parents=True, exist_ok=True)
@@ -153,31 +153,33 @@ class ThinkTags:
         """Take whether the answer is expected to begin with reasoning that has no opening tag."""
         self._state: Literal["start", "held", "inside", "text", "channel"] = "held" if thinks_first else "start"
         self._channel: str | None = None
-        """Name of the channel that is being written; None = the answer has none."""
+        """Name of the channel that is being written; None if the answer has no channels."""
         self._waiting = ""
         """Text that may belong to a tag."""
         self._open: list[str] = []
-        """Reasoning that is the answer after all if its closing tag never comes, with its opening tag."""
+        """Reasoning with its opening tag, which counts as the answer if the closing tag never comes."""
         self.thought_first = False
         self.thinks = False
         """Whether any reasoning has ended."""
 
     def reasoning_is_apart(self) -> list[str]:
-        """Note that reasoning comes in its own field, so that the text is the answer; return what was held."""
+        """Note that reasoning comes in a field of its own, so that all text is answer; return the text that was
+        held back."""
         if self._state == "held":
             self._state = "start"
             self._waiting, self._open = "".join(self._open) + self._waiting, []
         return self.feed("") if self._waiting else []
 
     def feed(self, text: str) -> list[str]:
-        """Return what is certain of the text so far, in order."""
+        """Return the part of the text that is certain so far, in order."""
         if self._state == "text" and not self._waiting:
             return [text]
         self._waiting += text
         return list(self._certain(last=False))
 
     def end(self, *, cut: bool = False) -> list[str]:
-        """Return the rest; reasoning whose closing tag never came is the answer, unless that was `cut` off."""
+        """Return the rest. Reasoning whose closing tag never came counts as the answer, unless the answer was
+        `cut` off."""
         rest = list(self._certain(last=True))
         if self._open and not cut:
             rest.append("".join(self._open))

@@ -1,8 +1,8 @@
-"""Calls of tools that a model writes into its text or its reasoning, as its template has them.
+"""Tool calls that a model writes into its text or its reasoning, in the form of its chat template.
 
-Servers without the right parser pass them on as they are. They are the templates of Hermes and Qwen, Qwen3-Coder,
-GLM, Kimi, DeepSeek with its DSML, Mistral, MiniMax, Llama, gpt-oss, Gemini's `tool_code`, and bare JSON; of others
-whatever stands in marks that are named after tools, functions or actions.
+Servers without the right parser pass them on as text. The forms are those of Hermes and Qwen, Qwen3-Coder, GLM,
+Kimi, DeepSeek with its DSML, Mistral, MiniMax, Llama, gpt-oss, Gemini's `tool_code`, and bare JSON; in other
+templates, anything between marks that are named after tools, functions or actions.
 """
 
 import ast
@@ -31,7 +31,7 @@ _NAMED_MARK = rf"(?:<\|?{_WORDS}\|?>|{_IN_BRACKETS}|✿FUNCTION✿:)"
 _UNSEEN = re.compile(
     rf"{_NAMED_MARK}\s*(?=[\[{{]|<(?:\||function|invoke|parameter|name>)|call:|[\w.-]+\s*[({{\[✿])", re.IGNORECASE
 )
-"""A mark that is named after a tool, and the beginning of a call."""
+"""A mark that is named after tools, followed by the beginning of a call."""
 _UNSEEN_BEGUN = re.compile(
     rf"(?:<\|?[a-z:|_]{{0,30}}|[✿\[][a-z_✿]{{0,20}}|{_NAMED_MARK}\s*(?:<[|\w]*|[\w.-]*\s*))\Z", re.IGNORECASE
 )
@@ -46,15 +46,15 @@ _MARK = re.compile(
     r"|\[TOOL_CALLS\]\s*[\[{\w]|<(?:minimax:tool_call|function_calls)>\s*<invoke |<invoke name=\"|```tool_code\s"
     r"|<tool_code>\s*\w|<\|python_tag\|>|<\|channel\|>\w+ to="
 )
-"""The beginning of a call in a template, which no other text has."""
+"""The beginning of a call in a known template; no other text begins like this."""
 _BARE = re.compile(
     r"\A\s*(?:```\w*\s*)?(?:(?:\[\s*)?\{\s*\"(?:name|tool|tool_name|function|type|action|arguments|parameters)\""
     r"|\[\s*[a-z_][\w.]*\(|(?:print\()?default_api\.)"
 )
-"""The beginning of an answer that may be a call and nothing else."""
+"""The beginning of an answer that may consist of a call and nothing else."""
 _BARE_WORDS = ("print(default_api.", "default_api.")
 _BARE_LENGTH = 60
-"""Characters after which such a beginning is certain."""
+"""Number of characters after which such a beginning is certain to be a call or not."""
 _BETWEEN = re.compile(
     r"(?:[\s,;]|</?(?:tool_calls?|function_calls|tool_code|minimax:tool_call|｜DSML｜(?:function|tool)_calls)>|</s>"
     r"|<\|/?(?:tool_calls?(?:_section)?(?:_begin|_end)?|python_tag|eom_id|eot_id|im_end|endoftext|call|end)\|>"
@@ -109,7 +109,7 @@ class WrittenCalls:
         self._waiting = ""
         self._holds = False
         self._begins = bool(offered) and not thoughts
-        """Whether what comes may be the beginning of an answer that is a bare call."""
+        """Whether the next text may begin an answer that is nothing but a call."""
 
     @property
     def holds(self) -> bool:
@@ -151,7 +151,7 @@ class WrittenCalls:
         return Written(text, unusable=alone and not text.strip())
 
     def _is_open(self, text: str) -> bool:
-        """Whether it is not certain yet that a text is no bare call."""
+        """Return whether a text may still turn out to be a call and nothing else."""
         if _BARE.match(text):
             self._holds = True
             return True
@@ -161,7 +161,7 @@ class WrittenCalls:
         return begun[0] in "{[`" and len(begun) < _BARE_LENGTH and not begun.startswith(_OPENINGS)
 
     def _certain(self, text: str) -> int:
-        """Return the place from which a text is held; one that stands in code is none."""
+        """Return the place from which the text is held back. A beginning inside of code does not count."""
         for found in _FIRST.finditer(text):
             rest = text[found.start() :]
             is_unseen = bool(_UNSEEN.match(rest))
@@ -180,7 +180,7 @@ def _may_open(text: str) -> bool:
 
 
 def _without_marks(text: str) -> str:
-    """Return a text without the calls and marks that are in it; of a call that cannot be read nothing remains."""
+    """Return a text without the calls and marks in it; a call that cannot be read is removed too."""
     kept: list[str] = []
     while found := min(
         filter(None, (_MARK.search(text), _UNSEEN.search(text))), key=lambda each: each.start(), default=None
@@ -229,7 +229,7 @@ def _call_at(text: str, offered: Offered, *, marked: bool) -> tuple[list[tuple[s
 
 
 def _parts(pattern: re.Pattern[str], body: str) -> Iterator[tuple[str, str, bool]]:
-    """Yield name, text, and whether it is said to be JSON, of each parameter."""
+    """Yield the name and the text of each parameter, and whether it is declared to be JSON."""
     for found in pattern.finditer(body):
         texts = [found[2], found[3]]
         is_invoked = pattern is _INVOKED

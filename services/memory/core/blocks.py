@@ -38,12 +38,12 @@ class Owner:
 
     @classmethod
     def of_turn(cls, turn: OpenTurn) -> "Owner":
-        """Return whose memory a turn may read and change."""
+        """Return the owner of the memory that a turn may read and change."""
         return cls(turn.tenant_id, turn.user_id, turn.expert_id, turn.space_id)
 
     @property
     def shared(self) -> "Owner":
-        """The part that all spaces of the user share."""
+        """Return the owner of the part that all spaces of the user share."""
         return replace(self, space_id=None)
 
 
@@ -54,7 +54,7 @@ class Block:
     section: str
     content: dict[str, Any]
     version: int
-    """From 1; one more with every change."""
+    """Number of the version: 1 at first, and one more with each change."""
     updated_at: datetime
     id: UUID
 
@@ -64,14 +64,14 @@ class Change:
     """One change of a section."""
 
     version: int
-    """The version that it made."""
+    """Number of the version that the change made."""
     old: dict[str, Any] | None
-    """Unset where there was no such section."""
+    """Content before the change; None if there was no such section."""
     new: dict[str, Any]
     actor: str
-    """model, user, filing or import."""
+    """Who made the change: model, user, filing or import."""
     trigger_message_id: UUID | None
-    """The message that made it change, if there was one."""
+    """Message that caused the change, if there was one."""
     at: datetime
 
 
@@ -82,11 +82,11 @@ class AddedItem:
     change: ItemChange
     trigger: Trigger
     of: Entry
-    """The operation that it is part of, which is logged before it."""
+    """The operation to which the item belongs; it is logged before the item."""
 
 
 BACKGROUND: frozenset[Actor] = frozenset(["filing", "maintenance"])
-"""Actors that never take a pinned value away."""
+"""Actors that never remove a pinned value."""
 
 
 class SectionChange:
@@ -95,7 +95,7 @@ class SectionChange:
     def __init__(self, connection: Connection, owner: Owner, section: str, log: OperationLog) -> None:
         self.connection = connection
         self.pins: Collection[bytes] = ()
-        """Digests of its values that only the user takes away, if they were read."""
+        """Digests of the section's pinned values, which only the user removes; empty if they were not read."""
         self.owner = owner
         self._section = section
         self._log = log
@@ -115,26 +115,27 @@ class SectionChange:
 
     @property
     def block(self) -> Block:
-        """The section, which is there."""
+        """Return the section, which must exist."""
         assert self._there is not None  # noqa: S101 — the caller's choice
         return self._there
 
     async def look(self) -> None:
-        """Read it, and how many others there are."""
+        """Read the section, and count the owner's others."""
         values = {**vars(self.owner), "visible": False}
         blocks = blocks_of(await (await self.connection.execute(core_sql.READ, values)).fetchall())
         self._there = next((each for each in blocks if each.section == self._section), None)
         self._others = len(blocks) - bool(self._there)
 
     async def write(self, new: dict[str, Any], what: str, trigger: Trigger, *, whole: bool = False) -> None:
-        """Store a new version; `whole` = not merged. Raises `InvalidInput` if it would be too large, or one
-        section too many."""
+        """Store a new version; `whole` = the content replaces the old one and is not merged. Raises `InvalidInput`
+        if it would be too large, or the owner would have one section too many."""
         self.add_version(new, what, trigger)
         await self._note(await self.store(whole=whole))
 
     def apply(self, changes: Sequence[ItemChange], trigger: Trigger) -> list[ItemChange]:
-        """Add the version that changes of items make, if any; return those that found nothing they may change.
-        Raises `InvalidInput` if its name or a value is not accepted, or it would be too large."""
+        """Add the version that results from changes of items, if any; return the changes that found nothing to
+        change. Raises `InvalidInput` if the section's name or a value is not accepted, or the section would be too
+        large."""
         check_section(self._section)
         for change in changes:
             check_values({change.field: change.value})
@@ -148,8 +149,8 @@ class SectionChange:
         return [*refused, *applied.unmatched]
 
     def add_version(self, new: dict[str, Any], what: str, trigger: Trigger) -> None:
-        """Add a version, which `store` writes with those before. Raises `InvalidInput` if it would be too
-        large, or one section too many."""
+        """Add a version, which `store` writes together with earlier ones. Raises `InvalidInput` if it would be too
+        large, or the owner would have one section too many."""
         new = self._log.secrets.without_in(new)
         check_size(self._section, new)
         if self._there is None and self._others >= MAX_SECTIONS:
@@ -159,7 +160,7 @@ class SectionChange:
         self._there = replace(there, content=new, version=there.version + 1)
 
     async def store(self, *, whole: bool = False) -> list[Entry]:
-        """Write the versions that were added; return what the caller logs of them."""
+        """Write the versions that were added; return what the caller logs about them."""
         entries, self._added = self._added, []
         if not entries:
             return []
@@ -185,7 +186,7 @@ class SectionChange:
         return entries
 
     async def delete(self, trigger: Trigger) -> None:
-        """Delete the section with its versions, and its content from the log."""
+        """Delete the section with all of its versions, and remove its content from the log."""
         values: dict[str, Any] = {**vars(self.owner), "section": self._section}
         await self.connection.execute(core_sql.DELETE, values)
         await self.connection.execute(core_sql.SCRUB_SECTION, {**values, "content": None, "since": None})
@@ -213,7 +214,7 @@ def sections_of(rows: Sequence[Sequence[Any]]) -> CoreMemorySections:
 
 
 def _over(shared: CoreMemoryBlock, own: CoreMemoryBlock) -> CoreMemoryBlock:
-    """A space's section over the shared one; its versions grow with those of both."""
+    """Return a space's section laid over the shared one; its version is the sum of both."""
     return CoreMemoryBlock(
         content=overlay(shared["content"], own["content"]),
         version=shared["version"] + own["version"],

@@ -69,13 +69,13 @@ FIELD_STATEMENTS: Mapping[str, str] = {
     "studies": "I study 我学",
     "work": "I work at 我工作",
 }
-"""How a user states a value of a field, without the value, in both languages."""
+"""How a user states the value of a field in each language, up to the value itself."""
 
 _SECTION = re.compile(SECTION_PATTERN, re.ASCII)
 
 
 def check_section(section: str) -> None:
-    """Refuse what is no name of a section. Raises `InvalidInput` if it is not 1 to 64 letters, digits and
+    """Refuse an invalid name of a section. Raises `InvalidInput` unless it is 1 to 64 letters, digits and
     underscores."""
     if not _SECTION.fullmatch(section):
         raise InvalidInput("section", "is 1 to 64 letters, digits and underscores")
@@ -108,7 +108,7 @@ def check_size(section: str, content: Mapping[str, Any]) -> None:
 
 
 def _values(content: Any, depth: int = 1) -> Iterator[tuple[Any, int]]:
-    """Every value with its depth; no deeper than is refused anyway."""
+    """Yield every value with its depth, down to the depth that is refused."""
     if depth > MAX_DEPTH + 1:
         return
     if isinstance(content, Mapping):

@@ -1,6 +1,6 @@
-"""Content of core memory: single items are added, replaced or removed, and whole patches merged.
+"""Content of core memory: adds, replaces and removes single items, and merges patches.
 
-A field of a section holds one value, a list of items, or a mapping of named values; items are found by their text.
+A field of a section holds one value, a list of items, or a mapping of named values. Items are found by their text.
 """
 
 import json
@@ -14,10 +14,10 @@ from state.memory import ItemChange
 
 
 def merge_patch(old: Any, patch: Any) -> Any:
-    """The value `old` with a patch applied; neither is changed.
+    """Return the value `old` with a patch applied; neither is changed.
 
-    Objects as RFC 7396 says: a key is set, null removes it, the others stay. An array of the patch is merged
-    into an array that is there. Applied twice, a patch does what it did once.
+    Objects are merged as RFC 7396 says: a key is set, null removes it, the others stay. An array in the patch is
+    merged into an existing array. Applying a patch twice has the effect of applying it once.
     """
     if isinstance(patch, list):
         return merge_items(old if isinstance(old, list) else [], patch)
@@ -33,8 +33,8 @@ def merge_patch(old: Any, patch: Any) -> Any:
 
 
 def overlay(shared: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """A section of a space over the one that all spaces share; neither is changed. Of a field that both have,
-    items of lists are merged, objects key by key, and any other value is the space's."""
+    """Return a space's section laid over the one that all spaces share; neither is changed. For a field in both,
+    items of lists are merged, objects are merged key by key, and any other value is the space's."""
     merged = dict(shared)
     for key, value in own.items():
         there = merged.get(key)
@@ -48,7 +48,7 @@ def overlay(shared: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]
 
 
 def merge_items(old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
-    """The old items in their order, the new ones behind them, each once."""
+    """Return the old items in their order, followed by the new ones; duplicates are dropped."""
     merged: dict[str, Any] = {}
     for item in (*old, *new):
         merged.setdefault(identity(item), item)
@@ -56,13 +56,13 @@ def merge_items(old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
 
 
 def identity(item: Any) -> str:
-    """A text that is the same for items that say the same."""
+    """Return a text that is equal for items that say the same."""
     folded_text = folded(item) if isinstance(item, str) else ""
     return f"text {folded_text}" if folded_text else canonical(item)
 
 
 def canonical(value: Any) -> str:
-    """A value as the same text whenever it is the same: to Python, `True` equals 1."""
+    """Return a value as a text that is equal for equal values only; to Python, `True` equals 1."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
@@ -80,7 +80,7 @@ LIST_FIELDS = frozenset(
         *("possessions", "languages", "habits", "hobbies", "skills", "facts"),
     ]
 )
-"""Fields that are lists from their first item on; of any other field the second value makes a list."""
+"""Fields that are lists from their first item on. Any other field becomes a list with its second value."""
 
 
 @dataclass(frozen=True)
@@ -89,13 +89,13 @@ class AppliedChanges:
 
     content: dict[str, Any]
     unmatched: list[ItemChange] = field(default_factory=list)
-    """Changes whose `old` is the text of no item; they have changed nothing."""
+    """Changes whose `old` matched no item, and which therefore changed nothing."""
 
 
 def apply_changes(content: Mapping[str, Any], changes: Sequence[ItemChange]) -> AppliedChanges:
     """Apply changes to a section's content in order; `content` is not modified.
 
-    `old` matches the item with the same text, whatever its case, width, spaces and punctuation. A field whose last
+    `old` matches an item with the same text; case, width, spaces and punctuation do not matter. A field whose last
     item is removed is removed too. The section that a change names is ignored.
 
     Raises:
@@ -111,14 +111,14 @@ def apply_changes(content: Mapping[str, Any], changes: Sequence[ItemChange]) -> 
 
 
 def _find(value: Any, old: str) -> str | int | None:
-    """Return the index (of a list) or the key (of a mapping) of the item that a text names; "" for a single
-    value. None where no item is named."""
+    """Return the index (in a list) or the key (in a mapping) of the item with a text; "" for a single value, None
+    if no item has the text."""
     wanted = folded(old)
     return next((place for place, texts in _entries(value) if wanted and wanted in texts), None)
 
 
 def item_text(item: Any) -> str:
-    """Return an item as text: a text as it is, a mapping by its values."""
+    """Return an item as text: a text unchanged, a mapping as its values."""
     if isinstance(item, str):
         return item
     if isinstance(item, Mapping):
@@ -129,7 +129,7 @@ def item_text(item: Any) -> str:
 
 
 def values_of(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield each value of a section with its field; what is nested has a path of names."""
+    """Yield each value of a section with its field; a nested value has the path of its names."""
     for name, value in content.items():
         if isinstance(value, Mapping):
             for inner, text in values_of(value):
@@ -141,7 +141,8 @@ def values_of(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def removed_value(section: str, field: str, text: str) -> ItemChange:
-    """Return the change that removes a value; of what is nested, the entry of its name."""
+    """Return the change that removes a value; for a nested value, the change that removes the entry with its
+    name."""
     name, _, inner = field.partition(".")
     old = inner.partition(".")[0] or text
     return ItemChange("remove", section, name, old=old)
@@ -221,7 +222,7 @@ def _changed(
 
 
 def _entries(value: Any) -> list[tuple[str | int, list[str]]]:
-    """Each item with the texts that name it."""
+    """Yield each item with the texts by which it can be named."""
     if isinstance(value, list):
         return [(index, [folded(item_text(item))]) for index, item in enumerate(value)]
     if isinstance(value, Mapping):

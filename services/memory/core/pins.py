@@ -1,4 +1,4 @@
-"""Pins: memories that never fade, and values of core memory that only the user takes away."""
+"""Pins: written memories that never fade, and values of core memory that only the user removes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class PinnedValue:
     """A value of core memory that is pinned."""
 
     field: str
-    """Its field; what is nested has a path of names."""
+    """Field of the value; for a nested value the path of its names."""
     text: str
 
 

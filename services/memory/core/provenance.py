@@ -23,10 +23,10 @@ class Version:
 
 
 def without(history: Sequence[Version], dropped: Collection[int]) -> list[Version]:
-    """The history, oldest first, as if the changes with the numbers in `dropped` had not been made.
+    """Return the history, oldest first, as if the changes numbered in `dropped` had not been made.
 
-    A change made between two entries and not recorded counts as one that stays. The last entry's `new` is the
-    content that remains; it is empty where nothing does.
+    A change that was made between two entries without being recorded counts as one that stays. The `new` of the
+    last entry is the remaining content, empty if nothing remains.
     """
     content: dict[str, Any] = {}
     before: Mapping[str, Any] = {}
@@ -44,7 +44,7 @@ def without(history: Sequence[Version], dropped: Collection[int]) -> list[Versio
 
 
 def apply_difference(content: Mapping[str, Any], old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """`content` with what changes from `old` to `new`, and nothing else."""
+    """Return `content` after applying exactly the difference between `old` and `new`."""
     changed = dict(content)
     for key in {**old, **new}:
         value = _changed(changed.get(key, _MISSING), old.get(key, _MISSING), new.get(key, _MISSING))
@@ -58,9 +58,10 @@ def apply_difference(content: Mapping[str, Any], old: Mapping[str, Any], new: Ma
 def taken_back(
     content: Mapping[str, Any], old: Mapping[str, Any], new: Mapping[str, Any]
 ) -> tuple[dict[str, Any], bool]:
-    """`content` without what made `new` of `old`, and whether that is all of it and nothing that came later.
+    """Return `content` without the change from `old` to `new`, and whether this undid all of the change and
+    nothing later.
 
-    Of a field that was changed since, only the items of a list are taken back.
+    If a field was changed again later, only items of lists are taken back.
     """
     left, is_whole = dict(content), True
     for key in sorted(old.keys() | new.keys()):
@@ -74,7 +75,7 @@ def taken_back(
 
 
 def _sorted(content: Mapping[str, Any]) -> dict[str, Any]:
-    """A content whose lists are in one order, for comparing."""
+    """Return a content with its lists sorted, for comparison."""
     return {key: sorted(map(canonical, each)) if isinstance(each, list) else each for key, each in content.items()}
 
 

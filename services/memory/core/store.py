@@ -1,7 +1,7 @@
-"""Core memory: what an expert always knows of a user, in named sections of JSON.
+"""Core memory: what an expert always knows about a user, in named sections of JSON.
 
-Every change is kept with its old and new value, and logged in the transaction that makes it; changes of one core
-memory are made one after the other, so that none is lost.
+Every change is stored with the old and the new value, and logged in its transaction. Changes of one core memory
+are made one after the other, so none is lost.
 """
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
@@ -68,8 +68,8 @@ class CoreMemory:
         return Owner(tenant_id, user_id, expert_id, space_id)
 
     async def read(self, owner: Owner, at: datetime | None = None) -> list[Block]:
-        """Every section of the owner's own, by name, from PostgreSQL: those of the space, or the shared ones.
-        With `at`, as they were at that moment; a section that was removed since is not there."""
+        """Return the owner's own sections by name, from PostgreSQL: those of the space, or the shared ones. With
+        `at`, return them as they were at that moment, except for sections removed since."""
         return blocks_of(await self._rows(owner, visible=False, at=at))
 
     async def known(self, owner: Owner) -> dict[str, dict[str, Any]]:
@@ -83,9 +83,9 @@ class CoreMemory:
 
     @again_if_contended
     async def update(self, owner: Owner, section: str, patch: dict[str, Any], trigger: Trigger) -> Block:
-        """Merge a patch into a section (`items.py`), which is created if needed. What changes nothing makes no
-        version. Raises `InvalidInput` if the section's name, the patch, or the section's size with it is not
-        accepted, or the owner has the most sections already."""
+        """Merge a patch into a section (`items.py`), which is created if needed. A patch that changes nothing
+        makes no version. Raises `InvalidInput` if the section's name, the patch or the resulting size is not
+        accepted, or the owner would have one section too many."""
         check_section(section)
         check_values(patch)
         async with self._changing(owner, section) as changing:
@@ -120,7 +120,7 @@ class CoreMemory:
     async def add_items(
         self, connection: Connection, owner: Owner, added: Sequence[AddedItem]
     ) -> list[InvalidInput | None]:
-        """Add single items as `change_items` does, each with a version of its own, in a few statements.
+        """Add single items as `change_items` does, each with a version of its own, using few statements.
 
         Returns:
             For each item why it was not accepted, and nothing was logged; None = it was.
@@ -153,7 +153,7 @@ class CoreMemory:
         return is_whole
 
     async def locked_content(self, connection: Connection, owner: Owner, section: str) -> dict[str, Any]:
-        """Return a section's content, which nobody else changes until the end of the caller's transaction."""
+        """Return a section's content and lock it until the end of the caller's transaction."""
         return (await self._locked(connection, owner, section)).content or {}
 
     @again_if_contended
@@ -166,7 +166,7 @@ class CoreMemory:
         *,
         expected_version: int | None = None,
     ) -> Block:
-        """Make `content` the whole of a section; it starts a new epoch in every conversation.
+        """Replace the whole content of a section, which starts a new epoch in every conversation.
 
         Raises:
             Conflict: the section's version is another than `expected_version` (0 = there is none yet).
@@ -183,7 +183,7 @@ class CoreMemory:
 
     @again_if_contended
     async def rollback(self, owner: Owner, section: str, version: int, trigger: Trigger) -> Block:
-        """Give a section the content that it had at a version, as a new version; it starts new epochs. Raises
+        """Restore the content that a section had at a version, as a new version, which starts new epochs. Raises
         `NotFound` if there is no such section or version."""
         async with self._changing(owner, section) as changing:
             values = {**vars(changing.owner), "section": section, "version": version}
@@ -195,7 +195,7 @@ class CoreMemory:
 
     @again_if_contended
     async def forget(self, owner: Owner, section: str, trigger: Trigger) -> None:
-        """Remove a section with its history; the log keeps that there were changes, and not what they were.
+        """Remove a section with its history. The log still says that there were changes, without their content.
         Raises `NotFound` if there is no such section."""
         async with self._changing(owner, section) as changing:
             if changing.content is None:
@@ -205,8 +205,8 @@ class CoreMemory:
     async def history(
         self, owner: Owner, section: str, *, before: int | None = None, limit: int
     ) -> Sequence[Change]:
-        """Changes of a section, newest first, those before the version `before`. Raises `NotFound` if there is
-        no such section."""
+        """Return changes of a section, newest first, beginning before the version `before`. Raises `NotFound` if
+        there is no such section."""
         values = {**vars(owner), "section": section, "before": before, "limit": limit}
         rows = await self._database.fetch(owner.tenant_id, core_sql.HISTORY, values, tuple_row)
         if not rows:
@@ -231,7 +231,8 @@ class CoreMemory:
     async def _sections(
         self, connection: Connection, owner: Owner, changes: Sequence[ItemChange], actors: Collection[Actor]
     ) -> dict[str, SectionChange]:
-        """Lock the sections that changes name, in order: two transactions never wait for each other."""
+        """Lock the sections that changes name, always in the same order, so that two transactions never wait for
+        each other."""
         sections = {
             each: await self._locked(connection, owner, each) for each in sorted({c.section for c in changes})
         }

@@ -1,6 +1,6 @@
-"""Single values of core memory: where each stands, since when, the message that it comes from, and its pin.
+"""Single values of core memory, each with its place, its beginning, the message it comes from, and its pin.
 
-A value is named by its section and a digest, so that its words are not stored a second time.
+A value is identified by its section and a digest, so its words are not stored a second time.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -27,13 +27,13 @@ SELECT block_id, digest FROM core_memory_pins WHERE tenant_id = %(tenant_id)s AN
 
 
 async def digests_pinned(connection: Connection, tenant_id: UUID, block_ids: Sequence[UUID]) -> set[bytes]:
-    """Return the digests of what is pinned in sections, in the caller's transaction."""
+    """Return the digests of the pinned values in sections, in the caller's transaction."""
     values: dict[str, Any] = {"tenant_id": tenant_id, "block_ids": list(block_ids)}
     return {bytes(row[1]) for row in await (await connection.execute(PINNED, values)).fetchall()}
 
 
 def digest_of_value(block_id: UUID, field: str, text: str) -> bytes:
-    """Return the digest under which a value is pinned, 16 bytes; a value that changes has another."""
+    """Return the digest that identifies a pinned value, 16 bytes. A changed value has another digest."""
     return sha256(b"\0".join((block_id.bytes, field.encode(), text.encode()))).digest()[:DIGEST_BYTES]
 
 
@@ -60,7 +60,7 @@ def without_removals_of(
 
 
 IS_FOREIGN: LiteralString = "h.actor = 'import' OR h.made_by->>'by' IN ('api', 'mcp') OR m.origin IS NOT NULL"
-"""Whether a version of a section is of an import, of a program, or of a message with foreign words."""
+"""Whether a version of a section comes from an import, a program, or a message with words of others."""
 # A section may have thousands of versions of some kilobytes: what each shares with the one before is not read
 # again.
 _VERSIONS: LiteralString = f"""
@@ -90,7 +90,8 @@ _CONTENTS = frozenset(["content", "old", "new", "follows"])
 
 @dataclass(frozen=True)
 class CoreValue:
-    """A text of core memory: the value of a field, or an item of its list; what is nested has a path of names."""
+    """A text in core memory: the value of a field, or an item of its list; a nested value has the path of its
+    names."""
 
     block_id: UUID
     section: str
@@ -104,10 +105,10 @@ class CoreValue:
     actor: str
     made_by: dict[str, Any]
     is_foreign: bool
-    """Whether it need not be the user's own words."""
+    """Whether it may be in words of others."""
     is_pinned: bool
     holds: bool
-    """Whether the section has it now."""
+    """Whether the section still has it."""
     until: datetime | None = None
     """When the value was removed; None = the section still has it."""
 
@@ -169,7 +170,8 @@ def _values(history: Sequence[dict[str, Any]], pins: Collection[bytes]) -> Itera
 
 
 def _brought_back(version: dict[str, Any], before: dict[str, Any] | None) -> dict[str, Any]:
-    """Return the version that brought a value in; what only comes back, as by undoing, is whose it was."""
+    """Return the version that first brought a value in. A value that merely came back, for example by an undo,
+    belongs to the earlier version."""
     if before is None or version["message_id"] is not None:
         return version
     return {**version, "is_foreign": version["is_foreign"] or before["is_foreign"]}

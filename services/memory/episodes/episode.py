@@ -88,18 +88,18 @@ class IndexedUnit(StoredUnit):
     space_id: UUID | None
     episode_at: datetime
     source_count: int
-    """Messages that it comes from."""
+    """Number of messages that it comes from."""
     content_hash: str | None
     """Hash of what was written; None for a turn."""
     is_living: bool
-    """Whether it is still valid; otherwise it must be removed from the index."""
+    """Whether it is still valid; if not, it must be removed from the index."""
     indexed_passages: int = 1
-    """The most passages that a unit of its episode ever had in the index."""
+    """Largest number of passages that a unit of its episode ever had in the index."""
     passage: int = 0
     """Number of the passage that is indexed."""
     terms: Sequence[str] = ()
     embedding: Sequence[float] = ()
-    """An array where there are many units: the garbage collector does not look at each of its numbers."""
+    """Embedding; an array where there are many units, because the garbage collector looks at each number of a list."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class Source:
 
 
 def said_by_assistant(role: str, speaker: str | None) -> bool:
-    """Whether the assistant said it, not a person whom an import names as the speaker."""
+    """Return whether the assistant said it, and not a person whom an import names as the speaker."""
     return role == "assistant" and (speaker or "assistant").lower() in _ASSISTANTS
 
 
@@ -139,7 +139,7 @@ class Scope(Owner):
 
     conversation_id: UUID | None = None
     episode_type: str | None = None
-    """Validated against the known types before."""
+    """Type of the episodes, which must be checked against the known types before."""
     since: datetime | None = None
     until: datetime | None = None
     """Not included."""
@@ -150,7 +150,7 @@ class Scope(Owner):
 
     @classmethod
     def of(cls, owner: Owner, **narrowed: Any) -> Self:
-        """Return the scope of an owner's memory, or the part of it that other fields narrow it to."""
+        """Return the scope of an owner's memory, or the part of it to which the other fields narrow it."""
         return cls(**vars(owner), **narrowed)
 
     @property
@@ -165,7 +165,7 @@ LEFT JOIN LATERAL (
     FROM remembered_messages m WHERE m.id = ANY(e.source_message_ids) AND m.completed AND e.content IS NULL
 ) AS said ON true
 """
-"""Joins to an episode `e` of a turn what its complete messages say, as `said.text`."""
+"""Join that adds to a turn's episode `e` the text of its complete messages, as `said.text`."""
 
 
 _MESSAGES: LiteralString = """
@@ -183,7 +183,7 @@ async def sources_of(
     user_id: UUID | None = None,
     at: datetime | None = None,
 ) -> dict[UUID, Source]:
-    """Return those of some messages that are remembered, by id, oldest first; with `at`, as they were then."""
+    """Return those of the messages that are remembered, oldest first; with `at`, as they were at that moment."""
     ids = list(message_ids)
     if not ids:
         return {}
@@ -201,13 +201,13 @@ class EpisodeStore:
         self._jobs = jobs
 
     async def unindexed(self, scope: Scope) -> list[StoredUnit]:
-        """Return units not indexed yet, of the newest 100 episodes, oldest first."""
+        """Return units that are not indexed yet, among the newest 100 episodes, oldest first."""
         values = {**vars(scope), "most": _MOST_UNINDEXED}
         return await self._database.fetch(scope.tenant_id, sql.UNINDEXED, values, args_row(StoredUnit))
 
     async def found(self, scope: Scope, units: Iterable[tuple[str, str]]) -> dict[str, StoredUnit]:
-        """Return units by id, as they are now, from their ids and those of their episodes. Those removed, or
-        out of scope, are left out."""
+        """Return units in their current state, given their ids and those of their episodes. Units that were
+        removed or are out of scope are left out."""
         pairs = list(units)
         if not pairs:
             return {}
@@ -257,7 +257,7 @@ class EpisodeStore:
     async def leave_index(
         self, connection: Connection, tenant_id: UUID, user_id: UUID, episode_ids: Sequence[UUID]
     ) -> None:
-        """Queue, with the caller's transaction, that episodes which are removed leave the index."""
+        """Queue in the caller's transaction the removal of episodes from the index."""
         ids = list(episode_ids)
         await self._jobs.defer(connection, FORGET, tenant_id=tenant_id, user_id=user_id, episode_ids=ids)
 

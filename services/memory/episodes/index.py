@@ -1,10 +1,10 @@
 """The index of episodes in Milvus, for search by words and by meaning.
 
-It can be rebuilt from PostgreSQL at any time, and nothing is ever shown from it: it returns ids. A row is a
+It returns ids alone and is never shown itself, and it can be rebuilt from PostgreSQL at any time. A row is a
 passage of a *unit*: of one message of a turn's episode, or of a written memory.
 
 In Milvus Lite a user's units are in one of `SHARDS` collections, so that a search scans few users. A Milvus server
-has one collection, which it divides by user itself.
+has one collection and partitions it by user itself.
 """
 
 import asyncio
@@ -39,9 +39,9 @@ _MANY_ROWS = 200
 _MANY_TERMS = 5_000
 """Terms of units from which their rows are made in a thread."""
 _BEGINNING = 8
-"""Characters of an id before its first dash."""
+"""Number of characters of an id before its first dash."""
 _READ_AT_ONCE = 1_000
-"""Rows of an answer, where all of a user's rows are read in a thread."""
+"""Rows in one answer from which on all of a user's rows are read in a thread."""
 
 
 def shard_of(user_id: UUID) -> int:
@@ -87,12 +87,12 @@ class EpisodeIndex:
 
     @property
     def is_ready(self) -> bool:
-        """Whether it may answer at once."""
+        """Return whether it may answer without waiting."""
         return self._milvus.is_ready
 
     @property
     def hides_terms(self) -> bool:
-        """Whether terms are stored as digests."""
+        """Return whether terms are stored as digests."""
         return self._key_of is not None
 
     async def search(
@@ -249,7 +249,7 @@ class EpisodeIndex:
         return await self.vectors.delete(await self._name(user_id), filters)
 
     async def forget_passages(self, user_id: UUID, written: Mapping[UUID, Collection[PassageId]]) -> None:
-        """Remove the later passages of episodes, each with the passages that it has now."""
+        """Remove passages that episodes no longer have, given the number of passages that each has now."""
         filters = []
         for episode_id, passages in written.items():
             ids = ", ".join(f'"{_row_id(*each)}"' for each in passages)
@@ -264,16 +264,17 @@ class EpisodeIndex:
         await remove(self._milvus, collection_name(shard, await self.shards()))
 
     async def rewrite(self) -> int:
-        """Rewrite every shard with its live rows, as its files also hold removed ones; return how many rows.
+        """Rewrite every shard with its live rows, since its files also hold removed ones; return the number of
+        rows.
 
-        Only for the holder of the lock `WRITING`. Where Milvus stops answering, the other shards are unchanged.
+        Only for the holder of the lock `WRITING`. If Milvus stops answering, the remaining shards stay unchanged.
         """
         shards = await self.shards()
         return sum([await rewrite(self._milvus, collection_name(shard, shards)) for shard in range(shards)])
 
     async def remove_leftovers(self, user_id: UUID) -> None:
-        """Remove what an interrupted rebuild of the user's shard left; nobody searches it. Only for the holder
-        of the lock `WRITING`."""
+        """Remove what an interrupted rebuild of the user's shard left behind, which no search reads. Only for the
+        holder of the lock `WRITING`."""
         await remove_leftovers(self._milvus, await self._name(user_id))
 
 
@@ -302,12 +303,13 @@ def _milliseconds(at: datetime) -> int:
 
 
 def _holder(expert_id: UUID, space_id: UUID | None) -> UUID:
-    """Return the value of the field `expert_id` of a collection: the expert, or one made of it and a space."""
+    """Return the value of a collection's field `expert_id`: the expert's id, or a value made from the expert and a
+    space."""
     return expert_id if space_id is None else uuid5(expert_id, str(space_id))
 
 
 def as_entity(unit: IndexedUnit) -> dict[str, Any]:
-    """The unit's fields by their names in the collection."""
+    """Return the unit's fields under their names in the collection."""
     return {
         "id": _row_id(unit.unit_id, unit.passage),
         "episode_id": str(unit.episode_id),
@@ -324,7 +326,8 @@ def as_entity(unit: IndexedUnit) -> dict[str, Any]:
 
 
 def _filter_of(scope: Scope) -> str:
-    """Build the filter of Milvus, only from our own ids, numbers and names: callers' text never gets here."""
+    """Build the filter for Milvus from the service's own ids, numbers and names; no text of a caller gets into
+    it."""
     spaces = dict.fromkeys((None, scope.space_id))
     holders = ", ".join(f'"{_holder(scope.expert_id, space_id)}"' for space_id in spaces)
     parts = [f'tenant_id == "{scope.tenant_id}"', f'user_id == "{scope.user_id}"', f"expert_id in [{holders}]"]

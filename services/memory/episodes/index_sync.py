@@ -37,9 +37,9 @@ LANES = 8
 """Number of groups of users; each group is indexed by one process at a time, and a shard is in one group."""
 _EPISODES_AT_ONCE, _TOLD_EVERY = 200, 5_000
 _OF_TURNS = 128
-"""A batch of at most this many texts counts as said in turns, a larger one as imported."""
+"""A batch of at most this many texts counts as messages of turns, a larger one as an import."""
 _OTHERS_S = 0.3
-"""Seconds between two shards, so that a waiting removal can run."""
+"""Seconds to pause between two shards, so that a waiting removal can run."""
 _FIRST = (datetime(1, 1, 1, tzinfo=UTC), UUID(int=0))
 
 log = structlog.get_logger(__name__)
@@ -51,7 +51,7 @@ def lane_of(shard: int) -> str:
 
 
 _Written = dict[UUID, tuple[int, str | None, bool]]
-"""For each episode in the index: the number of its sources, its hash, and whether it is valid."""
+"""For each episode in the index: its number of sources, its hash, and whether it is valid."""
 
 
 def _passages(unit: IndexedUnit) -> Iterator[tuple[IndexedUnit, str]]:
@@ -90,8 +90,8 @@ class EpisodeIndexSync:
         jobs.task(FORGET)(self._forget)
 
     async def index_waiting(self) -> int:
-        """Index every waiting episode of all tenants, the newest first; return how many. A lane is held for a
-        batch, so that removals come in between, and is left to another process that has it. Raises
+        """Index the waiting episodes of all tenants, newest first; return their number. A lane is locked for one
+        batch at a time, so that removals can run in between; a lane that another process has is skipped. Raises
         `Unavailable` if Milvus, the embedding endpoint or the database does not answer."""
         count = 0
         waiting = await self._database.fetch_without_tenant("SELECT tenants_to_index()", {}, tuple_row)
@@ -159,7 +159,7 @@ class EpisodeIndexSync:
         ]
 
     async def _note_passages(self, tenant_id: UUID, rows: Sequence[IndexedUnit]) -> None:
-        """Note how many passages will be in the index of each episode of long units, before they are."""
+        """Record how many passages each episode of long units will have in the index, before they are written."""
         most: dict[UUID, int] = {}
         for row in rows:
             if row.passage >= row.indexed_passages:
@@ -169,7 +169,7 @@ class EpisodeIndexSync:
             await self._database.fetch(tenant_id, sql.NOTE_PASSAGES, values, tuple_row)
 
     async def _forget_passages(self, units: Sequence[IndexedUnit], rows: Sequence[IndexedUnit]) -> None:
-        """Remove what is left of units that were longer when they were indexed before."""
+        """Remove passages of units that were longer when they were indexed before."""
         written: dict[UUID, dict[UUID, list[PassageId]]] = {}
         for unit in units:
             if unit.indexed_passages > 1:
@@ -192,7 +192,7 @@ class EpisodeIndexSync:
         return {row[0] for row in await self._database.fetch(tenant_id, sql.INDEXED, values, tuple_row)}
 
     async def _lost(self, shard: int, shards: int) -> None:
-        """A missing shard was lost, or is new: index again whatever it had held."""
+        """Index the episodes of a missing shard again. The shard was lost, or is new."""
         for tenant_id, users in (await self._users_of(shard, shards)).items():
             values = {"tenant_id": tenant_id, "user_ids": users}
             async with self._database.tenant(tenant_id) as connection:

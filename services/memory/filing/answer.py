@@ -1,4 +1,5 @@
-"""The small model's answer of what to file, parsed leniently, with the reasons why some cannot be carried out."""
+"""The small model's answer about what to file: parsed leniently, with the faults of operations that cannot be
+carried out."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -51,7 +52,7 @@ Fault = Literal[
     "unsaid",
     "asked",
 ]
-"""Kinds of faults of an operation."""
+"""Kinds of faults in an operation."""
 _FAULTS: dict[Language, dict[Fault, str]] = {
     "en": {
         "object": "is no object",
@@ -87,7 +88,7 @@ _FAULTS: dict[Language, dict[Fault, str]] = {
     },
 }
 EXAMPLES: dict[Language, str] = {"en": "has a dog called Bruno", "zh": "养了一只狗叫布鲁诺"}
-"""The statement of the prompt's example, which some models repeat."""
+"""The statement in the prompt's example, which some models copy."""
 _NAMED: dict[Language, tuple[str, str]] = {
     "en": ("operation {number} {fault}", "; the others are kept, repeat only the corrected ones"),
     "zh": ("第{number}个操作{fault}", "；其余已收下，只需重写改正后的操作"),
@@ -145,7 +146,7 @@ class FilingOperation:
     """Short id of a message, for `leave_out`."""
     field: str = ""
     date: str = ""
-    """The day, month or year of `end` as ISO 8601 writes it; empty = the day of the message."""
+    """Day, month or year of an `end` in ISO 8601; empty = the day of the message."""
     number: int = field_of(default=0, compare=False)
     """Its place in the answer, from 1."""
 
@@ -164,7 +165,8 @@ class FilingAnswer:
     promises: Any = None
     """Reminders that the user asks for, as the model wrote them."""
     faults: tuple[tuple[int, Fault], ...] = ()
-    """Faults of operations, by their places; an unlisted field or date alone is left out of them."""
+    """Faults of operations, by their places in the answer. An operation whose only fault is an unlisted field or a
+    wrong date is kept without it."""
     is_full: bool = False
     """Whether it has as many operations as were asked for, so that there may be more to file."""
 
@@ -239,12 +241,12 @@ def told_faults(faults: Iterable[tuple[int, Fault]], language: Language) -> str:
 
 
 def shown_fields(language: Language) -> str:
-    """Return the fields as a prompt of a language lists them."""
+    """Return the fields as the prompt in a language lists them."""
     return ("、" if language == "zh" else ", ").join(FIELD_LABELS[language].get(each, each) for each in FIELDS)
 
 
 def listed_field(given: str) -> str | None:
-    """Return the field that a name or a label means; None = it is not listed."""
+    """Return the field that a name or a label stands for; None if it is not listed."""
     name = _LABELS.get(given.strip()) or given.strip().casefold().replace(" ", "_")
     return name if name in _KNOWN_FIELDS else None
 

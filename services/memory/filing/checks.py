@@ -1,8 +1,8 @@
-"""Decides what becomes of an operation that a model wants filed: done, asked about, or dropped.
+"""Decides for each operation that a model wants filed: it is done, asked about, or dropped.
 
-Only exact things count: whose words its quote is, whether it shares a word with the memory that it changes, and
-whether figures, addresses, names or negations stand in foreign text alone. The wording is the model's:
-translations, resolved names and dates pass.
+Only exact criteria count: whose words the quote is, whether the operation shares a word with the memory that it
+changes, and whether figures, addresses, names or negations stand only in text of others. The wording is up to the
+model, so translations, resolved names and dates pass.
 """
 
 import re
@@ -63,11 +63,11 @@ class Evidence:
     memories: Mapping[str, Memory] = field(default_factory=dict)
     """The memories that the model was shown, by their short ids."""
     is_strict: bool = True
-    """Whether a statement must share a word with what was said: the model is not known to file well."""
+    """Whether a statement must share a word with what was said, because the model is not known to file well."""
     least_share: float = 0.0
-    """Share of a statement's words, 0 to 1, that must have been said, where it is checked strictly."""
+    """Share of a statement's words, 0 to 1, that must have been said when the check is strict."""
     beside: Mapping[str, str] = field(default_factory=dict)
-    """Texts around each message, by its short id; statements may use their words too."""
+    """Texts around each message, by its short id; a statement may use their words too."""
 
     def prepare(self) -> None:
         """Prepare the texts for checking."""
@@ -87,7 +87,7 @@ class Evidence:
 
     @cached_property
     def told(self) -> Words:
-        """Return the words of all that was said or is remembered, whoever wrote it; of Chinese the characters."""
+        """Return the words of everything said or remembered, by anybody; for Chinese, the characters."""
         return Words.of("\n".join([*self.said, *self.answers, *self.known, *self.foreign]))
 
     @cached_property
@@ -113,7 +113,7 @@ class Checked:
     operation: FilingOperation
     verdict: Verdict
     source: str = ""
-    """Short id of the user's message that it rests on; empty = it rests on none."""
+    """Short id of the user's message on which it rests; empty if there is none."""
     fault: Fault | None = None
     """The fault of the operation, if the model can correct it."""
     is_doubtful: bool = False
@@ -121,7 +121,7 @@ class Checked:
 
 
 def checked(operations: Sequence[FilingOperation], evidence: Evidence) -> list[Checked]:
-    """Return the verdict on each operation; of several for one memory only one is carried out."""
+    """Return the verdict on each operation. If several change one memory, only one is carried out."""
     found: list[Checked] = []
     changed: set[str] = set()
     for each in (losing_nothing(one, evidence) for one in operations):
@@ -147,10 +147,11 @@ def _source(operation: FilingOperation, evidence: Evidence) -> tuple[str, Quoted
 
 
 def losing_nothing(operation: FilingOperation, evidence: Evidence) -> FilingOperation:
-    """Return an operation as it may be done: a statement about something else than a memory replaces nothing.
+    """Return an operation in the form in which it may be done: a statement about something other than its memory
+    does not replace the memory.
 
-    Such a statement is added if memory and statement are in the same script, and it has a word that the user said.
-    Everything else stays as it is, and so does what stands beside foreign text: it waits.
+    Such a statement is added instead if it is in the memory's script and has a word that the user said. Any other
+    operation stays as it is, and so does one that stands beside text of others: it waits for the user.
     """
     memory = evidence.memories.get(operation.memory)
     if operation.kind != "replace" or memory is None:
@@ -165,10 +166,11 @@ def losing_nothing(operation: FilingOperation, evidence: Evidence) -> FilingOper
 
 
 def check(operation: FilingOperation, evidence: Evidence) -> Checked:
-    """Return what becomes of an operation.
+    """Return the verdict on an operation.
 
-    A change with a foreign quote waits for the user if it says something; one whose quote stands nowhere is
-    dropped. Nothing is forgotten here: if a word of the memory was said, the user is asked. Pinned memories stay.
+    A change whose quote is in words of others waits for the user, if it says something; a change whose quote
+    stands nowhere is dropped. Nothing is forgotten here: if a word of the memory was said, the user is asked.
+    Pinned memories stay.
     """
     memory = evidence.memories.get(operation.memory)
     if memory is not None and memory.pinned:
@@ -190,7 +192,7 @@ def check(operation: FilingOperation, evidence: Evidence) -> Checked:
 def _verdict(
     operation: FilingOperation, memory: Memory | None, found: Quoted, source: str, evidence: Evidence
 ) -> Verdict:
-    """Return what becomes of an operation that rests on words of the user."""
+    """Return the verdict on an operation that rests on the user's own words."""
     if operation.kind == "forget":
         return "ask" if memory is not None and _was_told_of(memory, evidence) else "drop"
     if operation.kind == "end" and memory is not None and not _is_about(memory, evidence.said_terms):
@@ -199,14 +201,14 @@ def _verdict(
 
 
 def _unfounded(operation: FilingOperation, evidence: Evidence) -> Checked:
-    """Return the verdict on an operation whose quote is not in the user's words: others may have said it."""
+    """Return the verdict on an operation whose quote is not in the user's words. Others may have said it."""
     if operation.text and stands_in(operation.quote, [*evidence.answers, *evidence.foreign]):
         return Checked(operation, "ask", fault="others")
     return Checked(operation, "drop", fault="quote")
 
 
 def _is_asked(text: str, quote: str, message: str) -> bool:
-    """Return whether a statement rests on questions of the user, who asks them and states nothing."""
+    """Return whether a statement rests on questions, in which the user states nothing."""
     _, _, after = message.partition(quote)
     mark = after.lstrip()[:1]
     split = sentences(f"{quote.rstrip()}{mark if mark in _QUESTION_MARKS else ''}")
@@ -215,7 +217,7 @@ def _is_asked(text: str, quote: str, message: str) -> bool:
 
 
 def _is_doubtful(operation: FilingOperation, memory: Memory | None, source: str, evidence: Evidence) -> bool:
-    """Whether a statement rests on a question, or says in a memory's place what nobody has spoken of."""
+    """Return whether a statement rests on a question, or replaces a memory by something nobody has spoken of."""
     text = operation.text
     if not text or _is_asked(text, operation.quote, evidence.messages[source]):
         return bool(text)
@@ -225,7 +227,8 @@ def _is_doubtful(operation: FilingOperation, memory: Memory | None, source: str,
 
 
 def _near(operation: FilingOperation, memory: Memory | None, source: str, evidence: Evidence) -> Words:
-    """Return the words of what an operation rests on: its message, what was said around it, its memory."""
+    """Return the words on which an operation may rest: of its message, of what was said around it, and of its
+    memory."""
     around = [evidence.messages[source], evidence.beside.get(source, ""), memory.text if memory else ""]
     return Words.of("\n".join([operation.quote, *around]))
 
@@ -233,7 +236,8 @@ def _near(operation: FilingOperation, memory: Memory | None, source: str, eviden
 def _fault_of_text(
     operation: FilingOperation, memory: Memory | None, source: str, evidence: Evidence
 ) -> Fault | None:
-    """Return what shows that a model has not understood the words on which its statement rests."""
+    """Return the fault which shows that a model has not understood the words on which its statement rests; None if
+    there is none."""
     text, words = operation.text, informative_terms(operation.text)
     if any(folded(text) == folded(each) for each in EXAMPLES.values()) and (
         2 * len(words & evidence.said_terms) <= len(words)
@@ -265,7 +269,8 @@ def _waits(operation: FilingOperation, found: Quoted, source: str, evidence: Evi
 
 
 def _was_told_of(memory: Memory, evidence: Evidence) -> bool:
-    """Whether a word of a memory was said; a model that files well knows it by other words, too (工资 is 月薪)."""
+    """Return whether a word of a memory was said. A model that files well may know the memory by other words (工资
+    for 月薪)."""
     return not evidence.is_strict or _is_about(memory, _terms([*evidence.said, *evidence.answers]))
 
 
@@ -274,12 +279,12 @@ def _is_chinese(text: str) -> bool:
 
 
 def _is_about(memory: Memory, told: frozenset[str]) -> bool:
-    """Whether a memory shares a word with what is told, given by its words."""
+    """Return whether a memory shares a word with what was told."""
     return not informative_terms(stated(memory)).isdisjoint(told)
 
 
 def is_foreign(text: str, said: str, evidence: Evidence) -> bool:
-    """Whether a statement says what stands in foreign text alone.
+    """Return whether a statement says something that stands only in text of others.
 
     Args:
         said: the user's own words that it rests on.
@@ -299,7 +304,8 @@ def is_foreign(text: str, said: str, evidence: Evidence) -> bool:
 
 
 def _is_foreign_name(name: re.Match[str], own: str, foreign: Sequence[str]) -> bool:
-    """Whether a capitalised word stands in foreign text alone; at the beginning it may be any word."""
+    """Return whether a capitalised word stands only in text of others. The first word of a text is capitalised
+    anyway."""
     if folded(name[0]) in own:
         return False
     before = r"(?<=[\w,;:] )" if name.start() == 0 else r"\b"
@@ -307,7 +313,7 @@ def _is_foreign_name(name: re.Match[str], own: str, foreign: Sequence[str]) -> b
 
 
 def stands_in(quote: str, texts: Sequence[str]) -> bool:
-    """Whether a quote stands anywhere in some texts, whosever words they are."""
+    """Return whether a quote stands in any of some texts, whoever wrote it."""
     sought = folded(quote)
     return bool(informative_terms(sought)) and any(sought in folded(text) for text in texts)
 

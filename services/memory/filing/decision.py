@@ -33,9 +33,10 @@ from services.time_reference.local_days import time_zone
 
 _BLEMISHES: frozenset[Fault | None] = frozenset(["field", "date"])
 _LEAST_SHARE = 0.5
-"""Share of a statement's words that must have been said, if the model is graded `some`: it invents words."""
+"""Share of a statement's words that must have been said if the model has the grade `some`, because such models
+invent words."""
 _LONG = 2_000
-"""In characters; a longer batch is read in several steps of the event loop."""
+"""Characters from which on a batch is read in several steps of the event loop."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Decided:
     story: Sequence[UUID] = ()
     """Turns that belong to a game or story."""
     story_in: UUID | None = None
-    """The conversation whose story goes on after its last message; None = none does."""
+    """Conversation whose story continues after its last message; None if no story does."""
     is_full: bool = False
     """Whether the batch may hold more to file."""
     mood: Felt | None = None
@@ -91,7 +92,8 @@ async def decide(
 
 
 async def _looked_at_again(models: ChatModels, decided: Decided, shown: Batch) -> Decided:
-    """Return a decision without what the user only supposes, wishes or asks, as the model says once more."""
+    """Return a decision without statements that the user only supposes, wishes or asks, as the model says when
+    asked again."""
     told = [each for each in decided.done if each.operation.text]
     told += [each for each in decided.asked if each.is_doubtful]
     sure = await surely_told(models, told, shown, at_once=True)
@@ -102,7 +104,7 @@ async def _looked_at_again(models: ChatModels, decided: Decided, shown: Batch) -
 
 
 class _Answers:
-    """Collects a model's two answers: the good operations of the first stay, and the bad ones of the second are
+    """Collects a model's two answers: the good operations of the first are kept, the bad ones of the second are
     dropped."""
 
     def __init__(self, shown: Batch, evidence: Evidence) -> None:
@@ -122,7 +124,8 @@ class _Answers:
         self.are_usable = False
 
     def take(self, text: str) -> None:
-        """Take an answer. Raises `BadModelOutput` if it cannot be read, or the model can mend some of it."""
+        """Take an answer. Raises `BadModelOutput` if it cannot be read, or the model could correct a part of
+        it."""
         may_mend, self._is_asked_again = not self._is_asked_again, True
         answer = filing_of_answer(text, self._shown.memories, self._shown.said)
         found = checked(answer.operations, self._evidence)
@@ -185,7 +188,7 @@ def _repeats(checked: Checked, kept: Checked) -> bool:
 
 
 def dated(checked: Checked, batch: Batch) -> FilingOperation:
-    """Return an operation whose end has a day: without another, that of the message."""
+    """Return an operation whose end has a date; if the model gave none, the day of the message."""
     operation = checked.operation
     if operation.kind != "end" or operation.date or not checked.source:
         return operation
@@ -195,8 +198,8 @@ def dated(checked: Checked, batch: Batch) -> FilingOperation:
 
 
 def turns_of_story(batch: Batch, told: StoryTold) -> tuple[list[UUID], UUID | None]:
-    """Return the turns of a batch that belong to a story, and the conversation in which it goes on. A story of
-    which nobody knows where it begins, or that ends at no message, has none."""
+    """Return the turns of a batch that belong to a story, and the conversation in which it continues. A story
+    whose beginning or end is not among the messages counts as none."""
     keys = list(batch.messages)
     first = told.first if told.first in batch.messages else ""
     conversation = batch.messages[first].conversation_id if first else batch.story_in

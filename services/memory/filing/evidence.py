@@ -43,7 +43,7 @@ class FilingEvidence:
         return shown, Evidence(shown.said, said, answers, known, foreign, memories, beside=shown.beside)
 
     async def stale(self, batch: Batch, memories: Mapping[str, Memory]) -> set[str]:
-        """Return the short ids of the memories and messages of a batch that have changed since they were read."""
+        """Return the short ids of memories and messages in a batch that have changed since they were read."""
         said = {each.id: key for key, each in batch.messages.items() if each.is_users}
         left = await self._finder.messages(batch.owner, list(said))
         texts = {said[each.message_id]: each.text for each in left if each.message_id in said}
@@ -55,7 +55,7 @@ class FilingEvidence:
         return stale
 
     async def _memories(self, batch: Batch) -> tuple[dict[str, Memory], set[str]]:
-        """Return the nearest memories by their short ids, and the ids of those that are in words of others."""
+        """Return the nearest memories by their short ids, and the ids of those in words of others."""
         owner, request = batch.owner, request_of(batch.owner, batch.last)
         # One by one: their turns have had them embedded, and of a long text only the beginning is.
         said = [each[:_LONGEST_QUERY] for each in batch.said.values()]

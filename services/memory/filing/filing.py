@@ -45,11 +45,12 @@ from services.text.language import Language
 from state.memory import PlannedChange
 
 _MOST_CALLS = 4
-"""How often a model is asked about the same turns, if there is more to file or memory changes meanwhile."""
+"""Maximum number of calls for the same turns, if there is more to file or memory changes in between."""
 _GOES_ON = 4
-"""Factor by which turns wait longer while their conversation goes on, because its next turns see them anyway."""
+"""Factor by which turns wait longer while their conversation continues, since the next turns see them anyway."""
 _MANY, _MANY_IN_PARTS = 16, 8
-"""Waiting turns that are filed although the user goes on, and that one call covers: with small questions fewer."""
+"""Number of waiting turns that are filed even while the user continues, and that one call covers; the second
+number is for models that are asked small questions."""
 
 
 def longest_wait_s(quiet_s: float, pause_s: float) -> float:
@@ -62,7 +63,7 @@ _STORY: dict[Language, str] = {"en": "a game or story ({count} messages)", "zh":
 
 
 HearComplaint = Callable[[UUID, UUID, str], Awaitable[None]]
-"""Hears, for a tenant, that a message finds fault with the answer before it, in these words."""
+"""Stores, for a tenant, that a message finds fault with the answer before it, and in which words."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ class _Applied:
 
     changes: int
     left: Sequence[UUID] = ()
-    """Turns to ask about again."""
+    """Turns that the model has to be asked about again."""
 
 
 class Filing:
@@ -104,7 +105,7 @@ class Filing:
         quiet_s: float = 30.0,
         pause_s: float = 60.0,
     ) -> None:
-        """Take what it works with.
+        """Take the services that filing uses, and its settings.
 
         Args:
             on: whether anything is filed.
@@ -131,7 +132,7 @@ class Filing:
         jobs.task(FILE_MEMORY)(self._job)
 
     async def file(self, tenant_id: UUID, user_id: UUID) -> int:
-        """File everything that waits of a user, at once; return the number of changes.
+        """File everything of a user that waits, at once; return the number of changes.
 
         Raises:
             DatabaseUnavailable: the database does not answer; called again, it continues where it stopped.
@@ -149,7 +150,7 @@ class Filing:
         return await self._store.waiting(tenant_id, user_id)
 
     async def _job(self, job: RunningJob, *, user_id: UUID, **_: UUID) -> float | None:
-        """Return the seconds until there is something to file again; None = there is nothing."""
+        """Return the seconds until there is something to file again; None if nothing waits."""
         waiting, last = await asyncio.gather(
             self._waiting(job.tenant_id, user_id), self._store.last(job.tenant_id, user_id)
         )
@@ -275,7 +276,7 @@ class Filing:
         return [_Step(*each, plan) for each, plan in zip(operations, plans, strict=True)]
 
     async def _add(self, connection: Connection, owner: Owner, steps: Sequence[_Step]) -> list[UUID]:
-        """Carry out plans that only add; a plan that fails does not stop the others."""
+        """Carry out plans that only add; if one fails, the others are still carried out."""
         additions = [(each.plan, request_of(owner, each.message).trigger) for each in steps]
         refused = await self._hiding.add_all(connection, owner, additions)
         for each, why in zip(steps, refused, strict=True):
@@ -283,7 +284,7 @@ class Filing:
         return [_id_of(each) for each, why in zip(steps, refused, strict=True) if why is None]
 
     async def _carry_out(self, connection: Connection, owner: Owner, steps: Sequence[_Step]) -> list[UUID]:
-        """Carry out plans one by one; a plan that fails does not stop the others."""
+        """Carry out plans one by one; if one fails, the others are still carried out."""
         done = []
         for each in steps:
             if not each.plan.changes:
@@ -313,13 +314,13 @@ class Filing:
 
 
 def _undecided(by: str, batch: Batch) -> Decided:
-    """Return that nothing is filed; a story that goes on still does."""
+    """Return a decision to file nothing; a story that continues is still noted."""
     story, story_in = turns_of_story(batch, StoryTold(goes_on=batch.story_in is not None))
     return Decided(by, story=story, story_in=story_in)
 
 
 def _played(batch: Batch, story: Sequence[UUID]) -> tuple[Trigger, str]:
-    """Return why turns of a story are held, and how the user is told of it."""
+    """Return the reason for holding turns of a story, and the text that tells the user."""
     said = [each for each in batch.messages.values() if each.turn_id in story and each.role == "user"]
     trigger = request_of(batch.owner, said[-1] if said else batch.last).trigger
     return trigger, _STORY[batch.language].format(count=len(said))

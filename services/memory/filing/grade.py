@@ -24,7 +24,7 @@ _NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 _CANARY = "heliotrope"
 _FILLER = "The river was wide and grey that day, and nobody was on the bridge. "
 _FILLERS = 260
-"""About 4,000 tokens, as many as a prompt may have."""
+"""Number of filler sentences: about 4,000 tokens, the length of the largest prompt."""
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,11 @@ class _Talk:
     name: str
     said: str
     keeps: Sequence[str] = ()
-    """For each statement worth keeping, one of its words; empty = nothing is worth keeping."""
+    """For each statement worth keeping, one of its words; empty if nothing is worth keeping."""
     known: str = ""
     """A memory that the talk corrects."""
     of: str = ""
-    """A name that must be in every kept statement; empty = none must."""
+    """Name that every kept statement must contain; empty if none must."""
 
 
 _TALKS = (
@@ -56,7 +56,7 @@ class Attempt:
     asked: str
     result: Literal["right", "wrong", "no answer", "not tried"]
     kept: Sequence[str] = ()
-    """The statements that would be filed."""
+    """Statements that would be filed."""
 
 
 @dataclass(frozen=True)
@@ -67,12 +67,12 @@ class GradeFound:
     grade: FilingGrade
     tried: Sequence[Attempt] = field(default_factory=list)
     cuts_prompts: bool = False
-    """Whether it did not see the beginning of a prompt of about 4,000 tokens."""
+    """Whether the endpoint cut off the beginning of a prompt of about 4,000 tokens."""
 
 
 @dataclass(frozen=True)
 class _Form:
-    """How talks are asked about, and what is asked of the answers."""
+    """How talks are asked about, and how many answers must be right."""
 
     grade: FilingGrade
     name: str

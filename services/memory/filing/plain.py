@@ -1,8 +1,8 @@
-"""Filing in small questions, for models that answer one thing at a time.
+"""Filing in small questions, for models that can answer only one thing at a time.
 
-The model is asked which lasting facts the user tells, then whether their words say each of them as a fact, and
-whether a fact that is close to a memory takes that one's place. Nothing else is changed. The second question is
-put to models as well that answer all at once, as long as nobody knows how well they file.
+The model is asked which lasting facts the user tells, then whether the user's words state each of them, and
+whether a fact that is close to a memory replaces it. Nothing else is changed. The second question is also put to
+models that answer everything at once, until it is known how well they file.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,8 @@ from services.text.marks import one_line
 from services.text.storable import storable
 
 _NEAR = 0.5
-"""Share of the words of a fact or of a memory, whichever has fewer, from which on both may be about one thing."""
+"""Share of the words of a fact or of a memory, whichever has fewer, from which on both may be about one
+subject."""
 _FACTS: dict[Language, str] = {
     "en": (
         "List the lasting facts that the user tells about themselves, their family, health, work, tastes and "
@@ -40,7 +41,7 @@ _FACTS: dict[Language, str] = {
         '{{"facts": [{{"quote": "<用户的原话>", "text": "<事实>"}}]}}，没有就输出 {{"facts": []}}。'
     ),
 }
-"""Its example can be mistaken for nothing that was said."""
+"""Question for the facts. Nobody could mistake its example for something that was said."""
 _SURE: dict[Language, str] = {
     "en": (
         "The user wrote the words behind “said”. Does each statement behind “kept” follow from them as a fact "
@@ -135,7 +136,7 @@ def _operations(answer: str) -> list[FilingOperation]:
 async def surely_told(
     models: ChatModels, listed: Sequence[Checked], shown: Batch, *, at_once: bool = False
 ) -> list[Checked]:
-    """Return the statements of which the model says once more that the user tells them.
+    """Return the statements which the model confirms that the user tells.
 
     Args:
         at_once: they come from an answer that decided everything: they may speak of what was said elsewhere, and
@@ -165,7 +166,7 @@ async def surely_told(
 
 
 def _sentence_of(checked: Checked, shown: Batch) -> str:
-    """Return the user's sentence in which a quote stands: what is supposed there may begin before the quote."""
+    """Return the user's sentence that contains a quote, because a supposition may begin before the quote."""
     quote, message = checked.operation.quote, shown.messages[checked.source].content
     begin = message.find(quote)
     around = [each.text for each in sentences(message) if each.start < begin + len(quote) and begin < each.end]
@@ -175,7 +176,7 @@ def _sentence_of(checked: Checked, shown: Batch) -> str:
 async def _placed(
     models: ChatModels, operation: FilingOperation, shown: Batch, language: Language
 ) -> FilingOperation | None:
-    """Return what a fact does beside the nearest memory; None = that one says it already."""
+    """Return the operation for a fact beside the nearest memory; None if that memory says it already."""
     nearest, share = "", 0.0
     words = Words.of(operation.text)
     for key, memory in shown.memories.items():

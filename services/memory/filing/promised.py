@@ -14,7 +14,7 @@ from services.platform.connections import Connection
 from services.text.storable import storable
 
 _MOST = 5
-"""Promises of an answer that are read."""
+"""Maximum number of promises that are read from an answer."""
 
 
 @dataclass(frozen=True)
@@ -27,16 +27,17 @@ class AskedPromise:
     quote: str
     """The user's words that ask for it."""
     source: str
-    """Short id of the message that they stand in."""
+    """Short id of the message that contains the request."""
 
 
 MakePromises = Callable[[Connection, Owner, Sequence[tuple[AskedPromise, Said]]], Awaitable[Sequence[UUID]]]
-"""Makes promises in a transaction of the caller's, but for those that are made already; returns the operations."""
+"""Makes promises in the caller's transaction, except for those that exist already; returns the operations."""
 
 
 def asked_promises(given: Any, evidence: Evidence) -> Iterator[AskedPromise]:
-    """Yield the promises of an answer that rest on the user's own words, as facts do; all others are dropped.
-    Every word of their `when` stands in the message, too: a time that the model has worked out is none."""
+    """Yield the promises of an answer that rest on the user's own words, checked as facts are; all others are
+    dropped. Every word of their `when` must stand in the message too, so a time that the model worked out is not
+    accepted."""
     for each in given[:_MOST] if isinstance(given, list) else ():
         named = each if isinstance(each, Mapping) else {}
         text, when, quote = (

@@ -98,7 +98,8 @@ _FORM: dict[Language, str] = {
         ', "mood": {"feeling": "", "about": "", "quote": ""}, "complaint": "", "promises": []}'
     ),
 }
-"""Form of the answer, with an example that shows small models what a quote is; copies of it are not filed."""
+"""Form of the answer, with an example that shows small models what a quote is. Copies of the example are not
+filed."""
 _NAMES: dict[Language, dict[str, str]] = {
     "zh": {
         "today": "今天", "memories": "记忆", "done": "已经办好", "earlier": "之前的消息", "new": "新消息",
@@ -150,8 +151,8 @@ class DoneChange:
 def known_changes(
     changes: Sequence[tuple[MemoryChangeKind, str | None, Sequence[str] | None, bool]],
 ) -> list[DoneChange]:
-    """Return what was done, from entries of the log: kind, what was named, what it was about, and whether it is
-    shown. No entry has a text that was removed since."""
+    """Return the changes that entries of the log describe: kind, words by which something was named, content, and
+    whether it is shown. No entry contains a text that was removed since."""
     gone = [folded(text) for kind, _, items, _ in changes if kind == "forget" for text in items or () if text]
     done = []
     for kind, named, items, is_shown in changes:
@@ -178,28 +179,28 @@ class Said:
     has_images: bool = False
     timezone: str = "UTC"
     whole: str = ""
-    """The whole answer, if it repeats content that is not from the user; else empty."""
+    """The whole answer if it repeats words of others; otherwise empty."""
     foreign_spans: Sequence[int] | None = None
-    """Where its sentences repeat such content; None = not known, so all of them may."""
+    """Positions of its sentences that repeat words of others; None if not known, so that any may."""
 
     @property
     def is_users(self) -> bool:
-        """Whether the user wrote the message, and no other participant."""
+        """Return whether the user wrote the message, and no other participant."""
         return self.role == "user" and self.origin is None
 
     @property
     def is_foreign(self) -> bool:
-        """Whether it contains words that neither the user nor the assistant wrote."""
+        """Return whether it contains words that neither the user nor the assistant wrote."""
         return self.origin is not None or (self.role == "assistant" and self.has_images)
 
     @property
     def is_hidden(self) -> bool:
-        """Whether those words could instruct the model, so that they are not shown to it."""
+        """Return whether words of others in it could instruct the model, so that they are not shown."""
         return self.is_foreign and self.origin != "operator"
 
     @cached_property
     def parts(self) -> Sequence[tuple[str, bool]]:
-        """Return its sentences, each with whether it repeats words of others."""
+        """Return its sentences, and for each whether it repeats words of others."""
         if not self.is_foreign:
             return [(self.content, False)]
         if self.role == "user" or self.has_images or self.foreign_spans is None:
@@ -207,7 +208,7 @@ class Said:
         return marked(self.content, sentences_at(self.whole, self.foreign_spans))
 
     def said_by(self, *, others: bool) -> str:
-        """Return what it says in words of others, or in the words of its writer."""
+        """Return the part of it in words of others, or the part in its writer's own words."""
         return "".join(text for text, is_foreign in self.parts if is_foreign == others)
 
 
@@ -220,7 +221,7 @@ class Batch:
     conversations: Sequence[UUID]
     """The conversations with new messages, in order."""
     messages: Mapping[str, Said]
-    """The new ones by their short ids: u1, … of the user, a1, … of the assistant; in order."""
+    """The new messages by their short ids, in order: u1, … of the user, a1, … of the assistant."""
     earlier: Sequence[Said] = ()
     done: Sequence[DoneChange] = ()
     """Changes that were made because of these messages."""
@@ -229,7 +230,7 @@ class Batch:
     story_in: UUID | None = None
     """The conversation in which a story goes on, if any."""
     last_change: UUID | None = None
-    """The newest change of the user's memory before any of it was read."""
+    """Newest change of the user's memory before any part of the batch was read."""
 
     @property
     def said(self) -> dict[str, str]:
@@ -238,7 +239,7 @@ class Batch:
 
     @property
     def beside(self) -> dict[str, str]:
-        """Return what is said around each new message of the user: the two messages before it, and the answer."""
+        """Return the texts around each new message of the user: the two messages before it, and the answer."""
         found, all_of_it = {}, [*self.earlier, *self.messages.values()]
         for key in self.said:
             mine = self.messages[key]
@@ -287,7 +288,7 @@ def filing_prompt(batch: Batch) -> list[BaseMessage]:
 
 
 def newly_said(batch: Batch) -> str:
-    """Return what the user newly says, each message behind its moment, without texts of others."""
+    """Return what the user newly says, each message after its time, without text of others."""
     said = (each for each in batch.messages.values() if each.is_users)
     return "\n\n".join(
         f"({_when(each.created_at, each.timezone, batch.language, weekday=True)})\n{_shown(each)[:_LONGEST_SAID]}"
@@ -330,5 +331,5 @@ def _done(change: DoneChange, language: Language) -> str:
 
 
 def _line(text: str, most: int) -> str:
-    """Return a text on one line, because a line of its own could be taken for a section or a message."""
+    """Return a text on one line. A line break could make it look like a section or another message."""
     return one_line(text)[:most]

@@ -25,9 +25,9 @@ from services.platform.shared_reads import Query
 FILED = "memory_filing"
 """Type under which the log of operations records what was filed."""
 _MOST_CHARACTERS = 8_000
-"""Characters of the user's messages that one call covers; at least one turn."""
+"""Maximum characters of the user's messages that one call covers; one turn is always covered."""
 _EARLIER = 6
-"""How many earlier messages of a conversation are shown before the new ones."""
+"""Number of earlier messages of a conversation that are shown before the new ones."""
 
 # A turn waits from its end on, and again when a removal from its messages is undone.
 _WAITING: LiteralString = """
@@ -140,7 +140,7 @@ class FilingStore:
         self._log = log
 
     async def waiting(self, tenant_id: UUID, user_id: UUID) -> WaitingTurns | None:
-        """Return the turns of a user that are not filed yet; None = all are filed."""
+        """Return the turns of a user that are not filed yet; None if all are filed."""
         values = {"tenant_id": tenant_id, "user_id": user_id}
         found = await self.database.read(tenant_id, Query(_WAITING, values, tuple_row))
         if not found:
@@ -150,13 +150,13 @@ class FilingStore:
         return WaitingTurns(owner, own, len(found) - len(own))
 
     async def last(self, tenant_id: UUID, user_id: UUID) -> tuple[datetime | None, datetime | None]:
-        """Return when the user last said something, and when a model was last asked about them."""
+        """Return when the user last said something, and when a model was last asked about the user's messages."""
         values = {"tenant_id": tenant_id, "user_id": user_id}
         [row] = await self.database.read(tenant_id, Query(_LAST, values, tuple_row))
         return row[0], row[1]
 
     async def batch(self, waiting: WaitingTurns, most: int) -> Batch:
-        """Return the oldest waiting turns, as many as one call covers, at most `most`."""
+        """Return the oldest waiting turns, as many as one call covers, but at most `most`."""
         owner = waiting.owner
         values: dict[str, Any] = {**vars(owner), "turn_ids": list(waiting.turns)[:most]}
         # What is read later than the newest change tells at least what it changed.
@@ -196,8 +196,8 @@ class FilingStore:
 
     @staticmethod
     async def state(owner: Owner, connection: Connection) -> tuple[UUID | None, bool]:
-        """Return the newest change of the user's memory and whether any proposal waits. It is read in a
-        transaction of the caller's."""
+        """Return the newest change of the user's memory, and whether any proposal waits, read in the caller's
+        transaction."""
         row = await (await connection.execute(_STATE, vars(owner))).fetchone()
         assert row is not None  # noqa: S101 — it has no table of its own
         return row[0], row[1]
@@ -215,11 +215,11 @@ class FilingStore:
         story_in: UUID | None,
         mood: Felt | None,
     ) -> None:
-        """Record in a transaction of the caller's which turns of a batch are filed.
+        """Record in the caller's transaction which turns of a batch are filed.
 
-        `done` are the operations by which they were filed: the user's next turn tells of them. `story` are the
-        turns that belong to one, and were held; all others are recalled. `story_in` = the conversation where one
-        goes on. `mood` = what the user feels, or asks of their feelings.
+        `done` are the operations by which they were filed; the user's next turn reports them. `story` are the
+        turns held back because they belong to a story; all others can be recalled. `story_in` is the conversation
+        in which a story continues. `mood` is how the user feels, or a request not to note feelings.
         """
         owner = batch.owner
         results = {**counts, "by": by, "turns": [str(each) for each in filed], "story": story_in is not None}

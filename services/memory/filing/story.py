@@ -20,14 +20,14 @@ class Story(BaseModel):
 
 @dataclass(frozen=True)
 class StoryTold:
-    """A story as an answer tells of it; without any of these there is none."""
+    """A story as an answer describes it; no story if all fields are empty."""
 
     first: str = ""
     last: str = ""
     only: tuple[str, ...] = ()
-    """Its messages one by one, in place of the first and the last."""
+    """Its messages one by one, instead of the first and the last."""
     goes_on: bool = False
-    """Whether it goes on after the last message."""
+    """Whether it continues after the last message."""
 
     @property
     def is_told(self) -> bool:
@@ -39,7 +39,7 @@ NO_STORY = StoryTold()
 
 
 def story_of_answer(given: Any) -> StoryTold:
-    """Return what an answer says: an object, a list of ids, a text with ids, or whether a story goes on."""
+    """Return the story that an answer describes: as an object, a list of ids, a text with ids, or a yes or no."""
     if isinstance(given, Mapping):
         named = {str(key).casefold(): value for key, value in given.items()}
         first, last = (

@@ -1,7 +1,6 @@
 """Finds the memory that a text means: by its words, or by the encoder if no memory has all of them.
 
-A memory is meant if it is the one clear best; if several may be meant, they are candidates, and nothing is
-decided.
+A memory is meant if it is clearly the best. If several may be meant, they are candidates, and nothing is decided.
 """
 
 import asyncio
@@ -43,16 +42,17 @@ from services.text.language import SEMICOLONS, sentences
 
 _MOST_MENTIONS = 300
 _MOST_SCANNED = 10_000
-"""Newest texts that are searched where the database cannot read them, unless all are meant."""
+"""Number of the newest texts that are searched if the database cannot read them, unless all texts are meant."""
 _LONGEST_NAMING = 300
-"""Characters of words that name memories."""
+"""Maximum characters of the words that name a memory."""
 _FEW = 10
-"""Texts that are looked for in answers one by one; for more of them all answers are read once."""
+"""Number of texts up to which answers are searched for each text separately; for more, all answers are read
+once."""
 _LONG = 20_000
 """Characters of answers from which on they are compared in a thread."""
 _ANYTHING = ["%"]
 _STATEMENT = 3
-"""Informative words from which on a text names one statement; fewer may name a subject."""
+"""Number of informative words from which on a text names one statement; fewer may name a subject."""
 _SAME = 0.5
 """Share of the words of two texts by which they are the same statement."""
 _MOST_CANDIDATES = 5
@@ -79,7 +79,7 @@ class Found:
     candidates: Sequence[Memory] = ()
     """Memories that may be meant, if none is meant beyond doubt."""
     left: Sequence[Memory] = ()
-    """Texts that have all of the words too, and say something else."""
+    """Texts that contain all of the words too but say something else."""
 
 
 class MemoryFinder:
@@ -88,7 +88,7 @@ class MemoryFinder:
     def __init__(
         self, database: Database, core: CoreMemory, embedder: Embedder, embeddings_of: EmbeddingsOf
     ) -> None:
-        """Take what returns the embeddings of those of an owner's units that are at hand."""
+        """Take the function that returns the embeddings of those units of an owner that are at hand."""
         self._database = database
         self._embeddings_of = embeddings_of
         self._core = core
@@ -139,7 +139,8 @@ class MemoryFinder:
 
     @staticmethod
     def _named_apart(what: str, places: Sequence[Memory]) -> list[Memory]:
-        """Return what words name that name several things (“the code and the password”), if each is clear."""
+        """Return the memories for words that name several things (“the code and the password”), if each of them is
+        clear."""
         found: list[Memory] = []
         parts = parts_of(what) if len(what) <= _LONGEST_NAMING else []
         for part in parts if len(parts) > 1 else ():
@@ -152,7 +153,7 @@ class MemoryFinder:
         return found
 
     async def _by_meaning(self, what: str, sought: Words, places: Sequence[Memory]) -> Found:
-        """Return what is nearest to the words in meaning: one statement if it is clearly ahead of all others."""
+        """Return the memory nearest in meaning to the words, if one statement is clearly ahead of all others."""
         places = sorted(places, key=lambda each: -sought.share_in(words_of(each)))[:_MOST_COMPARED]
         if not places:
             return Found()
@@ -178,7 +179,7 @@ class MemoryFinder:
     ) -> NDArray[np.float64] | None:
         """Return the cosine of each memory with the nearest of some texts; None if no encoder answers.
 
-        `vectors` are the embeddings of some of them, by their ids.
+        `vectors` are the embeddings of some memories, by their ids.
         """
         if self._embedder.by_words_alone is not None:
             return None
@@ -193,7 +194,7 @@ class MemoryFinder:
         return np.asarray((known @ wanted.T).max(axis=1))
 
     async def by_id(self, owner: Owner, memory_id: str, *, reaches_shared: bool = True) -> Memory | None:
-        """Return the memory that an id names; None = the owner has none of this id."""
+        """Return the memory with an id; None if the owner has no such memory."""
         memory_id = memory_id.strip().lower()
         if not is_id(memory_id):
             return None
@@ -243,7 +244,7 @@ class MemoryFinder:
         return found[0] if found else None
 
     async def quoted(self, request: ChangeRequest, quote: str) -> Memory | None:
-        """Return the user's newest message before the request's that has a quote; None = there is none."""
+        """Return the user's newest message before the request's that contains a quote; None if there is none."""
         sought = folded(quote)
         if not sought:
             return None
@@ -258,12 +259,12 @@ class MemoryFinder:
         return await self._database.fetch(owner.tenant_id, sql.MESSAGES, asked, class_row(Memory))
 
     async def answers(self, owner: Owner, ids: Sequence[UUID]) -> list[tuple[UUID, str, UUID]]:
-        """Return id and text of the answer to each of some messages, and which message it answers."""
+        """Return id and text of the answer to each message, and the message that it answers."""
         asked = {"tenant_id": owner.tenant_id, "message_ids": list(ids)}
         return await self._database.fetch(owner.tenant_id, sql.ANSWERS, asked, tuple_row)
 
     async def repeated(self, request: ChangeRequest, texts: Sequence[str]) -> list[tuple[str, Memory]]:
-        """Return the answers that have all of the words of some texts, each with the text."""
+        """Return the answers that contain all words of some text, each with that text."""
         if len(texts) > _FEW:
             every = await self._mentions(request, _ANYTHING, "assistant", None, reaches_shared=True)
             found = [(text, every) for text in texts]
@@ -292,7 +293,8 @@ class MemoryFinder:
         *,
         reaches_shared: bool,
     ) -> list[Memory]:
-        """Return what was said or written, of what matches most patterns the newest first; `most` None = all."""
+        """Return messages and memories that match most of the patterns, newest first; `most` None = all of
+        them."""
         if not patterns:
             return []
         values: dict[str, Any] = {
@@ -317,7 +319,7 @@ class MemoryFinder:
 
 
 def _by_words(known: Sequence[Memory], texts: Sequence[str]) -> list[Memory]:
-    """Return memories in the order of how many words of some texts they have."""
+    """Return memories sorted by the number of words that they share with some texts."""
     sought = Words.of("\n".join(texts))
     return sorted(known, key=lambda each: -words_of(each).share_in(sought))
 
@@ -352,7 +354,7 @@ def _values_of(block: Block) -> Iterable[Memory]:
 
 
 def _places(known: Iterable[Memory]) -> list[Memory]:
-    """Return each clause of what is known and was said, but for questions."""
+    """Return each clause of memories and messages, except for questions."""
     found = []
     for each in known:
         before = ""
@@ -368,7 +370,7 @@ def _places(known: Iterable[Memory]) -> list[Memory]:
 
 
 def _has_all(memory: Memory, sought: Words) -> bool:
-    """Return whether a clause has all of some words, with those of its subject where it stands before it."""
+    """Return whether a clause has all of some words, counting those of the subject that stands before it."""
     own, before = words_of(memory), Words.of(memory.subject)
     if sought.covered_by(own) or not memory.subject or not sought.share_in(own) or sought.covered_by(before):
         return sought.covered_by(own)
@@ -376,7 +378,8 @@ def _has_all(memory: Memory, sought: Words) -> bool:
 
 
 def _decided(covering: Sequence[Memory], sought: Words) -> Found:
-    """Return texts that have all of the words: one statement if they say the same, otherwise candidates."""
+    """Return the texts that have all of the words: as one statement if they say the same, otherwise as
+    candidates."""
     if sought.count >= _STATEMENT:
         return Found(covering)
     groups: list[list[Memory]] = []

@@ -1,6 +1,6 @@
-"""Statements known of a user: values of core memory and written memories, in one list.
+"""Statements known about a user: values of core memory and written memories, in one list.
 
-What was said is the archive; it is searched, and not a list of memories.
+What was said is in the archive, which is searched and is not listed here.
 """
 
 from collections.abc import Sequence
@@ -22,9 +22,10 @@ from services.platform.postgres import Database
 from services.text.tokenizer import informative_terms, terms
 
 _TEXT_FIELDS = frozenset({"preferences", "facts", "wishes", "notes", "plans", "people", "habits", "dates"})
-"""Lists of core memory whose items say what they are without the name of the field."""
+"""Lists of core memory whose items can be understood without the name of the field."""
 _ALIKE = 0.3
-"""Cosine from which a value bears on a query that shares no word with it, such as one in another language."""
+"""Cosine from which on a value is relevant to a query that shares no word with it, for example in another
+language."""
 
 # A written memory that another one replaced is told with that one.
 _WRITTEN: LiteralString = """
@@ -59,7 +60,7 @@ class Statement:
     since: datetime
     pinned: bool
     replaced: str | None
-    """Text that it took the place of."""
+    """Text that it replaced."""
     sources: list[Source]
     """The messages that it comes from."""
 
@@ -97,7 +98,8 @@ class KnownMemories:
         return [statement for statement, _ in page]
 
     async def bearing_on(self, owner: Owner, query: str) -> Sequence[Statement]:
-        """Return the values of an owner that share words with a query, most first, or are near it in meaning."""
+        """Return the values of an owner that share words with a query, most words first, or are near it in
+        meaning."""
         read = await self._values.read(owner.tenant_id, owner.user_id)
         known = [
             replace(_of_value(each, read, {}), text=_sentence(each.field, each.text))
@@ -132,7 +134,7 @@ def _of_value(value: CoreValue, values: Sequence[CoreValue], names: dict[UUID, s
 
 
 def _replaced_by(value: CoreValue, values: Sequence[CoreValue]) -> str | None:
-    """Return the text that went from the same field when a value came."""
+    """Return the text that left the same field when a value came."""
     went = [
         each.text
         for each in values

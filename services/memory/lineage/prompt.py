@@ -51,7 +51,7 @@ class ShownItem(Item):
 
     section: str
     sources: Sequence[Item]
-    """Messages and derived items that it was directly made from, oldest first; the first twelve."""
+    """Messages and derived items from which it was made directly, oldest first; the first twelve."""
     source_count: int
 
 
@@ -63,9 +63,9 @@ class PromptLineage:
         self._lineage = lineage
 
     async def of_turn(self, tenant_id: UUID, explanation: Mapping[str, Any]) -> list[ShownItem]:
-        """Return the derived items of an explained turn's sections, in the order of the sections.
+        """Return the derived items in the sections of an explained turn, in the order of the sections.
 
-        They are those that memory has now; what was forgotten since is not among them.
+        Only items that memory still has are returned.
 
         Args:
             explanation: of the turn, with `turn_id`, `user_row`, `sections` and `recall`.

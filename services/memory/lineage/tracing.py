@@ -55,15 +55,14 @@ _DAY: LiteralString = f"SELECT t.id FROM daily_summaries t {_NAMED} AND t.date::
 Kind = Literal[
     "message", "episode", "core_memory", "summary", "topic", "visit", "day", "persona_card", "private_note"
 ]
-"""A summary and a persona card have the id of their conversation, a private note that of
-the answer that it was written on."""
+"""Kinds of nodes. A summary or a persona card has the id of its conversation, a private note the id of the answer
+on which it was written."""
 Direction = Literal["up", "down"]
 """`up`: to its sources. `down`: to everything derived from it."""
 
 Origin = Literal["document", "import", "tool", "assistant", "operator", "user"]
-"""Origins of the words that something is made of, the least trusted first: words of a document, or of a text that
-a user or an application pasted; of an import; of a tool's result; of the assistant; of an operator; the user's
-own."""
+"""Origins of words, least trusted first: a document or a pasted text; an import; a tool's result; the assistant;
+an operator; the user."""
 
 _ORIGINS: tuple[Origin, ...] = get_args(Origin)
 _OF_ACTORS: Mapping[str, Origin] = {"user": "user", "import": "import", "operator": "operator"}
@@ -99,19 +98,20 @@ class Item:
     kind: Kind
     id: UUID
     text: str | None
-    """Unset for a turn's episode, whose text is that of its messages."""
+    """Text of the item; None for a turn's episode, whose text is in its messages."""
     at: datetime
     made_by: dict[str, Any]
-    """Its maker, as far as it is known: `actor`, `turn_id`, `job`, `job_id`, `prompt`, `model`."""
+    """Who or what made it, as far as is known: `actor`, `turn_id`, `job`, `job_id`, `prompt`, `model`."""
     state: Literal["current", "superseded", "archived", "retracted"]
     values: list[ItemValue] = field(default_factory=list)
-    """Values of a section of core memory; traced down, those alone that come from what was asked about."""
+    """Values of a section of core memory. A trace downwards lists only values that come from the node that was
+    asked about."""
     origin: Origin | None = None
-    """The least trusted origin of the words that it is made of, if it was looked up."""
+    """Least trusted origin of the words from which it was made, if it was looked up."""
 
     @property
     def node(self) -> Node:
-        """Its place in the lineage."""
+        """Return the item's node in the lineage."""
         return Node(self.kind, self.id)
 
 
@@ -132,7 +132,7 @@ class Trace:
     """Nodes that were reached, without the one that was asked about, ordered by kind and time."""
     edges: list[Edge]
     is_complete: bool
-    """False beyond 50,000 edges."""
+    """Whether the trace is complete; it ends at 50,000 edges."""
 
 
 class Lineage:
@@ -145,9 +145,10 @@ class Lineage:
     async def find(
         self, tenant_id: UUID, user: str, named: str, *, expert: str = "default", space: str | None = None
     ) -> tuple[UUID, Node]:
-        """The user's id and the node that `kind:id` names.
+        """Return the user's id, and the node that `kind:id` names.
 
-        A section of core memory can be named by its name and a day by its date, with an expert and a space.
+        A section of core memory can also be named by its name, and a day by its date, together with an expert and
+        a space.
 
         Raises:
             InvalidInput: it is of another form.
@@ -172,7 +173,8 @@ class Lineage:
     async def trace(
         self, tenant_id: UUID, user_id: UUID, of: Sequence[Node], direction: Direction
     ) -> tuple[list[Item], list[Edge], bool]:
-        """All nodes reached from some, those among them, their edges, and whether that is all there are."""
+        """Return all nodes that can be reached from some, those that are among them, their edges, and whether that
+        is all."""
         statement = _PARENTS if direction == "up" else _CHILDREN
         asked = frozenset(of)
         seen, edges, is_complete = set(asked), set[Edge](), True
@@ -202,7 +204,7 @@ class Lineage:
         return items, sorted(edges), is_complete
 
     async def of_node(self, tenant_id: UUID, user_id: UUID, node: Node, direction: Direction) -> Trace:
-        """The lineage of one node. Raises `NotFound` if the user has no such thing."""
+        """Return the lineage of one node. Raises `NotFound` if the user has no such thing."""
         items, edges, is_complete = await self.trace(tenant_id, user_id, [node], direction)
         items = await self._with_origins(tenant_id, user_id, items, edges if direction == "up" else None)
         own = next((item for item in items if item.node == node), None)
@@ -213,7 +215,8 @@ class Lineage:
     async def with_parents(
         self, tenant_id: UUID, user_id: UUID, nodes: Sequence[Node]
     ) -> tuple[dict[Node, Item], list[Edge]]:
-        """Return nodes and everything above them, with origins, and the edges; what is not there is left out."""
+        """Return nodes and everything above them, with origins, and the edges; nodes that do not exist are left
+        out."""
         items, edges, _ = await self.trace(tenant_id, user_id, nodes, "up")
         items = await self._with_origins(tenant_id, user_id, items, edges)
         return {item.node: item for item in items}, edges
@@ -221,7 +224,7 @@ class Lineage:
     async def _with_origins(
         self, tenant_id: UUID, user_id: UUID, items: Sequence[Item], edges: Sequence[Edge] | None
     ) -> list[Item]:
-        """Add the origins of items, from the edges above them; None = these are traced first."""
+        """Add the origins of items, using the edges above them; if these are None, they are traced first."""
         known = list(items)
         if edges is None:
             known, edges, _ = await self.trace(tenant_id, user_id, [item.node for item in items], "up")
@@ -244,7 +247,7 @@ class Lineage:
         return [replace(item, origin=origin(item.node)) for item in items]
 
     async def items(self, tenant_id: UUID, user_id: UUID, nodes: Sequence[Node]) -> list[Item]:
-        """Return nodes with what is known of them, by kind and time; those that are gone are left out."""
+        """Return nodes with their contents, by kind and time; nodes that are gone are left out."""
         items: list[Item] = []
         for kind, group in groupby(sorted(nodes), attrgetter("kind")):
             values = {"tenant_id": tenant_id, "user_id": user_id, "kind": kind, "ids": [node.id for node in group]}
@@ -261,5 +264,5 @@ class Lineage:
 
 
 def _of_maker(made_by: Mapping[str, Any]) -> Origin:
-    """Return the origin of something without parents, by who made it."""
+    """Return the origin of something without parents, judged by who made it."""
     return _OF_ACTORS.get(str(made_by.get("actor", "")), "assistant")

@@ -1,7 +1,8 @@
 """The closure of a removal: everything that goes with the named memories.
 
-A statement takes along the clause of the message that it was filed from; a clause takes along the statements that
-were filed from it; and both take along what answers repeat of them. `what_stays` decides what stays of each text.
+A statement takes along the clause of the message from which it was filed, a clause takes along the statements that
+were filed from it, and both take along what answers repeat of them. `what_stays` decides what remains of each
+text.
 """
 
 from collections import defaultdict
@@ -18,7 +19,7 @@ from services.memory.reading.words import Words, repeats, says
 from state.memory import ItemChange
 
 _MOST_REPEATED = 50
-"""Maximum number of texts whose repetitions are sought in an answer; beyond it the whole answer goes."""
+"""Maximum number of texts whose repetitions are looked for in an answer; with more, the whole answer goes."""
 
 
 @dataclass
@@ -26,17 +27,17 @@ class Gone:
     """Everything that goes."""
 
     messages: dict[str, str | None] = field(default_factory=dict)
-    """Text that memory keeps of each message, by its id; None = nothing."""
+    """Text that memory keeps of each message, by the message's id; None if it keeps nothing."""
     episodes: list[str] = field(default_factory=list)
     items: list[ItemChange] = field(default_factory=list)
     written: list[str] = field(default_factory=list)
-    """Texts that stay of written memories, which are written again."""
+    """Remaining texts of written memories, which are written again."""
     told: list[str] = field(default_factory=list)
-    """Words of the user that go."""
+    """The user's words that go."""
     shared: list[str] = field(default_factory=list)
-    """Sentences that also say something else, which would go with it."""
+    """Sentences that also say something else, which would go along."""
     texts: list[str] = field(default_factory=list)
-    """The whole texts of which something goes."""
+    """Whole texts from which something goes."""
 
     def __bool__(self) -> bool:
         return bool(self.messages or self.episodes or self.items)
@@ -44,7 +45,7 @@ class Gone:
 
 @dataclass
 class _Source:
-    """Texts of a message that go."""
+    """Texts of one message that go."""
 
     texts: list[str] = field(default_factory=list)
     is_whole: bool = False
@@ -92,9 +93,10 @@ class Closure:
 
     @staticmethod
     def of_statements(memories: Sequence[Memory], what: str = "") -> Gone:
-        """Return the statements among some memories that are replaced, and nothing that was said.
+        """Return the statements among some memories that are replaced, without anything that was said.
 
-        `what` = the words that name them; empty = ids do, and each is replaced as a whole.
+        `what` are the words that name them; if it is empty, ids name them, and each statement is replaced as a
+        whole.
         """
         gone, named = Gone(), dict[str, list[Memory]]()
         for each in memories:
@@ -108,13 +110,13 @@ class Closure:
         return gone
 
     async def _filed(self, request: ChangeRequest) -> Mapping[tuple[str, str], UUID]:
-        """Return the message that each value, by its field and text, was filed from."""
+        """Return the message from which each value was filed, by the value's field and text."""
         read = await self._values.read(request.owner.tenant_id, request.owner.user_id)
         return {(each.field, each.text): each.message_id for each in read if each.holds and each.message_id}
 
     @staticmethod
     def _take_filed(gone: Gone, value: Memory, source: _Source) -> None:
-        """Take a value that was filed from what goes of a message."""
+        """Add a value that was filed from the part of a message that goes."""
         if source.is_whole:
             _take(gone, value, value.text, Rest("", (value.text,)))
         elif any(says(text, value.text) for text in source.texts):
@@ -147,7 +149,8 @@ class Closure:
 
 
 def without_repetition(answer: str, gone: Iterable[str]) -> str:
-    """Return what stays of an answer without the clauses that repeat some texts; of very many, nothing stays."""
+    """Return an answer without the clauses that repeat some texts; if there are very many texts, nothing
+    remains."""
     texts = list(dict.fromkeys(gone))
     if len(texts) > _MOST_REPEATED:
         return ""
@@ -172,7 +175,7 @@ def _rest_of_message(content: str, source: _Source, namings: Sequence[str]) -> R
 def _take_statement(
     gone: Gone, parts: Sequence[Memory], what: str, says_more: Callable[[str, str], bool], *, whole: bool
 ) -> None:
-    """Remove the named clauses of a statement, or all of it if `whole`."""
+    """Remove the named clauses of a statement, or the whole statement if `whole`."""
     clauses = {each.text for each in parts}
     text = parts[0].within or parts[0].text
     rest = Rest("", (text,))
@@ -197,14 +200,14 @@ def _take(gone: Gone, memory: Memory, text: str, rest: Rest) -> None:
 
 
 def _says_more(clause: str, namings: Iterable[str]) -> bool:
-    """Return whether a clause says something that none of the words which name it do."""
+    """Return whether a clause says something beyond the words that name what goes."""
     words = Words.of(clause)
     touching = [each for each in namings if Words.of(each).share_in(words) > 0]
     return bool(touching) and all(says_more_than(clause, each) for each in touching)
 
 
 def _each_once(texts: Iterable[str]) -> list[str]:
-    """Return the texts without those that only repeat a part of another one."""
+    """Return the texts without those that only repeat a part of another."""
     kept: list[str] = []
     for text in sorted({each.strip(): None for each in texts if each.strip()}, key=len, reverse=True):
         if not any(Words.of(text).covered_by(Words.of(other)) for other in kept):

@@ -9,7 +9,7 @@ from state.memory import PlainForm, PlannedChange
 
 
 async def plan_form(planner: ChangePlanner, request: ChangeRequest, form: PlainForm) -> PlannedChange:
-    """Plan what a plain form of a message orders; what changes nothing has no operation."""
+    """Plan what a plain form in a message orders; a plan that changes nothing has no operation."""
     match form.kind:
         case "forget" | "forget_everything":
             everything = form.kind == "forget_everything"
@@ -34,7 +34,7 @@ async def _of_remembering_last(planner: ChangePlanner, request: ChangeRequest, f
 
 
 async def _of_last(planner: ChangePlanner, request: ChangeRequest, form: PlainForm) -> PlannedChange:
-    """Plan to leave out, or to forget, the exchange before this message; or what else the message says."""
+    """Plan to leave out or forget the exchange before this message, or this message if it says something itself."""
     if form.rest or form.what:
         return PlannedChange.leaving_out(this_message(form.language))
     previous = await planner.finder.previous(request)

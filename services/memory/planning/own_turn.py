@@ -1,7 +1,8 @@
-"""Decides what memory keeps of a turn that changes memory: no order to forget, and nothing that repeats what goes.
+"""Decides what memory keeps of a turn that changes memory: neither the order to forget, nor anything that repeats
+what goes.
 
 A message off the record stays in its conversation, so the model reads it in every later turn and may repeat it,
-and the user may ask about it there.
+and the user may ask about it.
 """
 
 from collections.abc import Sequence
@@ -25,7 +26,7 @@ def of_own_turn(
     off_record: Sequence[str],
     language: Language,
 ) -> list[PlannedChange]:
-    """Return the plans of a turn, with what memory keeps of its message and its answer.
+    """Return the plans of a turn, with the text that memory keeps of its message and its answer.
 
     Args:
         turn: The turn.
@@ -66,7 +67,7 @@ def of_own_turn(
 def _of_turn(
     turn: OpenTurn, answer: str, message: str | None, left: str | None, *, message_too: bool = True
 ) -> dict[str, str | None]:
-    """Return what memory keeps of the messages of a turn of which something goes."""
+    """Return the texts that memory keeps of a turn from which something goes."""
     texts = {str(turn.user_message_id): message or None} if message_too and message != turn.message else {}
     if answer and left != answer:
         texts[str(turn.answer_message_id)] = left or None
@@ -85,11 +86,11 @@ def _without_order(message: str, order: str) -> str:
 
 
 def _without_removed(message: str, removed: Sequence[str], targets: Sequence[str]) -> str:
-    """Return what stays of a message that had something forgotten.
+    """Return the rest of a message after something that it says was forgotten.
 
-    The clauses that say what was removed go. If none does, those go that have all words by which it was named; if
-    none has, those with one of its names, or else the one that shares most words with it, because that is the
-    order.
+    The clauses that say it go. If there are none, the clauses go that have all words by which it was named; if
+    there are none either, those with one of its names, or else the clause that shares most words with it, because
+    that clause is the order.
     """
     if not removed:
         return message
@@ -113,8 +114,8 @@ def _without_removed(message: str, removed: Sequence[str], targets: Sequence[str
 def _of_repetition(
     turn: OpenTurn, answer: str, off_record: Sequence[str], language: Language
 ) -> list[PlannedChange]:
-    """Return the plan that leaves out what an answer may repeat of what is off the record, and questions about
-    it. One shared informative word is enough: a secret costs more than a clause of an answer."""
+    """Return the plan that leaves out whatever an answer may repeat from off the record, and questions about it.
+    One shared informative word is enough, because a leaked secret is worse than a lost clause of an answer."""
     if not off_record:
         return []
     secret = informative_terms("\n".join(off_record))

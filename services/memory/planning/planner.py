@@ -1,4 +1,4 @@
-"""Plans changes of memory: finds what is meant and what goes with it, and changes nothing."""
+"""Plans changes of memory: finds what is meant and what goes with it. Planning changes nothing."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -29,19 +29,20 @@ from services.text.secrets import Secrets
 from state.memory import ItemChange, PlannedChange
 
 Kept = Literal["remember", "standing"]
-"""Kinds of what is kept: a fact, or a wish about all answers."""
+"""Kinds of statements that are kept: a fact, or a standing wish about all answers."""
 KnownSections = Mapping[str, dict[str, Any]]
-"""Content of core memory by the names of its sections."""
+"""Content of core memory, by the names of its sections."""
 SECTION = "human"
 _FIELDS: dict[str, str] = {"remember": "facts", "standing": "wishes"}
 _EVENTS = frozenset(["events"])
-"""Fields of what matters only when its subject returns: it is written, and not shown in every prompt."""
+"""Fields whose content matters only when its subject returns. It is written as a memory and not shown in every
+prompt."""
 LONGEST_ITEM = 300
-"""Characters of a statement that is kept as one value; a longer one is written."""
+"""Maximum characters of a statement that is kept as a value; a longer one is written as a memory."""
 LONGEST_WRITTEN = 2_000
 _EDGES = " ,，.。;；!！"
 _EASTERNMOST = timedelta(hours=14)
-"""Where a day begins first: a user's day of today is not one to come."""
+"""Offset of the time zone in which a day begins first; nowhere is a later date “today”."""
 
 
 class ChangePlanner:
@@ -59,7 +60,7 @@ class ChangePlanner:
         return [each.text for each in (await self.found(request, what, ids)).meant]
 
     async def found(self, request: ChangeRequest, what: str, ids: Sequence[str]) -> Found:
-        """Return what ids or words mean."""
+        """Return the memories that ids or words name."""
         if not ids:
             return await self.finder.find(request, what)
         named = [await self.finder.by_id(request.owner, each) for each in ids]
@@ -70,16 +71,16 @@ class ChangePlanner:
     async def plan_remember(
         self, request: ChangeRequest, text: str, *, field: str = "", kind: Kept = "remember"
     ) -> PlannedChange:
-        """Plan to keep a statement as a value, or as a written memory where core memory has no room. A field
-        that holds one value keeps it: only a replacement takes its place. Raises `InvalidInput` if the text is
+        """Plan to keep a statement as a value, or as a written memory if core memory has no room. A field that
+        holds one value keeps its value, since only a replacement changes it. Raises `InvalidInput` if the text is
         empty."""
         return self.plan_added(request, await self.core.known(request.owner), text, field, kind)
 
     def plan_kept(
         self, request: ChangeRequest, known: KnownSections, text: str, *, field: str = "", kind: Kept = "remember"
     ) -> PlannedChange:
-        """Plan to keep a statement beside what core memory holds, given by the names of its sections. Raises
-        `InvalidInput` if the text is empty."""
+        """Plan to keep a statement, given the present content of core memory. Raises `InvalidInput` if the text is
+        empty."""
         text = " ".join(self._secrets.without(text).split()).strip(_EDGES)
         if not text:
             raise InvalidInput("text", "is empty: there is nothing to remember")
@@ -94,7 +95,8 @@ class ChangePlanner:
     def plan_added(
         self, request: ChangeRequest, known: KnownSections, text: str, field: str, kind: Kept = "remember"
     ) -> PlannedChange:
-        """Plan to keep a statement in a field; one that holds a single value keeps it, and an event is written."""
+        """Plan to keep a statement in a field. A field that holds one value keeps its value, and an event is
+        written as a memory."""
         if field in _EVENTS:
             return as_written(self.plan_kept(request, known, text), text)
         if field in SINGLE_FIELDS and known.get(SECTION, {}).get(field):
@@ -106,7 +108,7 @@ class ChangePlanner:
     async def plan_replace(
         self, request: ChangeRequest, memories: Sequence[Memory], text: str, *, field: str = "", what: str = ""
     ) -> PlannedChange:
-        """Plan to put a statement in the place of memories, which are closed. What was said stays as it is.
+        """Plan to replace memories by a statement. The memories are closed, and the messages stay as they are.
 
         Args:
             request: Request with the owner of the memory.
@@ -137,7 +139,7 @@ class ChangePlanner:
         )
 
     async def plan_end(self, request: ChangeRequest, memory: Memory, on: str) -> PlannedChange:
-        """Plan to note the end of a memory: a memory that has ended leaves the profile, and is written down as
+        """Plan to note the end of a memory. A memory that has ended leaves the profile and is written down as
         past.
 
         Args:
@@ -151,7 +153,7 @@ class ChangePlanner:
         return plan if on > today[: len(on)] else as_written(plan, text)
 
     async def _closed(self, request: ChangeRequest, memories: Sequence[Memory]) -> list[str]:
-        """Return the ids of the messages that say nothing but what is closed."""
+        """Return the ids of the messages that say nothing except what is closed."""
         owner = request.owner
         filed = {
             (each.field, each.text): each.message_id
@@ -178,7 +180,7 @@ class ChangePlanner:
         keep: str = "",
         language: Language | None = None,
     ) -> PlannedChange:
-        """Plan to hide what ids or words name.
+        """Plan to hide the memories that ids or words name.
 
         Args:
             request: Request with the owner of the memory.
@@ -218,8 +220,8 @@ class ChangePlanner:
         takes_all: bool = True,
         keep: str = "",
     ) -> PlannedChange:
-        """Plan to hide memories with what they were made from; see `plan_named`. With `whole`, memories that
-        are named go as a whole, messages as well."""
+        """Plan to hide memories together with what they were made from; see `plan_named`. With `whole`, named
+        memories and messages go as a whole."""
         gone = await self._closure.of(request, memories, what=what, whole=whole)
         language = language_for(request, what, *gone.told)
         items, written = gone.items, gone.written
@@ -247,13 +249,14 @@ class ChangePlanner:
     async def _kept_of(
         self, request: ChangeRequest, texts: Sequence[str], keep: str, values: Sequence[Memory]
     ) -> PlannedChange:
-        """Plan to keep a sentence in the words of texts of which something goes."""
+        """Plan to keep a sentence made of the words of texts from which something goes."""
         if Words.of(keep).without(Words.of("\n".join(texts))).count:
             raise InvalidInput("keep", f"may only have words of what stands there: {'; '.join(texts)}")
         return await self.plan_remember(request, keep, field=values[0].field if len(values) == 1 else "")
 
     async def plan_leave_out(self, request: ChangeRequest, message_ids: Sequence[UUID]) -> PlannedChange:
-        """Plan to keep messages, and what was made of them, out of memory; their conversation shows them."""
+        """Plan to keep messages, and whatever was made from them, out of memory; their conversation still shows
+        them."""
         said = await self.finder.messages(request.owner, message_ids)
         language = language_for(request, *(each.text for each in said))
         if not said:
@@ -264,12 +267,13 @@ class ChangePlanner:
 
 
 def language_for(request: ChangeRequest, *texts: str) -> Language:
-    """Return the language of the report on a change: the user's, or that of the first text with words."""
+    """Return the language in which a change is reported: the user's, or that of the first text with words."""
     return request.language or language_of([next((each for each in texts if each.strip()), "")])
 
 
 def as_written(plan: PlannedChange, text: str) -> PlannedChange:
-    """Return a plan that writes a text where it would add a value; what memory says already stays as it is."""
+    """Return a plan that writes a text as a memory instead of adding a value; a plan for something that memory
+    says already is unchanged."""
     return plan.with_written(text) if any(each.action == "add" for each in plan.items) else plan
 
 
@@ -278,7 +282,7 @@ def _stays_beside(message: str, texts: Sequence[str]) -> str:
 
 
 def _is_left(memory: Memory, plan: PlannedChange) -> bool:
-    """Return whether a plan removes something, and keeps a text."""
+    """Return whether a plan removes a memory and keeps a part of its text."""
     kept = [*plan.messages.values(), *plan.written, *(str(each.value) for each in plan.items)]
     touched = {*plan.messages, *plan.episodes, *(each.old for each in plan.items)}
     goes = memory.id in touched or (memory.within or memory.text) in touched
@@ -286,7 +290,7 @@ def _is_left(memory: Memory, plan: PlannedChange) -> bool:
 
 
 def _has_room(known: KnownSections, item: ItemChange) -> bool:
-    """Return whether the section takes a value more, or may still be begun."""
+    """Return whether the section can take another value, or may still be created."""
     if SECTION not in known and len(known) >= MAX_SECTIONS:
         return False
     try:

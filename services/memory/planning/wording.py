@@ -1,4 +1,4 @@
-"""The words in which users and models are told of changes of memory."""
+"""The words in which users and models are told about changes of memory."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -22,6 +22,8 @@ _DONE: dict[Language, dict[MemoryChangeKind, str]] = {
         "remember": "Saved to memory: {items}.",
         "standing": "Saved as a standing wish: {items}.",
         "promise": "Promised: {items}.",
+        "called_off": "Called off, as the day is not known any more: {items}.",
+        "quiet_hours": "Nothing is said unasked: {items}.",
     },
     "zh": {
         "forget": "已从记忆中删除：{items}。",
@@ -30,6 +32,8 @@ _DONE: dict[Language, dict[MemoryChangeKind, str]] = {
         "remember": "已记住：{items}。",
         "standing": "已记下今后的要求：{items}。",
         "promise": "已约定：{items}。",
+        "called_off": "日子已不确定，约定取消：{items}。",
+        "quiet_hours": "免打扰：{items}。",
     },
 }
 _ALSO: dict[Language, str] = {
@@ -57,6 +61,8 @@ _CONFIRM: dict[Language, dict[MemoryChangeKind, str]] = {
         "remember": "It is saved. Say so in a few words.",
         "standing": "It is saved for all answers to come. Say so in a few words.",
         "promise": "You will say so by yourself then. Confirm the moment in a few words.",
+        "called_off": "It is called off. Say so in a few words.",
+        "quiet_hours": "It is set. Say so in a few words.",
     },
     "zh": {
         "forget": "已经删除。用几个字告诉用户即可，不要复述内容。",
@@ -65,6 +71,8 @@ _CONFIRM: dict[Language, dict[MemoryChangeKind, str]] = {
         "remember": "已经存好了，顺口应一声即可。",
         "standing": "已经记下，以后都照办，顺口应一声即可。",
         "promise": "到时你会自己提起。用几个字确认时间即可。",
+        "called_off": "已经取消。用几个字告诉用户即可。",
+        "quiet_hours": "已经设好。用几个字告诉用户即可。",
     },
 }
 _UNCHANGED: dict[Language, str] = {
@@ -80,7 +88,7 @@ _THEN: dict[Language, str] = {
 def summary_of(
     kind: MemoryChangeKind, items: Sequence[str], language: Language, *, shown: Sequence[str] = ()
 ) -> MemoryChange:
-    """Return the sentence that tells a change.
+    """Return the sentence that reports a change.
 
     Args:
         kind: Kind of the change.
@@ -92,7 +100,7 @@ def summary_of(
 
 
 def told(kind: MemoryChangeKind, items: Sequence[str], language: Language) -> str:
-    """Say in one sentence what was changed."""
+    """Return one sentence that says what was changed."""
     named = list(map(_named, items[:_MOST_ITEMS]))
     more = len(items) - len(named)
     if more > 0:
@@ -101,9 +109,10 @@ def told(kind: MemoryChangeKind, items: Sequence[str], language: Language) -> st
 
 
 def told_changes(logged: Sequence[Mapping[str, Any]], language: Language) -> tuple[list[MemoryChange], list[UUID]]:
-    """Return what filing changed in the form that a turn tells it, and the ids of all its operations.
+    """Return the changes that filing made, in the form in which a turn reports them, and the ids of all their
+    operations.
 
-    What was removed since is not named. `logged` has for each operation its `id`, `kind`, the `named` words, its
+    Whatever was removed since is not named. Each entry of `logged` has an `id`, a `kind`, the `named` words, its
     `items`, and those that are `gone` since.
     """
     changes = []
@@ -124,7 +133,7 @@ def ended(text: str, on: str) -> str:
 
 
 def this_message(language: Language) -> MemoryChange:
-    """Return the change by which a message is not remembered."""
+    """Return the change that keeps a message out of memory."""
     return summary_of("do_not_remember", [_THIS_MESSAGE[language]], language)
 
 
@@ -136,7 +145,7 @@ def known_already(kind: MemoryChangeKind, text: str, language: Language) -> Memo
 def not_clear(
     kind: MemoryChangeKind, target: str, candidates: Sequence[Memory], language: Language
 ) -> MemoryChange:
-    """Say that nothing was changed, as nothing, or more than one thing, may be meant."""
+    """Return the answer that nothing was changed, because nothing, or more than one thing, may be meant."""
     form = _WHICH[language] if candidates else _NOTHING[language]
     shown = _candidates(candidates, language)
     change = _change(kind, form.format(target=_shortened(target or _LAST_MESSAGE[language]), candidates=shown))
@@ -146,7 +155,7 @@ def not_clear(
 
 
 def with_left(change: MemoryChange, left: Sequence[Memory], language: Language) -> MemoryChange:
-    """Return a change that also tells what has the words of what was removed, and stays."""
+    """Return a change that also lists what has the words of what was removed and stays."""
     if not left:
         return change
     summary = change["summary"] + _LEFT[language].format(candidates=_candidates(left[:_MOST_ITEMS], language))
@@ -156,7 +165,8 @@ def with_left(change: MemoryChange, left: Sequence[Memory], language: Language) 
 def of_one_sentence(
     kind: MemoryChangeKind, target: str, shared: Sequence[str], memories: Sequence[Memory], language: Language
 ) -> MemoryChange:
-    """Say that nothing was changed, as what is named stands in one sentence with something else."""
+    """Return the answer that nothing was changed, because what is named stands in one sentence with something
+    else."""
     change = _change(
         kind,
         _ALSO[language].format(
@@ -169,7 +179,7 @@ def of_one_sentence(
 
 
 def _whole(memories: Sequence[Memory]) -> list[Candidate]:
-    """Return memories with their whole texts, which are what their ids name."""
+    """Return memories with their whole texts, since an id names a whole text."""
     return [Candidate(id=each.id, text=each.text if each.is_whole else each.within) for each in memories]
 
 
@@ -180,7 +190,7 @@ def _change(
 
 
 def _candidates(candidates: Sequence[Memory], language: Language) -> str:
-    """List what may be meant; a clause goes without the id, which would take the whole message along."""
+    """List the candidates. A clause is listed without its id, because the id would take the whole message."""
     named = [
         _CANDIDATE[language].format(text=_named(each.text), id=each.id)
         if each.is_whole
@@ -191,8 +201,8 @@ def _candidates(candidates: Sequence[Memory], language: Language) -> str:
 
 
 def note_for_model(changes: Sequence[MemoryChange], language: Language) -> str:
-    """Return what the prompt says of the changes that this turn has made; empty where there are none. Their
-    summaries stand between tags, which they must not be able to close."""
+    """Return the part of the prompt that tells the changes this turn has made; empty if there are none. The
+    summaries stand between tags, which they cannot close."""
     if not changes:
         return ""
     done = dict.fromkeys(change["summary"] for change in changes)

@@ -49,7 +49,7 @@ class ProposedMemory:
     """One of the two memories that a proposal is about."""
 
     id: UUID
-    """Its id; of a value of core memory that of its section."""
+    """Id of the memory; for a value of core memory, the id of its section."""
     text: str
     created_at: datetime
     """When the memory was said or written."""
@@ -81,7 +81,7 @@ class Proposal:
     memories: list[ProposedMemory]
     """The one of two memories that stays, and the one that goes."""
     messages: list[Source]
-    """The message that a change rests on; of two memories, theirs are with them."""
+    """Messages on which the change rests; those of two memories are listed with each memory."""
 
 
 _Row = dict[str, Any]
@@ -106,8 +106,8 @@ class ProposalList:
         after: tuple[datetime, UUID] | None = None,
         limit: int,
     ) -> Sequence[Proposal]:
-        """Proposals that wait, or were settled in a way, newest first. One about two memories waits for as long
-        as both are remembered, and the one that would go is not pinned."""
+        """Return proposals that wait, or were settled in a given way, newest first. A proposal about two memories
+        waits as long as both are remembered and the one that would go is not pinned."""
         user_id = await user_id_of(self._database, tenant_id, user)
         found: list[Proposal] = []
         # Values of core memory that have gone meanwhile are known only here, so that a page may lose some.
@@ -152,8 +152,8 @@ class ProposalList:
 def _memories(
     row: _Row, values: Mapping[tuple[UUID, str], CoreValue], *, waits: bool
 ) -> list[tuple[ProposedMemory, Sequence[UUID | None]]] | None:
-    """Return the two memories of a proposal, the one that stays first, each with the messages that it comes
-    from. None if a value of core memory is not known, or does not hold any more while the proposal waits."""
+    """Return the two memories of a proposal, first the one that stays, each with the messages it comes from.
+    Returns None if a value of core memory is unknown, or no longer holds while the proposal waits."""
     found: list[tuple[ProposedMemory, Sequence[UUID | None]]] = []
     for side, text in zip(_SIDES, (row["text"], row["replaces"]), strict=True):
         memory_id, digest, at = row[f"{side}_id"], row[f"{side}_value"], row[f"{side}_at"]

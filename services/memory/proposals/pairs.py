@@ -1,6 +1,6 @@
-"""Pairs of which one is enough or no longer holds: memories, values of core memory, or one of each.
+"""Pairs of memories or values of core memory of which one is enough or no longer holds.
 
-A pair stands in the log of operations as a proposal. It holds ids and digests, and no words.
+A pair is a proposal in the log of operations. It holds ids and digests, and no words.
 """
 
 from dataclasses import dataclass, replace
@@ -44,7 +44,7 @@ class Side:
     id: UUID
     """Id of the memory, or of the value's section."""
     digest: str | None = None
-    """Digest of the value (`CoreValue.digest`); None = a memory."""
+    """Digest of the value (`CoreValue.digest`); None = the side is a written memory."""
 
 
 class Pairs:
@@ -61,7 +61,7 @@ class Pairs:
 
     @again_if_contended
     async def add(self, owner: Owner, kind: PairKind, kept: Side, dropped: Side) -> UUID | None:
-        """Let it wait that one takes another's place; None if the two were proposed before."""
+        """Propose that one replaces another; returns None if the two were proposed before."""
         results = {"state": "waiting", "kept": str(kept.id), "dropped": str(dropped.id)}
         results |= {
             name: side.digest
@@ -89,8 +89,8 @@ class Pairs:
 
     @again_if_contended
     async def carry_out(self, owner: Owner, kept: Side, dropped: Side, trigger: Trigger) -> None:
-        """Have the dropped one go: a memory is superseded, a value is removed from its section. Raises
-        `Conflict` if one of the two is remembered no more or was changed, or the dropped one is pinned."""
+        """Remove the dropped one: a memory is superseded, a value is removed from its section. Raises `Conflict`
+        if either is no longer remembered or was changed, or the dropped one is pinned."""
         blocks = [side.id for side in (kept, dropped) if side.digest is not None]
         found = await self._values.read(owner.tenant_id, owner.user_id, blocks) if blocks else []
         named = {Side(each.block_id, each.digest): each for each in found}
@@ -112,7 +112,7 @@ class Pairs:
                 raise Conflict(_CHANGED)
 
     async def _check(self, connection: Connection, owner: Owner, value: CoreValue, *, dropped: bool) -> None:
-        """Lock the section, and check that it has the value, which is not pinned if it is to go."""
+        """Lock the section, and check that it has the value, and that a value to be removed is not pinned."""
         content = await self._core.locked_content(connection, _with(owner, value), value.section)
         pins = await digests_pinned(connection, owner.tenant_id, [value.block_id]) if dropped else set()
         named = (value.field, value.text)

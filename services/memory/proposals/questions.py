@@ -1,9 +1,10 @@
 """Questions about changes that wait: a prompt names one, and the next message may say yes.
 
-At most three wait under an expert in a space, where alone they are asked, answered and overtaken.
+At most three wait for each expert and space, and they are asked and answered only there.
 
-A question is named in the prompt of one turn, which asks it, and with its id in that of the turn after it, which
-settles it. Later it waits in the list of proposals alone, until it is settled there or makes room for a newer one.
+The prompt of one turn names a question, so that the answer asks it; the prompt of the next turn names it with its
+id, so that it can be settled. Afterwards it waits only in the list of proposals, until it is settled there or
+makes room for a newer one.
 """
 
 from collections.abc import Sequence
@@ -59,7 +60,7 @@ RETURNING id
 ProposalKind = Literal["remember", "forget", "duplicate", "contradiction"]
 State = Literal["waiting", "accepted", "rejected", "undone", "expired"]
 MOST_OPEN = 3
-"""Changes that wait for a user under an expert in a space, those about pairs of memories not counted."""
+"""Maximum number of changes that wait for a user under one expert in one space, not counting pairs of memories."""
 
 _ASKED: LiteralString = """
 UPDATE memory_operations SET results = results || jsonb_build_object('asked', %(turn_id)s::text)
@@ -88,27 +89,28 @@ class OpenQuestion:
     expert_id: UUID
     space_id: UUID | None
     asked_in: UUID | None
-    """The turn whose prompt has named it; None = not asked yet."""
+    """Turn whose prompt has named it; None if it was not asked yet."""
     kept: UUID | None = None
     """The one of two memories that stays, or the section of a value, which `kept_value` names."""
     dropped: UUID | None = None
     kept_value: str | None = None
     dropped_value: str | None = None
     by: str = ""
-    """`feedback` = it is a wish for answers, from a thumb down; empty = anything else."""
+    """`feedback` if it is a wish about answers that came from a thumb down; otherwise empty."""
     turn_id: UUID | None = None
-    """The turn that it arose from."""
+    """Turn in which it arose."""
 
 
 class OpenQuestions:
-    """Chooses which question a prompt names, and closes those that are overtaken."""
+    """Chooses the question that a prompt names, and closes questions that are overtaken."""
 
     def __init__(self, database: Database, values: CoreValues) -> None:
         self._database = database
         self._values = values
 
     async def of_turn(self, owner: Owner, conversation_id: UUID, message_id: UUID) -> OpenQuestion | None:
-        """Return the question that a turn is to ask, or that the turn before has asked; None = there is none."""
+        """Return the question that a turn is to ask, or that the previous turn has asked; None if there is
+        none."""
         values = {**vars(owner), "conversation_id": conversation_id, "message_id": message_id}
         found = await self._database.fetch(owner.tenant_id, _QUESTION, values, class_row(OpenQuestion))
         overtaken = await self._overtaken(owner, found) if found else []
@@ -116,7 +118,7 @@ class OpenQuestions:
 
     @staticmethod
     async def note_asked(connection: Connection, tenant_id: UUID, question_id: UUID, turn_id: UUID) -> None:
-        """Note in a transaction of the caller's that a turn has asked a question."""
+        """Note in the caller's transaction that a turn has asked a question."""
         await connection.execute(_ASKED, {"tenant_id": tenant_id, "id": question_id, "turn_id": turn_id})
 
     async def waiting(self, connection: Connection, owner: Owner) -> list[OpenQuestion]:
@@ -136,7 +138,7 @@ class OpenQuestions:
         return [each for each in found if each.id not in overtaken]
 
     async def make_room(self, connection: Connection, owner: Owner) -> list[OpenQuestion]:
-        """Return what waits after the oldest was closed, if there were as many as may wait."""
+        """Close the oldest question if the maximum number wait; return the questions that still wait."""
         waiting = await self.waiting(connection, owner)
         surplus = waiting[: max(len(waiting) - MOST_OPEN + 1, 0)]
         await self._expire(connection, owner, [each.id for each in surplus])

@@ -1,7 +1,7 @@
 """Proposals: changes of memory that wait for the user.
 
-Some rest on content that is not in the user's own words; others were found at night in two memories that say
-nearly the same or contradict each other (`pairs.py`). They stand in the log of operations, so that they go with
+Some rest on words that are not the user's own; others were found by the nightly upkeep, in two memories that say
+nearly the same or contradict each other (`pairs.py`). They are in the log of operations, so they are removed with
 their turn, their conversation and their user.
 """
 
@@ -53,9 +53,10 @@ class Proposals(ProposalList):
 
     @again_if_contended
     async def add(self, request: ChangeRequest, kind: EditKind, text: str, replaces: str = "") -> UUID:
-        """Let a change that a tool wants wait, to be asked in the same answer; return its id.
+        """Store a change that a tool wants, to be asked about in the same answer; return its id.
 
-        `text` would be remembered, or names by ids or words what would be forgotten; `replaces` names likewise.
+        `text` would be remembered, or names by ids or words what would be forgotten; `replaces` names memories in
+        the same way.
         """
         named = [each.strip() for each in (replaces or (text if kind == "forget" else "")).split(",")]
         memory = ",".join(named) if all(map(is_id, named)) else ""
@@ -77,11 +78,11 @@ class Proposals(ProposalList):
         is_asked: bool = False,
         by: str = "",
     ) -> UUID:
-        """Let a change wait, in the caller's transaction; return its id, or the id of an equal one that already
-        waits.
+        """Store a change that waits, in the caller's transaction; return its id, or that of an equal one that
+        already waits.
 
-        If the maximum number wait, the oldest is closed. `memory` = ids of what would go, separated by commas;
-        `is_asked` = the turn itself asks the user; `by` as in `OpenQuestion`.
+        If the maximum number wait, the oldest is closed. `memory` lists the ids of what would go, separated by
+        commas; `is_asked` says that the turn itself asks the user; `by` is as in `OpenQuestion`.
         """
         text, replaces = text.replace("\x00", ""), replaces.replace("\x00", "")
         for each in await self.questions.make_room(connection, request.owner):
@@ -121,7 +122,7 @@ class Proposals(ProposalList):
         return change
 
     async def _waiting(self, values: dict[str, Any], owner: Owner | None = None) -> OpenQuestion:
-        """Return a proposal that waits; `owner` = under whose expert and in which space, if not in any."""
+        """Return a proposal that waits; with `owner`, only if it is of this expert and space."""
         rows = await self._database.fetch(values["tenant_id"], _PROPOSED, values, class_row(OpenQuestion))
         if not rows or (owner and (rows[0].expert_id, rows[0].space_id) != (owner.expert_id, owner.space_id)):
             raise NotFound(f"There is no proposal {values['id']}.")
@@ -130,7 +131,7 @@ class Proposals(ProposalList):
         return rows[0]
 
     async def _accept(self, values: dict[str, Any], proposed: OpenQuestion, by: Trigger) -> MemoryChange | None:
-        """Carry a proposal out; return the change, of two memories None."""
+        """Carry a proposal out; return the change, or None for a proposal about two memories."""
         owner = Owner(values["tenant_id"], values["user_id"], proposed.expert_id, proposed.space_id)
         trigger = replace(by, message_id=None, expert_id=owner.expert_id, accepts=proposed.id)
         if proposed.kept is not None and proposed.dropped is not None:
@@ -143,7 +144,8 @@ class Proposals(ProposalList):
         return change
 
     async def close(self, request: ChangeRequest, ids: Sequence[str]) -> str:
-        """Reject the proposals among some ids after the user's no; return what to tell the model, or nothing."""
+        """Reject those of some proposals that still wait, after the user's no; return the note for the model, or
+        nothing."""
         owner, closed = request.owner, []
         for each in ids:
             try:
@@ -165,7 +167,7 @@ class Proposals(ProposalList):
         return await self._changes.remember(request, proposed.text, replaces=replaces, kind=kind)
 
     async def _settle(self, values: dict[str, Any], state: State) -> None:
-        """Change the state of a proposal that waits. Raises `Conflict` if it waits no more."""
+        """Change the state of a proposal that waits. Raises `Conflict` if it no longer waits."""
         settled = {**values, "ids": [values["id"]], "state": state}
         if not await self._database.fetch(values["tenant_id"], SETTLE, settled, tuple_row):
             raise Conflict(f"The proposal {values['id']} was settled before.")

@@ -1,4 +1,5 @@
-"""Reasons of thumbs down become wishes for answers: asked about once, and kept when they are given again."""
+"""Reasons given with a thumb down become wishes about answers: the user is asked once, and a wish that is repeated
+is kept."""
 
 from typing import Any, LiteralString
 from uuid import UUID
@@ -31,17 +32,17 @@ log = structlog.get_logger(__name__)
 
 
 class FeedbackWishes:
-    """Lets reasons of thumbs down wait as wishes for all answers."""
+    """Stores the reasons given with a thumb down as wishes that wait for the user's yes."""
 
     def __init__(self, database: Database, proposals: Proposals) -> None:
         self._database = database
         self._proposals = proposals
 
     async def hear(self, tenant_id: UUID, turn_id: UUID, reason: str) -> None:
-        """Let the reason wait for the user's yes, or keep it if it waits since another turn.
+        """Store a reason as a wish that waits for the user's yes, or keep it if it waits since another turn.
 
-        One that the user rejected is not asked about again; one of more than 300 characters is no wish. It is
-        for the turn's expert and space.
+        A wish that the user rejected is not asked about again, and a reason of more than 300 characters is not a
+        wish. The wish applies to the turn's expert and space.
         """
         text = " ".join(reason.split())
         if not text or len(text) > LONGEST_ITEM:

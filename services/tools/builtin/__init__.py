@@ -1,3 +1,4 @@
 """The built-in tools, one module each; the registry finds every `TOOL`.
 
-It is a `RegisteredTool`, or a function that makes one of `ToolServices`."""
+A `TOOL` is a `RegisteredTool`, or a function that makes one from `ToolServices`.
+"""

@@ -1,6 +1,7 @@
 """`forget`: the model removes what the user wants forgotten, from core memory and from recall.
 
-What `keep` and `all` mean is told where they are needed: every word of a description is billed in each prompt.
+The meaning of `keep` and `all` is told in the result that needs it, because every word of a description is billed
+with each prompt.
 """
 
 from typing import Annotated

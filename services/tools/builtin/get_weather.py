@@ -19,7 +19,7 @@ WITHIN_S = 6.0
 _MOST_BYTES = 256 * 1024
 _DAYS = 3
 _SHORTEST = 2
-"""Characters of a name of a place."""
+"""Minimum number of characters in the name of a place."""
 _SUFFIXES = ("特别行政区", "自治州", "自治区", "地区", "市", "省", "县", "区", " city")
 
 _CURRENT = "temperature_2m,apparent_temperature,relative_humidity_2m,weather_code,wind_speed_10m"
@@ -119,7 +119,7 @@ _REASONS = {
 
 
 def _variants(city: str) -> Iterator[str]:
-    """The name, then the name without its kind of place."""
+    """Return the name of a city, followed by the name without a suffix such as 市."""
     yield city
     for suffix in _SUFFIXES:
         if city.lower().endswith(suffix) and len(short := city[: -len(suffix)]) >= _SHORTEST:
@@ -263,7 +263,8 @@ _PATTERNS = (
 
 
 def _cities(match: re.Match[str]) -> list[dict[str, Any]]:
-    """Only well-known cities: with another word it may be another question, which is the model's to read."""
+    """Return the cities that a question names, if all are well known. A question with any other word may mean
+    something else, so the model reads it."""
     places = [place for span in match.groupdict().values() if span for place in _places(span)]
     return [{"city": place} for place in places] if all(map(_is_known, places)) else []
 

@@ -48,7 +48,7 @@ def make_tool(services: ToolServices) -> RegisteredTool | None:
             if turn.speaker or (any(turn.read.foreign) and not rests_on_user(text or when, turn.read)):
                 raise ToolException("Nothing was promised: these are not the user's own words. Ask them first.")
             if state == "quiet":
-                await promises.be_quiet(owner, when.strip())
+                await promises.quiet.set(owner, when.strip(), Trigger.of_turn(turn, "model"))
                 return f"Nothing is said unasked: {when.strip()}."
             if id.strip():
                 return await _changed(promises, turn, id.strip(), text, when, state)

@@ -24,7 +24,7 @@ Kind = Annotated[
 ]
 Answered = Annotated[bool, Field(description="This message answers the user")]
 _BESIDES_FILING = "Save what the user asks to keep, corrects or wishes; other facts are kept anyway."
-"""The description where filing keeps facts that the user only mentions."""
+"""Description of the tool for experts whose facts are also filed without it."""
 
 
 def make_tool(services: ToolServices) -> RegisteredTool | None:

@@ -28,9 +28,10 @@ _GATHERED = 20
 _LONGEST = 300
 _LONGEST_QUERY = 1000
 _OVERLAP = 20
-"""Characters that are read twice: the result names speakers, and the text that is read on does not."""
+"""Number of characters that are shown twice when a text is continued: the result names speakers, which the stored
+text does not."""
 _LONGEST_READ = 2000
-"""Characters of a text that is read on."""
+"""Maximum number of characters shown when a text is continued."""
 _SPEAKERS: dict[Language, dict[str, str]] = {
     "en": {"user": "user", "assistant": "you"},
     "zh": {"user": "用户", "assistant": "你"},

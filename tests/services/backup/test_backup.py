@@ -345,6 +345,33 @@ def test_what_fading_removed_in_the_last_format_stays_out_of_memory(
         ]
 
 
+_CAME_LATER = {"messages": ["foreign_spans", "feeling", "feeling_span"], "turns": ["to_file", "process"]}
+
+
+def _of_the_first_baseline(manifest: Manifest, members: dict[str, bytes]) -> None:
+    manifest.revision = "0100"
+    manifest.tables = [table for table in manifest.tables if table.name not in {"promises", "user_events"}]
+    del members["tables/promises.copy"], members["tables/user_events.copy"]
+    for table in manifest.tables:
+        names, member = table.columns, f"tables/{table.name}.copy"
+        at = [place for place, name in enumerate(names) if name not in _CAME_LATER.get(table.name, [])]
+        rows = [row.split(b"\t") for row in members[member].splitlines()]
+        members[member] = b"".join(b"\t".join(row[each] for each in at) + b"\n" for row in rows)
+        table.columns, table.sha256 = [names[each] for each in at], hashlib.sha256(members[member]).hexdigest()
+
+
+async def test_a_backup_of_an_earlier_schema_gets_what_came_since(
+    engines: Engines, empty: Place, tmp_path: Path
+) -> None:
+    """Tables and columns that it lacks are as a new installation has them, and nothing is filed a second time."""
+    await _populate(engines.database_url)
+    _back_up(engines.database_url, tmp_path / "b.zip")
+    _restore(_rewritten(tmp_path / "b.zip", _of_the_first_baseline), empty.target)
+    assert await _export(empty.url, "u-1") == await _export(engines.database_url, "u-1")
+    with psycopg.connect(empty.superuser) as connection:
+        assert connection.execute("SELECT DISTINCT to_file FROM turns").fetchall() == [(False,)]
+
+
 def test_a_backup_from_before_the_last_format_is_refused(engines: Engines, tmp_path: Path) -> None:
     def older(manifest: Manifest, _: dict[str, bytes]) -> None:
         manifest.revision = "0005"

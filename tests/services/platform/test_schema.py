@@ -7,6 +7,7 @@ import psycopg
 import pytest
 
 from services.engines import Engines
+from services.platform import migrate as migration
 from tests.support.schema_page import schema_page
 
 _TENANTS: LiteralString = """
@@ -28,7 +29,7 @@ SELECT conrelid::regclass::text, conname::text, confrelid::regclass::text,
              JOIN pg_attribute a ON a.attrelid = confrelid AND a.attnum = key.number)
 FROM pg_constraint WHERE contype = 'f' AND connamespace = 'public'::regnamespace
 """
-_PAGE = Path(__file__).parents[3] / "docs" / "schema.md"
+_PAGE = Path(migration.__file__).parent / "migrations" / "schema.md"
 
 
 @pytest.fixture

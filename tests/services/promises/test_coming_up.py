@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import httpx
 import pytest
@@ -99,6 +100,10 @@ async def _told(services: Services, client: httpx.AsyncClient, model_server: Mod
     return "Dates of theirs" in _shown(model_server)
 
 
+async def _logged(client: httpx.AsyncClient) -> Sequence[dict[str, Any]]:
+    return list((await client.get("/api/v1/users/u-1/memory-operations")).json()["items"])
+
+
 @pytest.mark.settings(quiet_hours="always")
 async def test_the_setting_the_user_a_sentence_and_an_expert_switch_it_off(
     services: Services, client: httpx.AsyncClient, model_server: ModelServer
@@ -120,6 +125,11 @@ async def test_the_setting_the_user_a_sentence_and_an_expert_switch_it_off(
     assert not await _told(services, client, model_server, "s-5"), "a sentence"
     lines = (await client.get(f"{user}/export")).text
     assert '"quiet_hours":"always"' in lines.replace(" ", "")
+    [logged] = [each for each in await _logged(client) if each["type"] == "quiet_hours"]
+    assert (logged["old_value"], logged["new_value"]) == ({"hours": "never"}, {"hours": "always"})
+    undo = f"{user}/memory-operations/{logged['id']}/undo"
+    (await client.post(undo)).raise_for_status()
+    assert (await client.get(user)).json()["quiet_hours"] == "never"
     await client.patch(user, json={"quiet_hours": None})
     model_server.script(
         Reply(tool_calls=[ToolCall("promise", {"state": "quiet", "when": "at night"})]), Reply(["When is that?"])

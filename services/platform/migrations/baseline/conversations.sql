@@ -16,6 +16,8 @@ CREATE TABLE conversations (
     space_id      uuid,
     renamed       boolean NOT NULL DEFAULT false,
     pinned_at     timestamptz,
+    in_story      boolean NOT NULL DEFAULT false,
+    metadata      jsonb NOT NULL DEFAULT '{}',
     PRIMARY KEY (id, tenant_id),
     UNIQUE (tenant_id, user_id, session_key),
     FOREIGN KEY (expert_id, tenant_id) REFERENCES experts (id, tenant_id),
@@ -26,6 +28,8 @@ COMMENT ON TABLE conversations IS 'Conversations of a user with an expert, by th
 COMMENT ON COLUMN conversations.space_id IS 'NULL = outside any space: shared by all of the user''s spaces';
 COMMENT ON COLUMN conversations.renamed IS 'the title is the user''s own, and not the beginning of what was said';
 COMMENT ON COLUMN conversations.retracted_at IS 'when something in it was last retracted, or brought back';
+COMMENT ON COLUMN conversations.in_story IS 'a game or story that the user has announced goes on';
+COMMENT ON COLUMN conversations.metadata IS 'what a client of /v1/conversations notes on it: texts by names';
 ALTER TABLE conversations
     ALTER session_key SET STATISTICS 0,
     ALTER title SET STATISTICS 0;
@@ -108,6 +112,9 @@ CREATE TABLE messages (
     digest           bytea,
     note_made_by     jsonb NOT NULL DEFAULT '{}',
     origin           foreign_origin,
+    foreign_spans    integer[],
+    feeling          text,
+    feeling_span     integer[],
     PRIMARY KEY (id, tenant_id),
     FOREIGN KEY (branch_id, tenant_id) REFERENCES conversation_branches (id, tenant_id)
         ON DELETE SET NULL (branch_id),
@@ -125,6 +132,10 @@ COMMENT ON COLUMN messages.off_record IS 'shown in its own conversation only';
 COMMENT ON COLUMN messages.retraction_id IS 'the operation in memory_operations that changed the row last';
 COMMENT ON COLUMN messages.origin IS
     'NULL = the user''s or the assistant''s own words; the values sort from the least trusted on';
+COMMENT ON COLUMN messages.foreign_spans IS
+    'of an answer of foreign origin: where sentences that repeat texts of others begin and end; NULL = all of it';
+COMMENT ON COLUMN messages.feeling IS 'what the user feels, as their own words in it say';
+COMMENT ON COLUMN messages.feeling_span IS 'where these words begin and end';
 COMMENT ON COLUMN messages.uncovered IS 'committed late, behind what the summary covers';
 COMMENT ON COLUMN messages.digest IS 'of an answer, by which a client that sends the history again is recognised';
 ALTER TABLE messages
@@ -136,13 +147,16 @@ ALTER TABLE messages
     ALTER import_key SET STATISTICS 0,
     ALTER private_note SET STATISTICS 0,
     ALTER memory_text SET STATISTICS 0,
-    ALTER digest SET STATISTICS 0;
+    ALTER digest SET STATISTICS 0,
+    ALTER feeling SET STATISTICS 0,
+    ALTER feeling_span SET STATISTICS 0;
 -- Parts are compressed already.
 ALTER TABLE messages ALTER parts SET STORAGE EXTERNAL;
 CREATE INDEX messages_by_digest ON messages (digest) WHERE role = 'assistant' AND digest IS NOT NULL;
 CREATE INDEX messages_by_external_id ON messages (conversation_id, external_id) WHERE external_id IS NOT NULL;
 CREATE UNIQUE INDEX messages_imported ON messages (conversation_id, import_key, tenant_id)
     WHERE import_key IS NOT NULL;
+CREATE INDEX messages_feeling ON messages (conversation_id, created_at) WHERE feeling IS NOT NULL;
 CREATE INDEX messages_in_order ON messages (conversation_id, created_at, id);
 CREATE INDEX messages_of_branch ON messages (branch_id) WHERE branch_id IS NOT NULL;
 CREATE INDEX messages_of_foreign_origin ON messages (conversation_id, origin) WHERE origin IS NOT NULL;
@@ -175,13 +189,25 @@ CREATE TABLE turns (
     memory_changes        jsonb NOT NULL DEFAULT '[]',
     experiments           jsonb,
     prompt                jsonb,
+    to_file               boolean NOT NULL DEFAULT true,
+    process               bigint,
+    run_again             boolean NOT NULL DEFAULT false,
+    shown                 boolean NOT NULL DEFAULT false,
     PRIMARY KEY (id, tenant_id),
     UNIQUE (conversation_id, idempotency_key, tenant_id),
     FOREIGN KEY (conversation_id, tenant_id) REFERENCES conversations (id, tenant_id) ON DELETE CASCADE,
-    CHECK (status IN ('waiting', 'running', 'completed', 'partial', 'failed', 'cancelled')),
+    CHECK (status IN ('waiting', 'running', 'paused', 'completed', 'partial', 'failed', 'cancelled')),
     CHECK (stop_requested IN ('cancelled', 'partial', 'forgotten'))
 );
 COMMENT ON TABLE turns IS 'A message of the user''s and the run that answers it.';
+COMMENT ON COLUMN turns.status IS 'paused = its client runs tools and brings their results';
+COMMENT ON COLUMN turns.to_file IS 'what was said in it waits to be filed';
+COMMENT ON COLUMN turns.process IS
+    'number of the process that runs the turn, which it holds as a shared advisory lock';
+COMMENT ON COLUMN turns.run_again IS
+    'whether the first process was gone before it had shown anything, and another one began again';
+COMMENT ON COLUMN turns.shown IS
+    'whether it has shown text or called a tool, as its process said when it renewed the lease';
 COMMENT ON COLUMN turns.prompt IS
     'an array of {name, text, tokens}; the conversation''s own messages are named by message_ids';
 COMMENT ON COLUMN turns.experiments IS 'variants by the ids of their experiments';
@@ -196,6 +222,8 @@ CREATE INDEX turns_leased ON turns (lease_expires_at) WHERE status IN ('waiting'
 CREATE INDEX turns_of_conversation ON turns (conversation_id, accepted_at, id);
 CREATE INDEX turns_of_experiments ON turns USING gin (experiments) WHERE experiments IS NOT NULL;
 CREATE INDEX turns_of_tenant ON turns (tenant_id, accepted_at, id);
+CREATE INDEX turns_paused ON turns (conversation_id, lease_expires_at) WHERE status = 'paused';
+CREATE INDEX turns_to_file ON turns (conversation_id, tenant_id) WHERE to_file;
 CREATE UNIQUE INDEX turns_one_running ON turns (conversation_id, tenant_id) WHERE status = 'running';
 CREATE INDEX turns_waiting ON turns (conversation_id, accepted_at, id) WHERE status = 'waiting';
 CREATE INDEX turns_with_prompt ON turns (conversation_id) WHERE prompt IS NOT NULL;

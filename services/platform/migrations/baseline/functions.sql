@@ -4,13 +4,56 @@
 -- owner answer them, with ids only.
 
 -- Turns that have lost their process.
-CREATE FUNCTION expired_turns(OUT tenant_id uuid, OUT turn_id uuid, OUT status text) RETURNS SETOF record
+CREATE FUNCTION expired_turns(OUT tenant_id uuid, OUT turn_id uuid, OUT status text)
+RETURNS SETOF record
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public AS $$
-    SELECT t.tenant_id, t.id, t.status FROM turns t
-    WHERE t.status IN ('waiting', 'running')
-      AND (t.lease_expires_at < now() OR t.lease_expires_at > now() + interval '15 minutes')
-    ORDER BY t.accepted_at, t.id LIMIT 100
+    (SELECT t.tenant_id, t.id, t.status FROM turns t
+     WHERE t.status IN ('waiting', 'running')
+       AND (t.lease_expires_at < now() OR t.lease_expires_at > now() + interval '15 minutes')
+     ORDER BY t.accepted_at, t.id LIMIT 100)
+    UNION ALL
+    (SELECT t.tenant_id, t.id, t.status FROM turns t
+     WHERE t.status = 'paused' AND t.lease_expires_at < now() LIMIT 100)
 $$;
+
+-- A process holds an advisory lock by its number for as long as it is connected. Who has just lost the connection
+-- still renews its leases, and after a start of the server everybody first connects again. The process that asks
+-- renews what it runs: turns of its own that it does not renew were opened by a statement without an answer.
+CREATE FUNCTION is_abandoned(lease_expires_at timestamptz, process bigint) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, public AS $$
+    SELECT CASE
+        WHEN lease_expires_at > now() + interval '15 minutes' THEN true
+        WHEN now() - pg_postmaster_start_time() BETWEEN interval '0 seconds' AND interval '10 seconds'
+            AND lease_expires_at > now() - interval '2 minutes' AND process IS DISTINCT FROM 0 THEN false
+        WHEN lease_expires_at < now() THEN true
+        WHEN process IS NULL OR lease_expires_at > now() + interval '12 seconds' THEN false
+        ELSE NOT EXISTS (
+            SELECT FROM pg_locks l WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND l.granted
+              AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+              AND (l.classid::bigint << 32) | l.objid::bigint = process)
+    END
+$$;
+CREATE FUNCTION abandoned_turns(asking bigint, OUT tenant_id uuid, OUT turn_id uuid, OUT status text)
+RETURNS SETOF record
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public AS $$
+    (SELECT t.tenant_id, t.id, t.status FROM turns t
+     WHERE t.status IN ('waiting', 'running')
+       AND is_abandoned(t.lease_expires_at, CASE WHEN t.process = asking THEN 0 ELSE t.process END)
+     ORDER BY t.accepted_at, t.id LIMIT 100)
+    UNION ALL
+    (SELECT t.tenant_id, t.id, t.status FROM turns t
+     WHERE t.status = 'paused' AND t.lease_expires_at < now() LIMIT 100)
+$$;
+
+CREATE FUNCTION users_with_due_promises(at timestamptz, OUT tenant_id uuid, OUT user_id uuid)
+RETURNS SETOF record
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public AS $$
+    SELECT DISTINCT due.tenant_id, due.user_id FROM (
+        SELECT p.tenant_id, p.user_id FROM promises p
+        WHERE p.state = 'open' AND p.due_at <= at ORDER BY p.due_at LIMIT 1000
+    ) AS due
+$$;
+COMMENT ON FUNCTION users_with_due_promises(timestamptz) IS 'Whose promises are due, of all tenants.';
 
 CREATE FUNCTION tenants_to_index() RETURNS SETOF uuid
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public AS $$
@@ -208,3 +251,84 @@ BEGIN
 END $$;
 CREATE CONSTRAINT TRIGGER withdraw_prompts AFTER DELETE OR UPDATE OF content ON core_memory_blocks
 DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION withdraw_prompts_of_block();
+
+CREATE FUNCTION drop_feeling() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.feeling := NULL;
+    NEW.feeling_span := NULL;
+    RETURN NEW;
+END $$;
+COMMENT ON FUNCTION drop_feeling() IS 'Words that have changed may say nothing of what the user feels any more.';
+CREATE TRIGGER drop_feeling BEFORE UPDATE OF content, memory_text ON messages FOR EACH ROW WHEN (
+    OLD.feeling IS NOT NULL AND (OLD.content, OLD.memory_text) IS DISTINCT FROM (NEW.content, NEW.memory_text)
+) EXECUTE FUNCTION drop_feeling();
+
+-- Events of a user become visible in the order of their ids: a reader that has seen one misses none before it.
+CREATE FUNCTION note_event(of_tenant uuid, of_user uuid, what text, ids jsonb) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    noted bigint;
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtextextended('events ' || of_user, 0));
+    DELETE FROM user_events WHERE user_id = of_user AND at < now() - interval '7 days';
+    INSERT INTO user_events (tenant_id, user_id, kind, about) VALUES (of_tenant, of_user, what, ids)
+    RETURNING id INTO noted;
+    WITH told AS (
+        INSERT INTO webhook_deliveries (id, tenant_id, webhook_id, event_id)
+        SELECT gen_random_uuid(), of_tenant, w.id, noted FROM webhooks w
+        WHERE w.tenant_id = of_tenant AND (w.kinds = '{}' OR what = ANY(w.kinds))
+        RETURNING id
+    )
+    INSERT INTO procrastinate_jobs (queue_name, task_name, priority, args)
+    SELECT 'default', 'deliver_webhook', 0, jsonb_build_object('tenant_id', of_tenant, 'delivery_id', told.id)
+    FROM told;
+    PERFORM pg_notify('anamnesis_events', of_user::text);
+END $$;
+COMMENT ON FUNCTION note_event(uuid, uuid, text, jsonb) IS 'Notes an event, and queues what webhooks are told.';
+
+CREATE FUNCTION note_promise_kept() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM note_event(NEW.tenant_id, NEW.user_id, 'promise.due', jsonb_build_object(
+        'promise_id', NEW.id, 'message_id', NEW.kept_in, 'conversation_id',
+        (SELECT m.conversation_id FROM messages m WHERE m.id = NEW.kept_in)));
+    RETURN NULL;
+END $$;
+CREATE TRIGGER note_promise_kept AFTER UPDATE OF kept_in ON promises FOR EACH ROW
+    WHEN (NEW.kept_in IS NOT NULL AND NEW.kept_in IS DISTINCT FROM OLD.kept_in)
+    EXECUTE FUNCTION note_promise_kept();
+
+CREATE FUNCTION note_turn_failed() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM note_event(NEW.tenant_id, c.user_id, 'turn.failed', jsonb_build_object(
+        'turn_id', NEW.id, 'conversation_id', c.id))
+    FROM conversations c WHERE c.id = NEW.conversation_id;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER note_turn_failed AFTER UPDATE OF status ON turns FOR EACH ROW
+    WHEN (NEW.status = 'failed' AND OLD.status <> 'failed') EXECUTE FUNCTION note_turn_failed();
+
+-- What programs keep, searches, and notes of filing are no changes of what is known.
+CREATE FUNCTION note_memory_changed() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM note_event(a.tenant_id, a.user_id,
+        CASE WHEN a.proposes THEN 'proposal.waiting' ELSE 'memory.changed' END,
+        jsonb_build_object('operation_ids', to_jsonb(a.ids[1:20])))
+    FROM (
+        SELECT o.tenant_id, o.user_id, o.type = 'memory_proposal' AS proposes, array_agg(o.id ORDER BY o.id) AS ids
+        FROM added o
+        WHERE o.type NOT IN ('memory_filing', 'store_put', 'store_delete', 'branch') AND o.type !~ '_search$'
+          AND NOT o.trigger ? 'part_of'
+        GROUP BY o.tenant_id, o.user_id, o.type = 'memory_proposal'
+    ) AS a;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER note_memory_changed AFTER INSERT ON memory_operations REFERENCING NEW TABLE AS added
+    FOR EACH STATEMENT EXECUTE FUNCTION note_memory_changed();
+
+CREATE FUNCTION note_erasure_done() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM note_event(NEW.tenant_id, NEW.user_id, 'erasure.done', jsonb_build_object('receipt_id', NEW.id));
+    RETURN NULL;
+END $$;
+CREATE TRIGGER note_erasure_done AFTER INSERT ON forget_receipts FOR EACH ROW
+    EXECUTE FUNCTION note_erasure_done();

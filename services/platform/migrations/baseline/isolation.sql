@@ -25,3 +25,4 @@ CREATE POLICY owner_authenticates ON api_keys TO CURRENT_USER USING (true);
 CREATE POLICY owner_finds_expired ON turns FOR SELECT TO CURRENT_USER USING (true);
 CREATE POLICY owner_finds_unindexed ON episodes FOR SELECT TO CURRENT_USER USING (true);
 CREATE POLICY owner_finds_unindexed ON kb_chunks FOR SELECT TO CURRENT_USER USING (true);
+CREATE POLICY owner_finds_due ON promises FOR SELECT TO CURRENT_USER USING (true);

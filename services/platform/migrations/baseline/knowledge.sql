@@ -37,12 +37,15 @@ CREATE TABLE kb_documents (
     chunk_count  integer NOT NULL,
     version      integer NOT NULL DEFAULT 1,
     ingested_at  timestamptz NOT NULL DEFAULT clock_timestamp(),
+    left_out     text[],
     PRIMARY KEY (id, tenant_id),
     UNIQUE (base_id, source, tenant_id),
     FOREIGN KEY (base_id, tenant_id) REFERENCES knowledge_bases (id, tenant_id) ON DELETE CASCADE
 );
 COMMENT ON TABLE kb_documents IS 'Documents of a knowledge base.';
 COMMENT ON COLUMN kb_documents.version IS 'grows with every change of the text';
+COMMENT ON COLUMN kb_documents.left_out IS
+    'what of the document is not in its text, such as "2 comments"; null: read before this was noted';
 
 CREATE TABLE kb_chunks (
     id           uuid NOT NULL,

@@ -43,6 +43,7 @@ COMMENT ON TABLE core_memory_history IS 'Every content that a section of core me
 ALTER TABLE core_memory_history
     ALTER old SET STATISTICS 0,
     ALTER new SET STATISTICS 0;
+CREATE INDEX core_memory_history_message ON core_memory_history (trigger_message_id, tenant_id);
 
 CREATE TABLE core_memory_pins (
     block_id   uuid NOT NULL,
@@ -94,6 +95,8 @@ CREATE TABLE episodes (
     made_by             jsonb NOT NULL DEFAULT '{}',
     learned_at          timestamptz NOT NULL DEFAULT clock_timestamp(),
     pinned_at           timestamptz,
+    valid_until         timestamptz,
+    indexed_passages    smallint NOT NULL DEFAULT 1,
     PRIMARY KEY (id, tenant_id),
     FOREIGN KEY (conversation_id, tenant_id) REFERENCES conversations (id, tenant_id) ON DELETE CASCADE,
     FOREIGN KEY (expert_id, tenant_id) REFERENCES experts (id, tenant_id),
@@ -114,7 +117,11 @@ COMMENT ON COLUMN episodes.content IS 'of a written memory; of a turn, the texts
 COMMENT ON COLUMN episodes.superseded_by IS 'the memory that took its place';
 COMMENT ON COLUMN episodes.superseded_in IS 'the section of core memory that says it now';
 COMMENT ON COLUMN episodes.archived_by IS 'the run of upkeep that took it out of recall';
-COMMENT ON COLUMN episodes.held_at IS 'not recalled until it is decided whether it is remembered';
+COMMENT ON COLUMN episodes.held_at IS
+    'of a turn of a game or story, which is not recalled; without retraction_id filing has not decided yet';
+COMMENT ON COLUMN episodes.valid_until IS 'of a turn: when all that it says was replaced';
+COMMENT ON COLUMN episodes.indexed_passages IS
+    'the most passages that one of its messages, or it itself, ever had in the index';
 COMMENT ON COLUMN episodes.changed_in IS
     'the transaction that changed it last: a reader finds what its snapshot did not see';
 COMMENT ON COLUMN episodes.learned_at IS 'when the service learned it, which of an import is not when it was said';
@@ -169,12 +176,14 @@ CREATE TABLE memory_operations (
     at               timestamptz NOT NULL DEFAULT clock_timestamp(),
     undone_at        timestamptz,
     space_id         uuid,
+    untold           boolean NOT NULL DEFAULT false,
     PRIMARY KEY (id, tenant_id),
     FOREIGN KEY (conversation_id, tenant_id) REFERENCES conversations (id, tenant_id) ON DELETE CASCADE,
     FOREIGN KEY (space_id, tenant_id) REFERENCES spaces (id, tenant_id) ON DELETE CASCADE,
     FOREIGN KEY (user_id, tenant_id) REFERENCES users (id, tenant_id) ON DELETE CASCADE
 );
 COMMENT ON TABLE memory_operations IS 'The log of what changed memory, with what undoes it.';
+COMMENT ON COLUMN memory_operations.untold IS 'made by filing, and no turn has told the user of it yet';
 ALTER TABLE memory_operations
     ALTER field SET STATISTICS 0,
     ALTER old_value SET STATISTICS 0,
@@ -187,6 +196,7 @@ CREATE INDEX memory_operations_of_conversation ON memory_operations (conversatio
 CREATE INDEX memory_operations_of_space ON memory_operations (space_id) WHERE space_id IS NOT NULL;
 CREATE INDEX memory_operations_parts ON memory_operations ((trigger ->> 'part_of')) WHERE trigger ? 'part_of';
 CREATE INDEX memory_operations_proposals ON memory_operations (user_id, at, id) WHERE type = 'memory_proposal';
+CREATE INDEX memory_operations_untold ON memory_operations (user_id, tenant_id) WHERE untold;
 
 CREATE TABLE memory_versions (
     id          uuid NOT NULL DEFAULT gen_random_uuid(),
@@ -247,6 +257,10 @@ CREATE TABLE store_items (
     embedded_by   text,
     created_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
     updated_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
+    document      jsonb GENERATED ALWAYS AS (
+        CASE WHEN starts_with(value, '{') AND octet_length(value) <= 8192 AND strpos(value, '\u0000') = 0
+                  AND strpos(value, 'NaN') = 0 AND strpos(value, 'Infinity') = 0 THEN value::jsonb END
+    ) STORED,
     PRIMARY KEY (id, tenant_id),
     UNIQUE NULLS NOT DISTINCT (user_id, namespace, key, space_id, tenant_id),
     FOREIGN KEY (space_id, tenant_id) REFERENCES spaces (id, tenant_id) ON DELETE CASCADE,
@@ -259,10 +273,14 @@ COMMENT ON COLUMN store_items.value IS 'the text of a JSON object, as it was giv
 COMMENT ON COLUMN store_items.index_paths IS 'paths of what a search reads; NULL = every text';
 COMMENT ON COLUMN store_items.operation_id IS 'the operation in memory_operations that wrote it last';
 COMMENT ON COLUMN store_items.vector IS 'made when it is first searched';
+COMMENT ON COLUMN store_items.document IS
+    'the value for filters; NULL = it is large, encrypted, or more than JSON of PostgreSQL holds';
 ALTER TABLE store_items
     ALTER value SET STATISTICS 0,
     ALTER index_paths SET STATISTICS 0,
-    ALTER vector SET STATISTICS 0;
+    ALTER vector SET STATISTICS 0,
+    ALTER document SET STATISTICS 0;
 CREATE INDEX store_items_of_space ON store_items (space_id) WHERE space_id IS NOT NULL;
+CREATE INDEX store_items_newest ON store_items (tenant_id, user_id, updated_at, id);
 CREATE INDEX store_items_expiring ON store_items (tenant_id, expires_at) WHERE expires_at IS NOT NULL;
 CREATE INDEX store_items_of_operation ON store_items (user_id, operation_id);

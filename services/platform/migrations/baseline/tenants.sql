@@ -36,11 +36,16 @@ CREATE TABLE users (
     display_name  text,
     memory        boolean NOT NULL DEFAULT true,
     created_at    timestamptz NOT NULL DEFAULT now(),
+    quiet_hours   text,
+    mood          boolean NOT NULL DEFAULT true,
     PRIMARY KEY (id, tenant_id),
     UNIQUE (tenant_id, external_id)
 );
 COMMENT ON TABLE users IS 'People who talk to the experts, by the caller''s own ids.';
 COMMENT ON COLUMN users.memory IS 'false = their turns neither read memory nor add to it';
+COMMENT ON COLUMN users.quiet_hours IS
+    'when nothing is said unasked: 22:00-07:00, always, or never; NULL = as the setting says';
+COMMENT ON COLUMN users.mood IS 'whether it is noted and told how they feel';
 ALTER TABLE users
     ALTER external_id SET STATISTICS 0,
     ALTER display_name SET STATISTICS 0;

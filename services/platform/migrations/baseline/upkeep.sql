@@ -36,10 +36,12 @@ CREATE TABLE upkeep_nights (
     user_id    uuid NOT NULL,
     tenant_id  uuid NOT NULL REFERENCES tenants ON DELETE CASCADE,
     at         timestamptz NOT NULL,
+    again_at   timestamptz,
     PRIMARY KEY (user_id, tenant_id),
     FOREIGN KEY (user_id, tenant_id) REFERENCES users (id, tenant_id) ON DELETE CASCADE
 );
 COMMENT ON TABLE upkeep_nights IS 'Until when memory was looked through for a user.';
+COMMENT ON COLUMN upkeep_nights.again_at IS 'when a plan of theirs is past; NULL = none has a day';
 
 CREATE TABLE retention_runs (
     id         uuid NOT NULL,

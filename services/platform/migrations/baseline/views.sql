@@ -11,7 +11,7 @@ COMMENT ON VIEW remembered_messages IS 'What may be read of messages: by prompts
 CREATE VIEW remembered_episodes WITH (security_invoker = true) AS
 SELECT id, tenant_id, user_id, expert_id, space_id, conversation_id, episode_type, content, importance, origin,
        source_message_ids, created_at, learned_at, last_recalled_at, recall_count, indexed_at, pinned_at, changed_in,
-       made_by
+       made_by, valid_until
 FROM episodes
 WHERE superseded_by IS NULL AND superseded_in IS NULL AND archived_by IS NULL AND retracted_at IS NULL
   AND held_at IS NULL;

@@ -3,7 +3,7 @@
 from alembic import op
 
 revision = "0138"
-down_revision = "0133"
+down_revision = "0134"
 
 
 def upgrade() -> None:

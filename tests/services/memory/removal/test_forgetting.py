@@ -14,6 +14,7 @@ from services.memory.operations import Trigger
 from services.memory.removal.canary import CanarySearch
 from tests.support.core_memory import know
 from tests.support.derived import NOON, derive_everything, maintain_everything
+from tests.support.lineage import orphans
 from tests.support.model_server import ModelServer
 from tests.support.retracting import FILED, SECRET, WHOLE
 from tests.support.turns import exchange, owner_of
@@ -65,7 +66,7 @@ async def test_a_fact_that_reached_everything_is_afterwards_in_its_conversations
     assert again["counts"]["messages"]
     assert await _places(services) == set()
     assert await _places(services, "skiing") != set()
-    assert (await services.lineage_audit.audit(DEFAULT_TENANT)).listed == []
+    assert await orphans(services.database) == []
 
 
 async def test_a_preview_changes_nothing_and_shows_what_then_happens(
@@ -139,7 +140,7 @@ async def test_every_kind_of_target_takes_what_was_made_of_it(
         )
         days = await _ids(services, "SELECT count(*) FROM daily_summaries")
         assert (left, days) == ((["0"], ["0"]) if kind == "day" else (["5"], ["1"]))
-    assert (await services.lineage_audit.audit(DEFAULT_TENANT)).listed == []
+    assert await orphans(services.database) == []
 
 
 async def test_a_command_that_could_be_undone_leaves_nothing_once_it_is_forgotten_for_good(

@@ -16,6 +16,7 @@ from services.memory.model import ChangeRequest
 from services.memory.operations import Trigger
 from tests.support.core_memory import know
 from tests.support.filing import waiting
+from tests.support.lineage import orphans
 from tests.support.model_server import ModelServer, Reply
 from tests.support.turns import exchange, owner_of
 from tests.support.upkeep import everything, judging, keep_up, living, someone, undo_accepted, write
@@ -92,7 +93,7 @@ async def test_a_run_merges_what_says_the_same_and_is_undone(services: Services)
     assert {berlin, lisbon} <= set(before)
     # What was taken apart is not merged once more.
     assert (await keep_up(services)).merged_ids == []
-    assert (await services.lineage_audit.audit(DEFAULT_TENANT)).listed == []
+    assert await orphans(services.database) == []
 
 
 async def test_without_a_model_only_equal_texts_are_merged(services: Services, model_server: ModelServer) -> None:
@@ -182,7 +183,7 @@ async def test_two_values_that_say_the_same_are_one_proposal(services: Services)
     await undo_accepted(services)
     assert await _content(services, owner) == before
     assert await _look(services) == 0
-    assert (await services.lineage_audit.audit(DEFAULT_TENANT)).listed == []
+    assert await orphans(services.database) == []
 
 
 async def test_a_newer_memory_takes_the_place_of_a_value(services: Services) -> None:

@@ -1,11 +1,5 @@
-"""Promises: what the assistant is to say by itself, and when."""
+-- Promises: what the assistant is to say by itself, and when.
 
-from alembic import op
-
-revision = "0116"
-down_revision = "0115"
-
-_UPGRADE = """
 CREATE TABLE promises (
     id                 uuid NOT NULL,
     tenant_id          uuid NOT NULL REFERENCES tenants ON DELETE CASCADE,
@@ -52,25 +46,3 @@ CREATE INDEX promises_of_user ON promises (user_id, due_at, id);
 CREATE INDEX promises_of_conversation ON promises (conversation_id) WHERE conversation_id IS NOT NULL;
 CREATE INDEX promises_of_message ON promises (source_message_id) WHERE source_message_id IS NOT NULL;
 CREATE INDEX promises_of_space ON promises (space_id) WHERE space_id IS NOT NULL;
-
-ALTER TABLE promises ENABLE ROW LEVEL SECURITY;
-ALTER TABLE promises FORCE ROW LEVEL SECURITY;
-CREATE POLICY one_tenant ON promises USING
-    (tenant_id = (SELECT nullif(current_setting('anamnesis.tenant_id', true), '')::uuid));
-CREATE POLICY owner_finds_due ON promises FOR SELECT TO CURRENT_USER USING (true);
-
-CREATE FUNCTION users_with_due_promises(at timestamptz, OUT tenant_id uuid, OUT user_id uuid)
-RETURNS SETOF record
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public AS $$
-    SELECT DISTINCT due.tenant_id, due.user_id FROM (
-        SELECT p.tenant_id, p.user_id FROM promises p
-        WHERE p.state = 'open' AND p.due_at <= at ORDER BY p.due_at LIMIT 1000
-    ) AS due
-$$;
-COMMENT ON FUNCTION users_with_due_promises(timestamptz) IS 'Whose promises are due, of all tenants.';
-"""
-
-
-def upgrade() -> None:
-    """Add the table, and the one statement that finds what is due."""
-    op.get_bind().connection.cursor().execute(_UPGRADE)

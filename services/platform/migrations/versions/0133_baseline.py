@@ -5,7 +5,7 @@ from pathlib import Path
 from alembic import op
 from procrastinate.schema import SchemaManager
 
-revision = "0100"
+revision = "0133"
 down_revision = None
 
 _FOLDER = Path(__file__).parent.parent / "baseline"
@@ -15,6 +15,8 @@ _ORDER = (
     "upkeep",
     "memory",
     "knowledge",
+    "promises",
+    "events",
     "operations",
     "functions",
     "views",
