@@ -13,6 +13,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as ASGIScope
 
+from api.end_user import user_in_header
 from api.problems import response_of
 from graph.turns.runner import TurnRunner
 from services.bootstrap import Services
@@ -132,8 +133,8 @@ class _CallerWith(_Bearer):
     The request counts towards the tenant's rate limit, so that guessing the names of users is limited as well.
     """
 
-    def __init__(self, scope: Scope | None = None) -> None:
-        self._scope = scope
+    def __init__(self, scope: Scope | None = None, *, by_header: bool = False) -> None:
+        self._scope, self._by_header = scope, by_header
 
     async def __call__(self, connection: HTTPConnection) -> ServedCaller:
         caller = await caller_of(connection)
@@ -145,6 +146,8 @@ class _CallerWith(_Bearer):
         if (user_id := connection.path_params.get("user_id")) is not None:
             caller.act_for(user_id)
         known = {each.name: getattr(caller, each.name) for each in fields(caller)}
+        if self._by_header:
+            known["user_id"] = user_in_header(caller, connection.headers, services.settings)
         return ServedCaller(**known, services=services, runner=connection.state.runner)
 
 
@@ -231,6 +234,10 @@ KnownCaller = Annotated[ServedCaller, Depends(known_caller)]
 Chatter = Annotated[ServedCaller, Depends(_CallerWith("chat"))]
 MemoryReader = Annotated[ServedCaller, Depends(_CallerWith("memory:read"))]
 MemoryWriter = Annotated[ServedCaller, Depends(_CallerWith("memory:write"))]
+ClientChatter = Annotated[ServedCaller, Depends(_CallerWith("chat", by_header=True))]
+"""Caller of an endpoint of `/v1` whose path names no user; a header of the request may."""
+ClientReader = Annotated[ServedCaller, Depends(_CallerWith("memory:read", by_header=True))]
+ClientWriter = Annotated[ServedCaller, Depends(_CallerWith("memory:write", by_header=True))]
 Admin = Annotated[ServedCaller, Depends(_CallerWith("admin"))]
 ReadUser = Annotated[UserOfPath, Depends(_UserWith("memory:read"))]
 WrittenUser = Annotated[UserOfPath, Depends(_UserWith("memory:write"))]

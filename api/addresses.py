@@ -9,6 +9,8 @@ It cannot hide where the request comes from: browsers add `Origin` and `Sec-Fetc
 send neither. With authentication the header `Authorization` is proof enough, because no browser adds it by itself.
 """
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from http import HTTPStatus
 from urllib.parse import unquote, urlsplit
@@ -38,6 +40,11 @@ def host_name(address: str) -> str | None:
 
 
 _PAGES = frozenset({"/docs", "/docs/oauth2-redirect"})
+_WHOSE = re.compile(
+    rb"authorization|idempotency-key|x-(?:api-key|user-id|session-id|conversation-id|topic-id)"
+    rb"|x-(?:anamnesis|openwebui|librechat|litellm)-.*"
+)
+"""Headers that say whose a request is and where it belongs: two of them that differ have no meaning."""
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -68,6 +75,9 @@ class SameSite:
         given = headers.getlist("host")
         if len(given) > 1:
             return Problem.of(HTTPStatus.BAD_REQUEST, "wrong_host", "The request has more than one header Host.")
+        if (twice := _given_twice(scope["headers"])) is not None:
+            detail = f"The request has more than one header {twice}, and they differ."
+            return Problem.of(HTTPStatus.BAD_REQUEST, "repeated_header", detail)
         if self.hosts is not None and not (given and host_name(f"//{given[0]}") in self.hosts):
             detail = "Without authentication only requests to a loopback name are answered."
             return Problem.of(HTTPStatus.MISDIRECTED_REQUEST, "wrong_host", detail)
@@ -109,6 +119,14 @@ class SameSite:
     def _is_trusted(self, headers: Headers) -> bool:
         origins = headers.getlist("origin")
         return len(origins) == 1 and origins[0] in self.trusted
+
+
+def _given_twice(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
+    found: dict[bytes, bytes] = {}
+    for name, value in headers:
+        if _WHOSE.fullmatch(name) and found.setdefault(name, value) != value:
+            return name.decode("latin-1")
+    return None
 
 
 @dataclass(frozen=True)

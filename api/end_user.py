@@ -41,6 +41,20 @@ def end_user_of(
         Unauthenticated: A signed header is not valid.
         InvalidInput: The name is not valid for a user.
     """
+    if (known := user_in_header(caller, headers, settings)) is not None:
+        return known
+    for field, given in named:
+        if given is not None and given.strip():
+            return _checked(field, given.strip())
+    return caller.default_user or settings.openai_default_user
+
+
+def user_in_header(caller: Caller, headers: Mapping[str, str], settings: Settings) -> str | None:
+    """Return the user to whom a token or a header binds a request; None = neither names one.
+
+    Raises:
+        Forbidden, InvalidInput, Unauthenticated: As `end_user_of`.
+    """
     header = next(((name, value) for name in USER_HEADERS if (value := header_text(headers, name))), None)
     if caller.user_id is not None:
         if header is not None and _of_header(*header) != caller.user_id:
@@ -56,10 +70,7 @@ def end_user_of(
                 "anamnesis keys create --acts-for-headers, or do not forward the header."
             )
         return _of_header(*header)
-    for field, given in named:
-        if given is not None and given.strip():
-            return _checked(field, given.strip())
-    return caller.default_user or settings.openai_default_user
+    return None
 
 
 def header_text(headers: Mapping[str, str], name: str) -> str:

@@ -13,6 +13,9 @@ from services.json_levels import check_levels
 Location = tuple[int | str, ...]
 
 _HALF_CHARACTER = re.compile("[\ud800-\udfff]")
+_MAYBE_HALF = re.compile("[\ud800-\udfff]|\\\\u[dD][89a-fA-F]")
+_MAYBE_HALF_IN_BYTES = re.compile(rb"\xed[\xa0-\xbf]|\\u[dD][89a-fA-F]")
+_HALF = "holds half of a character (a lone surrogate)"
 
 _NUMBER = "must be a number"
 _TEXT = "must be a text"
@@ -143,11 +146,32 @@ def strict_json(text: str | bytes) -> Any:
     """Return the value of a caller's JSON.
 
     Raises:
-        InvalidInput: An object has a key twice; the field is the key.
+        InvalidInput: An object has a key twice; the field is the key. Or a text has half of a character.
         ValueError: It is no JSON, or has too many levels.
     """
     check_levels(text)
-    return json.loads(text, object_pairs_hook=_object)
+    found = json.loads(text, object_pairs_hook=_object, parse_constant=_no_number)
+    is_doubtful = _MAYBE_HALF.search(text) if isinstance(text, str) else _MAYBE_HALF_IN_BYTES.search(text)
+    if is_doubtful and (place := _place_of_half(found)) is not None:
+        raise InvalidInput(place or "body", _HALF)
+    return found
+
+
+def _place_of_half(value: Any, place: str = "") -> str | None:
+    """Return the field of a text with half of a character; None = there is none."""
+    if isinstance(value, str):
+        return place if _HALF_CHARACTER.search(value) else None
+    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, each in pairs:
+        if isinstance(key, str) and _HALF_CHARACTER.search(key):
+            return place
+        if (found := _place_of_half(each, f"{place}.{key}" if place else str(key))) is not None:
+            return found
+    return None
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is no value of JSON")
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -163,7 +187,7 @@ def no_nul(text: str) -> str:
     if "\x00" in text:
         raise ValueError("holds a NUL character")
     if _HALF_CHARACTER.search(text):
-        raise ValueError("holds half of a character (a lone surrogate)")
+        raise ValueError(_HALF)
     return text
 
 

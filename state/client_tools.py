@@ -142,9 +142,11 @@ def messages_of(rounds: Sequence[ClientRound]) -> list[AnyMessage]:
 
 
 def result_message(result: ClientResult, name: str) -> ToolMessage:
-    """Return a result as the model reads it; `name` is the client's."""
+    """Return a result as the model reads it; `name` is the client's. Models are sent no status, so the words of
+    a tool that failed begin with it."""
     status = "error" if result.get("failed") else "success"
-    content = content_with(result["content"], result.get("images", ()))
+    said = f"Error: {result['content']}" if result.get("failed") else result["content"]
+    content = content_with(said, result.get("images", ()))
     return ToolMessage(content, tool_call_id=result["id"], name=marked(name), status=status)
 
 

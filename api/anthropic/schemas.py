@@ -54,7 +54,9 @@ class MessagesRequest(ModelRequest):
         tool is not run by clients, or the choice names none of them."""
         choice: str | dict[str, Any] | None = None
         parallel = None
-        if isinstance(self.tool_choice, dict):
+        if isinstance(self.tool_choice, str):
+            raise InvalidInput("tool_choice", 'must be a JSON object such as {"type": "auto"}')
+        if self.tool_choice is not None:
             kind = str(self.tool_choice.get("type"))
             choice = _CHOICES.get(kind, kind)
             if kind == "tool":

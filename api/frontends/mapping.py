@@ -1,7 +1,7 @@
 """A turn's events as the parts of another protocol's stream: the AI SDK's UI messages, and AG-UI's events."""
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, ClassVar
 from uuid import UUID
@@ -39,8 +39,12 @@ class Mapper(ABC):
     end: ClassVar[bytes] = b""
     """Text after the last part."""
 
-    def __init__(self, begin: Sequence[Part], speak: Part, silence: Part) -> None:
-        """Take the parts before everything, before the answer's text, and after that text."""
+    def __init__(
+        self, begin: Sequence[Part], speak: Part, silence: Part, note: Mapping[str, Any] | None = None
+    ) -> None:
+        """Take the parts before everything, before the answer's text, and after that text, and what is told of
+        the request."""
+        self._note = {"ignored": note["ignored"]} if note and "ignored" in note else {}
         self._begin, self._speak, self._silence = begin, speak, silence
         self._begun = self._speaks = self._has_spoken = False
         self._called: set[int] = set()
@@ -113,11 +117,12 @@ class UiMessageMapper(Mapper):
 
     end = b"data: [DONE]\n\n"
 
-    def __init__(self, turn_id: UUID) -> None:
+    def __init__(self, turn_id: UUID, note: Mapping[str, Any] | None = None) -> None:
         super().__init__(
             [{"type": "start", "messageId": f"msg_{turn_id}"}, {"type": "start-step"}],
             {"type": "text-start", "id": _TEXT},
             {"type": "text-end", "id": _TEXT},
+            note,
         )
 
     def _text(self, text: str) -> Part:
@@ -153,6 +158,7 @@ class UiMessageMapper(Mapper):
             for number, each in enumerate(cited, 1)
         ]
         about = {name: content.get(name) for name in ("turn_id", "usage", "degraded", "memory_changes")}
+        about |= self._note
         reason = "tool-calls" if "calls" in content else "stop"
         finish = {"type": "finish", "finishReason": reason, "messageMetadata": about}
         return [*sources, {"type": "finish-step"}, finish]
@@ -166,7 +172,9 @@ class UiMessageMapper(Mapper):
 class AgUiMapper(Mapper):
     """Maps a turn to a run in AG-UI's events, version 1.0. Tests check them against the types of its package."""
 
-    def __init__(self, turn_id: UUID, *, thread_id: str, run_id: str) -> None:
+    def __init__(
+        self, turn_id: UUID, note: Mapping[str, Any] | None = None, *, thread_id: str, run_id: str
+    ) -> None:
         self._message = {"messageId": f"msg_{turn_id}"}
         self._run = {"threadId": thread_id, "runId": run_id}
         self._open = ""
@@ -174,6 +182,7 @@ class AgUiMapper(Mapper):
             [{"type": "RUN_STARTED", **self._run, "protocolVersion": "1.0"}],
             {"type": "TEXT_MESSAGE_START", **self._message, "role": "assistant"},
             {"type": "TEXT_MESSAGE_END", **self._message},
+            note,
         )
 
     def _text(self, text: str) -> Part:
@@ -211,7 +220,7 @@ class AgUiMapper(Mapper):
 
     def _done(self, content: dict[str, Any]) -> list[Part]:
         names = ("turn_id", "usage", "degraded", "sources", "memory_changes")
-        about = {name: content.get(name) for name in names}
+        about = {name: content.get(name) for name in names} | self._note
         return [{"type": "CUSTOM", "name": "anamnesis.done", "value": about}, self._finished("success")]
 
     def _failed(self, content: dict[str, Any]) -> Part:

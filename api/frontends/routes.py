@@ -12,6 +12,7 @@ from api.access import Chatter, PathId, StartsTurns, TurnStarter
 from api.end_user import end_user_of
 from api.frontends.mapping import HEADERS, AgUiMapper, UiMessageMapper, mapped
 from api.frontends.ui_message import Camel, UiMessage
+from api.openai.chat_schemas import names_in_header
 from api.openai.client_message import ClientMessage, holds_files
 from api.openai.client_tools import client_tools
 from api.openai.messages import read_messages
@@ -66,6 +67,11 @@ class UiChatRequest(Camel):
         """Return the messages in the form of `/v1`."""
         return [message for each in self.messages for message in each.as_client_messages()]
 
+    def unread(self) -> list[str]:
+        """Return the names of what has no effect: unknown fields, and parts with data of the page."""
+        kinds = {str(part.get("type")) for each in self.messages for part in each.parts if each.role == "user"}
+        return sorted([*(self.model_extra or ()), *(kind for kind in kinds if kind.startswith("data-"))])
+
 
 class AgUiMessage(Camel):
     """A message of AG-UI; those of activities and of reasoning are not read."""
@@ -80,9 +86,9 @@ class AgUiMessage(Camel):
 
 
 class ForwardedProps(BaseModel):
-    """Properties that a front end adds to a run; others are not read."""
+    """Properties that a front end adds to a run; others are named to the caller."""
 
-    model_config = ConfigDict(strict=True)
+    model_config = ConfigDict(strict=True, extra="allow")
 
     user: str | None = Field(None, description="For whom the request is.")
     expert: str | None = Field(None, description="Name of an expert, or an alias of one.")
@@ -116,6 +122,14 @@ class AgUiRequest(Camel):
     tools: list[dict[str, Any]] | None = Field(None, description="Tools that the front end runs.")
     context: list[dict[str, Any]] | None = Field(None, description="What the front end shows the model.")
     forwarded_props: ForwardedProps | None = None
+    state: Any = None
+    parent_run_id: str | None = Field(None, description="Runs follow each other by the thread alone.")
+
+    def unread(self) -> list[str]:
+        """Return the names of what has no effect."""
+        props = self.forwarded_props or ForwardedProps()
+        sent = [*(self.model_extra or ()), *(props.model_extra or ()), *(["state"] if self.state else [])]
+        return sorted(sent)
 
     def said(self) -> list[ClientMessage]:
         """Return the messages in the form of `/v1`. Raises `InvalidInput` if the content of a message is not
@@ -182,8 +196,10 @@ async def ui_chat(body: UiChatRequest, starter: TurnStarter) -> EventStream:
     )
     named = ("user", body.user)
     tools = _functions(body.tools)
-    started = await _start(starter, body.said(), body.expert, ids, named, tools, temporary=body.temporary)
-    stream = mapped(started.events, UiMessageMapper(started.turn_id))
+    started = await _start(
+        starter, body.said(), body.expert, ids, named, tools, body.unread(), temporary=body.temporary
+    )
+    stream = mapped(started.events, UiMessageMapper(started.turn_id, started.note))
     return EventStream(stream, started.abandon, {**HEADERS, **started.headers})
 
 
@@ -217,8 +233,10 @@ async def ag_ui(body: AgUiRequest, starter: TurnStarter, last_seen: LastSeen) ->
     ids = ClientIds(session=_session("threadId", body.thread_id), space=props.space, idempotency_key=body.run_id)
     named = ("forwardedProps.user", props.user)
     expert, tools = props.expert or "default", _functions(body.tools)
-    started = await _start(starter, body.said(), expert, ids, named, tools, temporary=props.temporary)
-    mapper = AgUiMapper(started.turn_id, thread_id=body.thread_id, run_id=body.run_id)
+    started = await _start(
+        starter, body.said(), expert, ids, named, tools, body.unread(), temporary=props.temporary
+    )
+    mapper = AgUiMapper(started.turn_id, started.note, thread_id=body.thread_id, run_id=body.run_id)
     return EventStream(mapped(started.events, mapper, last_seen), started.abandon, started.headers)
 
 
@@ -229,13 +247,14 @@ async def _start(
     ids: ClientIds,
     named: tuple[str, str | None],
     tools: ClientTools | None,
+    unread: Sequence[str],
     *,
     temporary: bool,
 ) -> StartedTurn:
     user_id = end_user_of(starter.caller, starter.headers, starter.services.settings, named)
     budget = budget_of(starter.headers)
     request = read_messages(said)
-    ignored = ["files"] if holds_files(said) else []
+    ignored = [*names_in_header(unread), *(["files"] if holds_files(said) else [])]
     asking = ReadRequest(expert, request, ids, user_id, not temporary, ignored, budget=budget, tools=tools)
     return await start_turn(starter, asking)
 

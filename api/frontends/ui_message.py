@@ -10,9 +10,9 @@ from api.openai.client_message import ClientMessage
 
 
 class Camel(BaseModel):
-    """A document whose fields are in camel case."""
+    """A document whose fields are in camel case; others are named to the caller."""
 
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="allow")
 
 
 class UiMessage(BaseModel):

@@ -48,6 +48,12 @@ class _Server(MCPServer[Any]):
     ) -> CallToolResult | InputRequiredResult:
         """Call a tool. Raises `ToolError` if the tool refused, or its arguments are wrong; the message names
         the fields, not their values."""
+        tool = self._tool_manager.get_tool(name)
+        known = tool.parameters.get("properties", {}) if tool else arguments
+        if unknown := next((each for each in arguments if each not in known), None):
+            raise ToolError(
+                f"{unknown[:80]}: is not known here; accepted: {', '.join(known)}. Nothing was changed."
+            )
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as error:

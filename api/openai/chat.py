@@ -75,6 +75,12 @@ async def chat_completions(body: ChatCompletionRequest, starter: TurnStarter) ->
     return JSONResponse(completion(asked, last, reasoning), headers=with_left_out(asked.headers, last.content))
 
 
+def user_of(starter: StartsTurns, body: ModelRequest) -> str | None:
+    """Return the user of a request for an answer, as `end_user_of` finds it."""
+    named = (("safety_identifier", body.safety_identifier), ("user", body.user))
+    return end_user_of(starter.caller, starter.headers, starter.services.settings, *named)
+
+
 async def start_answer(
     starter: StartsTurns, body: ModelRequest, messages: Sequence[ClientMessage], find: FindUser | None = None
 ) -> StartedTurn:
@@ -101,8 +107,7 @@ async def start_answer(
         tools, ignored = None, sorted([*ignored, "tools"])
     if tools is None and (by := is_utility(messages, headers)):
         return await utility_turn(starter, body.model, messages, sampling, by)
-    named = (("safety_identifier", body.safety_identifier), ("user", body.user))
-    user_id = end_user_of(starter.caller, headers, starter.services.settings, *named)
+    user_id = user_of(starter, body)
     ids = ids_of(headers, body.metadata)
     if find is not None:
         user_id, ids = await find(user_id, ids)

@@ -1,6 +1,6 @@
 """Requests to `POST /v1/chat/completions`: accepted and refused fields."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -85,9 +85,9 @@ class ModelRequest(BaseModel):
         effective = {*_EFFECTIVE, *self.effective}
         effective.update(field for field, name in self.parameters.items() if name in passed)
         sent = [*self.model_fields_set, *(self.model_extra or {})]
-        names = {name for name in sent if name not in effective and getattr(self, name) is not None}
-        # A client may send any name, and headers take none that is not a word.
-        return sorted(name for name in names if name.isascii() and name.isidentifier())
+        return names_in_header(
+            {each for each in sent if each not in effective and getattr(self, each) is not None}
+        )
 
     def sampling(self, passed: frozenset[str]) -> Sampling:
         """The parameters that reach the model, of those that may. Raises `InvalidInput` if the form of the
@@ -106,6 +106,11 @@ _EFFECTIVE = frozenset(
         *("tools", "tool_choice", "parallel_tool_calls"),
     )
 )
+
+
+def names_in_header(names: Iterable[str]) -> list[str]:
+    """Return names of a client that a header can hold; a client may send any name."""
+    return sorted(name for name in names if name.isascii() and name.replace("-", "_").isidentifier())
 
 
 def ignored_header(names: Sequence[str]) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """`/v1/conversations`: conversations and their messages as items."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -11,10 +11,11 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 from pydantic import BaseModel, Field, StringConstraints
 from uuid_utils.compat import uuid7
 
-from api.access import MemoryReader, MemoryWriter, ServedCaller
+from api.access import ClientReader, ClientWriter, ServedCaller
 from api.end_user import end_user_of
 from api.long_json import MessageList, pieces_of
 from api.openai.chat import ERRORS
+from api.openai.chat_schemas import ignored_header
 from api.openai.messages import read_all, without_names_of
 from api.openai.models import expert_of
 from api.openai.reconciliation import import_lines, lines_of
@@ -120,7 +121,7 @@ class NewItems(BaseModel):
 
 
 @router.post("", response_class=JSONResponse)
-async def create(body: NewConversation, connection: Request, caller: MemoryWriter) -> Response:
+async def create(body: NewConversation, connection: Request, caller: ClientWriter) -> Response:
     """Begin a conversation, empty or with messages from elsewhere.
 
     If the request names no user, the conversation gets a user of its own, whose memory no other conversation has.
@@ -148,17 +149,17 @@ async def create(body: NewConversation, connection: Request, caller: MemoryWrite
     )
     if noted := {name: text for name, text in metadata.items() if name not in _OURS}:
         await caller.services.client_metadata.replace(caller.tenant_id, found.id, noted)
-    return JSONResponse(await _view(caller, found))
+    return JSONResponse(await _view(caller, found), headers=ignored_header(_not_kept(body.items or [])))
 
 
 @router.get("/{conversation_id}", response_class=JSONResponse)
-async def conversation(conversation_id: ConversationId, caller: MemoryReader) -> Response:
+async def conversation(conversation_id: ConversationId, caller: ClientReader) -> Response:
     """One conversation."""
     return JSONResponse(await _view(caller, await _find(caller, conversation_id)))
 
 
 @router.post("/{conversation_id}", response_class=JSONResponse)
-async def update(conversation_id: ConversationId, body: ChangedConversation, caller: MemoryWriter) -> Response:
+async def update(conversation_id: ConversationId, body: ChangedConversation, caller: ClientWriter) -> Response:
     """Replace the metadata of a conversation; its user, model and space stay as they are."""
     found = await _find(caller, conversation_id)
     own = _own_metadata(found)
@@ -171,7 +172,7 @@ async def update(conversation_id: ConversationId, body: ChangedConversation, cal
 
 
 @router.delete("/{conversation_id}", response_class=JSONResponse)
-async def delete(conversation_id: ConversationId, caller: MemoryWriter) -> Response:
+async def delete(conversation_id: ConversationId, caller: ClientWriter) -> Response:
     """Remove a conversation with everything that was made of it."""
     found = await _find(caller, conversation_id)
     await caller.services.erasure.conversation(caller.tenant_id, found.id, user=caller.user_id)
@@ -181,7 +182,7 @@ async def delete(conversation_id: ConversationId, caller: MemoryWriter) -> Respo
 @router.get("/{conversation_id}/items", response_class=JSONResponse)
 async def items(
     conversation_id: ConversationId,
-    caller: MemoryReader,
+    caller: ClientReader,
     after: Annotated[str | None, Query(description="msg_… of the last item seen.")] = None,
     limit: Annotated[int, Query(ge=1, le=100)] = 20,
     order: Literal["asc", "desc"] = "desc",
@@ -205,7 +206,7 @@ async def items(
 
 
 @router.post("/{conversation_id}/items", response_class=JSONResponse)
-async def add_items(conversation_id: ConversationId, body: NewItems, caller: MemoryWriter) -> Response:
+async def add_items(conversation_id: ConversationId, body: NewItems, caller: ClientWriter) -> Response:
     """Add messages from elsewhere at the end of a conversation. A message that the conversation's last turn has
     just stored is not added again."""
     found = await _find(caller, conversation_id)
@@ -213,18 +214,19 @@ async def add_items(conversation_id: ConversationId, body: NewItems, caller: Mem
     if new := said[await _stored_before(caller, found, said) :]:
         lines = lines_of(found.user_id, found.session_id, found.expert, new)
         await import_lines(caller.services, caller.tenant_id, lines, "items")
-    return JSONResponse(item_list(await caller.services.transcript.newest(caller.tenant_id, found.id, len(said))))
+    listed = item_list(await caller.services.transcript.newest(caller.tenant_id, found.id, len(said)))
+    return JSONResponse(listed, headers=ignored_header(_not_kept(body.items)))
 
 
 @router.get("/{conversation_id}/items/{item_id}", response_class=JSONResponse)
-async def item(conversation_id: ConversationId, item_id: str, caller: MemoryReader) -> Response:
+async def item(conversation_id: ConversationId, item_id: str, caller: ClientReader) -> Response:
     """One message of a conversation."""
     found = await _find(caller, conversation_id)
     return JSONResponse(item_of(await _message(caller, found, item_id)))
 
 
 @router.delete("/{conversation_id}/items/{item_id}", response_class=JSONResponse)
-async def delete_item(conversation_id: ConversationId, item_id: str, caller: MemoryWriter) -> Response:
+async def delete_item(conversation_id: ConversationId, item_id: str, caller: ClientWriter) -> Response:
     """Forget a message for good, with what memory made of it; with a message of the user its answer as well."""
     found = await _find(caller, conversation_id)
     message = await _message(caller, found, item_id)
@@ -283,6 +285,11 @@ async def _view(caller: ServedCaller, conversation: Conversation) -> dict[str, A
 def _own_metadata(conversation: Conversation) -> dict[str, str]:
     space = {"space": conversation.space} if conversation.space else {}
     return {"user": conversation.user_id, "model": conversation.expert, **space}
+
+
+def _not_kept(items: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the types of items that are no messages; calls and thoughts of turns elsewhere are not kept."""
+    return sorted({str(each["type"]) for each in items if each.get("type", "message") != "message"})
 
 
 async def _said(caller: ServedCaller, user_id: str, items: list[dict[str, Any]]) -> list[EarlierMessage]:

@@ -9,8 +9,8 @@ from uuid import UUID
 from fastapi import APIRouter, Path, Query
 from fastapi.responses import JSONResponse, Response
 
-from api.access import Chatter, MemoryWriter, ServedCaller, StartsTurns, TurnStarter
-from api.openai.chat import ERRORS, start_answer
+from api.access import ClientChatter, ClientWriter, ServedCaller, StartsTurns, TurnStarter
+from api.openai.chat import ERRORS, start_answer, user_of
 from api.openai.response_events import ResponseHead, response_of_last, response_of_stored, response_stream
 from api.openai.response_schemas import ConversationReference, ResponseRequest
 from api.openai.sessions import ClientIds, uuid_in
@@ -68,7 +68,7 @@ async def create(body: ResponseRequest, starter: TurnStarter) -> Response:
 )
 async def retrieve(
     response_id: ResponseId,
-    caller: Chatter,
+    caller: ClientChatter,
     stream: Annotated[bool, Query(description="Its events instead, as they come.")] = False,
     starting_after: Annotated[
         int | None, Query(ge=0, lt=1 << 40, description="With stream: only events with a greater number.")
@@ -88,7 +88,7 @@ async def retrieve(
 
 
 @router.post("/{response_id}/cancel", response_class=JSONResponse)
-async def cancel(response_id: ResponseId, caller: Chatter) -> Response:
+async def cancel(response_id: ResponseId, caller: ClientChatter) -> Response:
     """Stop a running response and keep what it has so far. One that has ended stays as it is."""
     turn, part = await _turn(caller, response_id)
     head = await _head(caller, turn, part)
@@ -96,7 +96,7 @@ async def cancel(response_id: ResponseId, caller: Chatter) -> Response:
 
 
 @router.delete("/{response_id}", response_class=JSONResponse)
-async def delete(response_id: ResponseId, caller: MemoryWriter) -> Response:
+async def delete(response_id: ResponseId, caller: ClientWriter) -> Response:
     """Forget a response for good, with the message that it answers and what memory made of both."""
     turn, _ = await _turn(caller, response_id)
     conversation = await caller.services.transcript.conversation(caller.tenant_id, turn.conversation_id)
@@ -105,7 +105,7 @@ async def delete(response_id: ResponseId, caller: MemoryWriter) -> Response:
 
 
 @router.get("/{response_id}/input_items", response_class=JSONResponse)
-async def input_items(response_id: ResponseId, caller: Chatter) -> Response:
+async def input_items(response_id: ResponseId, caller: ClientChatter) -> Response:
     """The message that a response answers."""
     turn, _ = await _turn(caller, response_id)
     message = await caller.services.transcript.message(caller.tenant_id, turn.user_message_id)
@@ -154,15 +154,14 @@ async def _referred(starter: StartsTurns, body: ResponseRequest) -> dict[str, di
     """The items of earlier responses that the input names by their ids. Raises `InvalidInput` if there is no
     such item."""
     found: dict[str, dict[str, Any]] = {}
+    user_id = user_of(starter, body)
     for field, item_id in body.references():
         if (named := _ITEM.fullmatch(item_id)) is None:
             raise InvalidInput(field, f"there is no item {item_id[:80]!r}; send it as a whole")
         digits, part, called = named[1], named[2] or "0", named[3]
         turn_id = UUID(digits)
         try:
-            turn = await starter.services.turns.get(
-                starter.caller.tenant_id, turn_id, user_id=starter.caller.user_id
-            )
+            turn = await starter.services.turns.get(starter.caller.tenant_id, turn_id, user_id=user_id)
         except NotFound:
             raise InvalidInput(field, f"there is no item {item_id[:80]!r}; send it as a whole") from None
         head = ResponseHead(turn_id, "", part=int(called, 16) if called else int(part))

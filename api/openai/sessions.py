@@ -65,7 +65,7 @@ def ids_of(headers: Mapping[str, str], metadata: Mapping[str, Any] | None = None
     """Read the ids of a request. Raises `InvalidInput` if one of them is not valid for a conversation, for
     example a template that was not filled in."""
     found = [(name, header_text(headers, name)) for name in _CONVERSATION_HEADERS]
-    found.append(("metadata.session_id", str((metadata or {}).get("session_id") or "").strip()))
+    found.append(("metadata.session_id", _text_in(metadata, "session_id").strip()))
     name, session = next(((name, value) for name, value in found if value), ("", ""))
     passing = session.startswith(_PASSING)
     if session and not passing:
@@ -93,7 +93,7 @@ def in_header_or_metadata(
 ) -> Read | None:
     """Return the value of a header, or else of a key of the metadata; None if neither is given. Raises
     `InvalidInput` if the value cannot be read."""
-    in_metadata = str((metadata or {}).get(key) or "")
+    in_metadata = _text_in(metadata, key)
     for name, given in ((header, unquote(headers.get(header, ""))), (f"metadata.{key}", in_metadata)):
         if given.strip():
             try:
@@ -101,6 +101,13 @@ def in_header_or_metadata(
             except ValueError as error:
                 raise InvalidInput(name, str(error)) from None
     return None
+
+
+def _text_in(metadata: Mapping[str, Any] | None, key: str) -> str:
+    given = (metadata or {}).get(key)
+    if given is not None and not isinstance(given, str):
+        raise InvalidInput(f"metadata.{key}", "must be a text")
+    return given or ""
 
 
 def _parent(headers: Mapping[str, str]) -> str | None:

@@ -31,30 +31,31 @@ from services.search.queries import Utterance
 from services.search.selection import LIKELY, by_episode
 
 _DEPTH = 2
-"""Times `top_k` units are found, so that there are `top_k` episodes where several are of one."""
+"""Multiple of `top_k` units that are searched, so that `top_k` episodes are found even where several units belong
+to one."""
 
 
 @dataclass(frozen=True)
 class FoundEpisode:
-    """An episode that was found, with the messages for which it was."""
+    """An episode that was found, with the messages by which it was found."""
 
     id: UUID
     content: str
-    """The memory as it was written; of a turn what was said, with who said it."""
+    """Text of a written memory; for a turn, what was said, with the speakers."""
     episode_type: EpisodeType
     importance: float
     score: float
     """Score of the ranking; comparable within one search only."""
     created_at: datetime
     sources: list[Source]
-    """In order. Of a turn, those of its messages that bear on the query."""
+    """Messages that it comes from, in order; for a turn, only those relevant to the query."""
     conversation_id: UUID | None
     likelihood: float
-    """Probability that it bears on the query, 0 to 1."""
+    """Probability that it is relevant to the query, 0 to 1."""
     weak: bool
-    """Whether it is only the nearest there is: a prompt would not show it unasked."""
+    """Whether it is merely the nearest one. A prompt would not show it without being asked."""
     ranks: dict[str, int]
-    """Place, from 1, of its best part in each list that found it."""
+    """Rank, from 1, of its best part in each list that found it."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class FoundEpisodes:
 
     items: list[FoundEpisode]
     degraded: list[str]
-    """Stores that did not answer: `milvus`, `embedding`. The rest was searched."""
+    """Stores that did not answer: `milvus`, `embedding`. Everything else was searched."""
 
 
 class Archive:
@@ -86,8 +87,8 @@ class Archive:
         said: Sequence[Utterance] = (),
         speaker: str = "",
     ) -> FoundEpisodes:
-        """The `top_k` best episodes for a query, by the recall that a turn uses. Of a moment in the past
-        (`scope.as_of`), by what was remembered then."""
+        """Return the `top_k` best episodes for a query, found as a turn recalls. With `scope.as_of`, search what
+        was remembered at that moment."""
         if timezone is None:
             timezone = await self._episodes.timezone(scope.tenant_id, scope.user_id)
         recalled = await self._recall.search(
@@ -107,7 +108,7 @@ class Archive:
 
     @again_if_contended
     async def note_search(self, owner: Owner, query: str, found: Sequence[UUID], trigger: Trigger) -> None:
-        """Log that a tool searched, with the ids of the episodes that it was shown."""
+        """Log that a tool searched, with the ids of the episodes that it returned."""
         results = [str(episode_id) for episode_id in found]
         operation = Operation("archival_memory_search", query=query.replace("\x00", ""), results=results)
         async with self._database.tenant(owner.tenant_id) as connection:
@@ -116,10 +117,10 @@ class Archive:
     async def supersede(
         self, connection: Connection, owner: Owner, episode_id: UUID, by: UUID, trigger: Trigger
     ) -> UUID | None:
-        """Supersede a written memory, because another memory or a section of core memory holds instead.
+        """Supersede a written memory, because another memory or a section of core memory replaces it.
 
-        It stays stored, and the log shows it. Turns are never superseded, because what was said stays said;
-        neither are pinned memories.
+        It stays stored, and the log shows it. Turns are never superseded, because what was said stays said; pinned
+        memories are not either.
 
         Returns:
             The operation that can be undone; None = nothing was changed.
@@ -149,8 +150,9 @@ class Archive:
         return episode_id
 
     async def remove(self, owner: Owner, episode_id: UUID, trigger: Trigger) -> None:
-        """Remove an episode, and what was merged from it or into it; other sources come back. Of a turn, the
-        messages stay in their conversation. Raises `NotFound` if there is no such episode."""
+        """Remove an episode together with the memories merged from it or into it; memories that it had superseded
+        from other sources come back. The messages of a turn stay in their conversation. Raises `NotFound` if there
+        is no such episode."""
 
         async def removed(connection: Connection) -> None:
             gone = await Rows(connection, vars(owner)).remove_with_merged(episode_id)
@@ -169,7 +171,7 @@ class Archive:
 
 
 def said_by(unit: StoredUnit) -> str:
-    """A unit with its speaker; a written memory verbatim."""
+    """Return a unit's text with its speaker; a written memory unchanged."""
     return f"{unit.speaker or unit.role}: {unit.text}" if unit.message_id else unit.text
 
 

@@ -1,8 +1,8 @@
 """Runs statements of memory on the tables as they were at a moment in the past.
 
-`memory_versions` keeps what a row was until it changed, and the history of core memory keeps every content of a
-section. Common table expressions with the names of tables replace the tables in a statement. What was removed for
-good is in neither.
+`memory_versions` keeps each earlier state of a row, and the history of core memory each earlier content of a
+section. Common table expressions named like the tables replace these in a statement. What was removed for good is
+in neither.
 """
 
 from typing import LiteralString
@@ -69,7 +69,8 @@ _PAST: LiteralString = f"WITH {_EPISODES}, {_MESSAGES}, {_CORE_MEMORY}, {_DAYS}"
 
 
 def as_of(statement: LiteralString) -> LiteralString:
-    """Return a statement that reads the past; it takes `as_of`, `user_id` and `tenant_id` among its values. It
-    reads episodes, remembered messages, core memory or summaries of days, and is not recursive."""
+    """Return a statement that reads the past; it takes `as_of`, `user_id` and `tenant_id` among its values. The
+    statement may read episodes, remembered messages, core memory and summaries of days, and must not be recursive.
+    """
     body = statement.lstrip()
     return f"{_PAST}, {body.removeprefix('WITH ')}" if body.startswith("WITH ") else f"{_PAST} {body}"

@@ -83,7 +83,7 @@ class EpisodeFilter:
 
     expert: str | None = None
     space: str | None = None
-    """Name of a space whose episodes are listed as well; those that all spaces share are always listed."""
+    """Name of a space whose episodes are listed in addition to those that all spaces share."""
     episode_type: EpisodeType | None = None
     origin: Origin | None = None
     conversation_id: UUID | None = None
@@ -94,14 +94,14 @@ class EpisodeFilter:
     superseded: bool = False
     retracted: bool = False
     archived: bool | None = None
-    """True = only archived ones, False = none of them; so with `pinned`."""
+    """True = only archived ones, False = only others; likewise for `pinned`."""
     pinned: bool | None = None
     as_of: datetime | None = None
 
 
 @dataclass(frozen=True)
 class CatalogEntry:
-    """An episode as it is listed."""
+    """An episode in a list."""
 
     id: UUID
     expert: str
@@ -110,18 +110,18 @@ class CatalogEntry:
     conversation_id: UUID | None
     episode_type: EpisodeType
     content: str
-    """Text of a memory; of a turn what was said, with who said it."""
+    """Text of a memory; for a turn, what was said, with the speakers."""
     importance: float
     origin: Origin
     created_at: datetime
     """When it was said or written."""
     learned_at: datetime
-    """When the service stored it, which of an import is later."""
+    """When the service stored it; for an import this is later than `created_at`."""
     source_message_ids: list[UUID]
     last_recalled_at: datetime | None
     recall_count: int
     superseded_by: UUID | None
-    """The memory or section of core memory that holds instead, or the run that archived or removed it."""
+    """The memory or section of core memory that replaces it, or the run that archived or removed it."""
     retracted_at: datetime | None
     """When the user asked memory to forget it."""
     pinned_at: datetime | None
@@ -140,7 +140,7 @@ class EpisodeCatalog:
     async def page(
         self, tenant_id: UUID, user: str, wanted: EpisodeFilter, *, after: tuple[datetime, UUID] | None, limit: int
     ) -> Sequence[CatalogEntry]:
-        """Episodes of a user, by the caller's name for them, newest first."""
+        """Return the episodes of a user, given the caller's name for them, newest first."""
         user_id = await user_id_of(self._database, tenant_id, user)
         values = {**vars(wanted), "tenant_id": tenant_id, "user_id": user_id, **page_after(after, limit)}
         statement = as_of(_PAGE) if wanted.as_of else _PAGE
@@ -151,7 +151,7 @@ class EpisodeCatalog:
     async def _scan(
         self, tenant_id: UUID, statement: LiteralString, values: dict[str, Any], contains: str, limit: int
     ) -> list[CatalogEntry]:
-        """Search page by page for a text that the database cannot read."""
+        """Search page by page for a text, because the database cannot read encrypted contents."""
         found: list[CatalogEntry] = []
         values |= {"contains": None, "limit": _SCANNED_AT_ONCE}
         while page := await self._database.fetch(tenant_id, statement, values, class_row(CatalogEntry)):
@@ -184,7 +184,7 @@ class EpisodeCatalog:
         importance: float | None = None,
         episode_type: WrittenType | None = None,
     ) -> None:
-        """Change the given fields of a written memory; the next turn recalls the new version.
+        """Change the given fields of a written memory; the next turn recalls the changed memory.
 
         Raises:
             InvalidInput: The content is empty or too long.

@@ -1,8 +1,8 @@
 """Changes of memory: planned, applied and undone in the same way for tools, the API, plain forms and filing.
 
-A plan (`planner.py`) names exactly what changes: messages with what memory keeps of them, written memories, and
-values of core memory. The closure (`closure.py`) is everything that a removal reaches. Nothing is removed that the
-request does not name, and replacing a statement changes no message.
+A plan (`planner.py`) names exactly what changes: messages with the text that memory keeps of them, written
+memories, and values of core memory. The closure (`closure.py`) is everything that a removal reaches. Nothing is
+removed that the request does not name, and replacing a statement changes no message.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ from state.memory import MemoryChange, PlannedChange
 _MOST_ATTEMPTS = 60
 _USER = re.compile(r"\bthe user\b|用户", re.IGNORECASE)
 _SPOKEN = {"用户": "我"}
-"""Models write of the user in the third person."""
+"""Replacement of the third person, in which models write about the user, by the first."""
 
 _MADE = """
 SELECT id, field, query, results FROM memory_operations
@@ -63,7 +63,7 @@ ORDER BY 3 DESC LIMIT CASE WHEN %(anywhere)s THEN NULL ELSE 1 END
 
 
 class Changes:
-    """Keeps, replaces and removes what a caller or a model names; everything is logged and can be undone."""
+    """Keeps, replaces and removes what a caller or a model names. Every change is logged and can be undone."""
 
     def __init__(self, database: Database, planner: ChangePlanner, finder: MemoryFinder, hiding: Hiding) -> None:
         self._database = database
@@ -75,12 +75,12 @@ class Changes:
     async def remember(
         self, request: ChangeRequest, text: str, *, replaces: str = "", field: str = "", kind: Kept | None = None
     ) -> MemoryChange:
-        """Keep a statement; with `replaces`, in place of a memory that an id or words name.
+        """Keep a statement; with `replaces`, in place of the memory that an id or words name.
 
-        A wish about all answers is kept as such, and everything else in the `field`. If `replaces` names nothing,
-        the text is kept anyway; if it may name several memories, nothing is changed. With `kind` None, a text in
-        the plain form of a standing wish is a wish, and any other text a fact. Raises `InvalidInput` if it cannot
-        be stored.
+        A standing wish about all answers is kept as a wish, any other statement in the `field`. If `replaces`
+        names nothing, the text is kept anyway; if it may name several memories, nothing is changed. With `kind`
+        None, a text in the plain form of a standing wish is a wish, any other text a fact. Raises `InvalidInput`
+        if it cannot be stored.
         """
         forms = plain_forms(_USER.sub(lambda user: _SPOKEN.get(user[0], "me"), text))
         kept: Kept = kind or ("standing" if any(each.kind == "standing" for each in forms) else "remember")
@@ -100,8 +100,8 @@ class Changes:
         return await self._change(request, plan)
 
     async def correct(self, request: ChangeRequest, what: str, text: str, *, field: str = "") -> MemoryChange:
-        """Replace what an id or words name by a text; without `operation_id` in the result nothing was changed.
-        Raises `InvalidInput` if the text cannot be stored."""
+        """Replace what an id or words name by a text. A result without `operation_id` means that nothing was
+        changed. Raises `InvalidInput` if the text cannot be stored."""
 
         async def plan() -> PlannedChange:
             # Statements made in a space stay in it: they do not correct what all spaces share.
@@ -123,10 +123,11 @@ class Changes:
         takes_all: bool = False,
         keep: str = "",
     ) -> MemoryChange:
-        """Hide what ids or words name from memory; messages can still be read, and it can be undone.
+        """Hide from memory what ids or words name. Messages can still be read, and the change can be undone.
 
-        Without `operation_id` in the result nothing was changed: `candidates` are memories that may be meant, and
-        `also_said` is what would go too, unless `takes_all` agrees or `keep` names what is to stay.
+        A result without `operation_id` means that nothing was changed. Then `candidates` are memories that may be
+        meant, and `also_said` lists what would go along, unless `takes_all` agrees to that or `keep` names what
+        stays.
 
         Raises:
             InvalidInput: `keep` is not a part of what stands there.
@@ -136,15 +137,16 @@ class Changes:
         )
 
     async def leave_out(self, request: ChangeRequest, message_ids: Sequence[UUID]) -> MemoryChange:
-        """Keep messages out of memory; their conversation goes on showing them, and it can be undone."""
+        """Keep messages out of memory. Their conversation still shows them, and the change can be undone."""
         outside = ChangeRequest.outside_of_turns(request.owner, request.trigger)
         outside = replace(outside, language=request.language)
         return await self._change(outside, lambda: self.planner.plan_leave_out(outside, message_ids))
 
     async def left_out(self, request: ChangeRequest, quote: str) -> list[tuple[str, list[UUID]]]:
-        """Return what is off the record and has a quote, with the operations to undo; without a quote the newest.
+        """Return the messages off the record that contain a quote, with the operations to undo.
 
-        With a quote it is sought in all of the user's conversations, without one in the request's alone.
+        The quote is looked for in all of the user's conversations. Without a quote, return the newest in the
+        request's conversation.
         """
         owner = request.owner
         values = {
@@ -158,7 +160,7 @@ class Changes:
         return [each for each in rows if folded(quote) in folded(each[0])]
 
     async def made(self, request: ChangeRequest, operations: Sequence[str] = ()) -> list[tuple[MemoryChange, str]]:
-        """Return what the turn of a request has changed so far with tools that the model called.
+        """Return the changes that tools called by the model have made in the request's turn so far.
 
         Args:
             request: Request of the turn.
@@ -186,7 +188,7 @@ class Changes:
 
     @again_if_contended
     async def _change(self, request: ChangeRequest, plan: Callable[[], Awaitable[PlannedChange]]) -> MemoryChange:
-        """Plan and commit a change as one step: what was planned on an older state is planned again."""
+        """Plan and commit a change as one step. A plan made on an older state is made again."""
         owner = request.owner
         async with self._locks[owner.user_id]:
             for _ in range(_MOST_ATTEMPTS):

@@ -1,4 +1,4 @@
-"""The log of what memory did and why: appended in the transaction of the change that it records."""
+"""The log of what memory did and why. An entry is appended in the transaction of the change that it records."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
@@ -27,7 +27,7 @@ Actor = Literal["model", "user", "filing", "maintenance"]
 of what was said, or maintenance by policy."""
 
 PROPOSAL = "memory_proposal"
-"""Type under which a change that waits for the user stands in the log."""
+"""Type of the log entry for a change that waits for the user."""
 
 _OF_ENTRY = (
     *("id", "conversation_id", "space_id", "turn_id", "type", "field"),
@@ -72,46 +72,48 @@ ORDER BY o.at DESC, o.id DESC LIMIT %(limit)s
 """
 
 _CLEAR = ("actor", "by", "call", "state")
-"""Keys under which our own words stand, by which statements look for operations."""
+"""Keys whose values are the service's own words, so that they are stored in clear and statements can search by
+them."""
 
 
 @dataclass(frozen=True)
 class Trigger:
-    """Who changes memory, and what made them."""
+    """Who changes memory, and what caused the change."""
 
     actor: Actor
     message_id: UUID | None = None
     conversation_id: UUID | None = None
     turn_id: UUID | None = None
     expert_id: UUID | None = None
-    """Expert whose memory of the user it is, where that is not known otherwise."""
+    """Expert whose memory of the user changes, if nothing else tells it."""
     space_id: UUID | None = None
-    """The space that is changed; None = what all spaces of the user share."""
+    """Space whose memory changes; None = the part that all spaces of the user share."""
     details: Mapping[str, Any] = field(default_factory=dict)
     """Further facts, stored as JSON."""
     accepts: UUID | None = None
-    """The proposal that the change carries out: accepted in the same transaction, so that neither is without the
-    other."""
+    """Proposal that the change carries out. It is accepted in the same transaction, so that neither happens
+    without the other."""
 
     @property
     def by(self) -> str | None:
-        """Return through what the user, or a program for them, makes it: `console`, `api` or `mcp`."""
+        """Return the interface through which the user, or a program for them, makes the change: `console`, `api`
+        or `mcp`."""
         return self.details.get("by")
 
     @classmethod
     def of_turn(cls, turn: OpenTurn, actor: Actor) -> "Trigger":
-        """Return the trigger of what a turn changes."""
+        """Return the trigger for the changes of a turn."""
         return cls(actor, turn.user_message_id, turn.conversation_id, turn.turn_id)
 
 
 @dataclass(frozen=True)
 class Operation:
-    """One thing that memory did; what does not apply is None."""
+    """One thing that memory did; fields that do not apply are None."""
 
     type: str
     """Such as `core_memory_update`."""
     field: str | None = None
-    """Name of what was changed, such as a section."""
+    """Name of the thing that was changed, such as a section."""
     old_value: Any = None
     new_value: Any = None
     query: str | None = None
@@ -126,7 +128,7 @@ class Entry:
     operation: Operation
     trigger: Trigger
     operation_id: UUID | None = None
-    """The id that the caller has given it."""
+    """Id of the operation, if the caller has chosen it."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +139,7 @@ class LoggedOperation:
     conversation_id: UUID | None
     turn_id: UUID | None
     expert: str | None
-    """Name of the expert whose memory it is."""
+    """Name of the expert whose memory it concerns."""
     type: str
     field: str | None
     """Name of what was changed, such as a section of core memory."""
@@ -146,12 +148,12 @@ class LoggedOperation:
     query: str | None
     results: Any
     trigger: dict[str, Any]
-    """The `actor`, and the cause."""
+    """The `actor`, and what caused the operation."""
     at: datetime
     undone_at: datetime | None
     """When it was undone, if it was."""
     space: str | None
-    """Name of the space whose memory it is; without one, what all spaces share."""
+    """Name of the space whose memory it concerns; None = the part that all spaces share."""
 
 
 class OperationLog:
@@ -160,10 +162,11 @@ class OperationLog:
     def __init__(self, database: Database, secrets: Secrets | None = None) -> None:
         self._database = database
         self.secrets = secrets or Secrets()
-        """Secrets, which neither memory nor its log keeps."""
+        """Recognises secrets, which neither memory nor its log keeps."""
 
     async def last_loss(self, tenant_id: UUID, user_id: UUID) -> UUID | None:
-        """Return the newest operation by which memory may have lost or replaced something; None = none."""
+        """Return the newest operation by which memory may have lost or replaced something; None if there is
+        none."""
         values = {"tenant_id": tenant_id, "user_id": user_id}
         found = await self._database.fetch(tenant_id, _LAST_LOSS, values, tuple_row)
         return found[0][0] if found else None
@@ -177,10 +180,10 @@ class OperationLog:
         trigger: Trigger,
         operation_id: UUID | None = None,
     ) -> UUID:
-        """Log an operation in a transaction of the caller's (`Database.tenant`); return its id.
+        """Log an operation in the caller's transaction (`Database.tenant`); return its id.
 
-        `trigger` is stored as `{"actor", "message_id", "expert_id", "space_id", …details}`; `operation_id` is the
-        id that the caller has given it.
+        `trigger` is stored as `{"actor", "message_id", "expert_id", "space_id", …details}`; `operation_id` is an
+        id that the caller has chosen.
 
         Raises:
             Conflict: the proposal that it accepts does not wait any more.
@@ -251,9 +254,9 @@ class OperationLog:
         after: tuple[datetime, UUID] | None = None,
         limit: int,
     ) -> Sequence[LoggedOperation]:
-        """Operations on what all spaces of a user share, and on one space, newest first.
+        """Return operations on one space and on what all spaces share, newest first.
 
-        `user` is the caller's own name for the user, `space` that of the space.
+        `user` and `space` are the caller's names for them.
         """
         user_id = await user_id_of(self._database, tenant_id, user)
         values = {"tenant_id": tenant_id, "user_id": user_id, "space": space, **page_after(after, limit)}
@@ -263,12 +266,12 @@ class OperationLog:
 _SPANS = {"_search": "search_memory", "_insert": "create_memory"} | dict.fromkeys(
     ("_delete", "_supersede", "_archive"), "delete_memory"
 )
-"""The conventions' name of an operation by the ending of its type; all other types change something."""
+"""The tracing conventions' name of an operation, by the end of its type; all other types count as changes."""
 
 
 @lru_cache(maxsize=64)
 def _append(count: int) -> bytes:
-    """Return the statement that appends so many operations."""
+    """Return the statement that appends `count` operations."""
     rows = (
         f"(%(tenant_id)s, %(user_id)s, {', '.join(f'%({name}_{number})s' for name in _OF_ENTRY)})"
         for number in range(count)
@@ -291,5 +294,5 @@ def _span_of(operation_id: UUID, entry: Entry) -> AbstractContextManager[Any]:
 
 
 def logged_value(kind: str, value: Any) -> WordsJson | WordsInJson | None:
-    """Return a value of the log as it is stored: no statement looks into what a section holds."""
+    """Return a value in the form in which the log stores it; no statement reads the content of a section."""
     return words_json(value) if kind.startswith("core_memory_") else words_in_json(value, clear=_CLEAR)

@@ -22,13 +22,13 @@ UPDATE turns t SET to_file = true FROM messages m
 WHERE m.id = ANY(%(message_ids)s) AND m.tenant_id = %(tenant_id)s AND m.role = 'user'
   AND t.id = m.turn_id AND t.tenant_id = m.tenant_id AND t.status = 'completed'
 """
-"""Lets the turns of messages that have come back to memory wait to be filed."""
+"""Marks the turns of messages that have come back to memory as waiting to be filed."""
 
 
 async def defer_filing(
     jobs: JobQueue, connection: Connection, tenant_id: UUID, user_id: UUID, *, delay_s: float
 ) -> None:
-    """Have what a user said filed, in a transaction of the caller's.
+    """Queue the filing of what a user said, in the caller's transaction.
 
     Args:
         delay_s: seconds before the job looks at them.

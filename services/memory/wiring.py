@@ -1,4 +1,4 @@
-"""Memory, made once: the services of this package with one another."""
+"""Makes the services of memory once, and connects them."""
 
 from uuid import UUID
 
@@ -39,7 +39,7 @@ class Memory:
     def __init__(
         self, settings: Settings, database: Database, milvus: Milvus, embedder: Embedder, jobs: JobQueue
     ) -> None:
-        """Make them, with the jobs of the index."""
+        """Take the stores and the embedder, and register the jobs of the index."""
         secrets = Secrets(settings.memory_keep_secrets)
         self.vault = database.vault
         self.operations = OperationLog(database, secrets)
@@ -84,7 +84,7 @@ class Memory:
         self.proposals = Proposals(database, self.changes, self.operations, self.values, pairs, self.questions)
 
     def drop_cached(self, user_id: UUID) -> None:
-        """Drop what this process holds of a user in memory, and every text that it has looked at lately."""
+        """Drop everything of a user from this process's memory, and every text that it has examined lately."""
         self.working_sets.forget(user_id)
         drop_texts()
         if self.vault is not None:

@@ -136,3 +136,17 @@ async def test_the_key_is_read_where_its_clients_send_it(client: httpx.AsyncClie
     assert answered.status_code == 200
     turn = await services.turns.get(DEFAULT_TENANT, UUID(answered.headers["X-Turn-Id"]), user_id="u-1")
     assert turn.status == "completed"
+
+
+async def test_a_tool_that_failed_is_told_so_and_a_choice_in_another_form_is_refused(
+    client: httpx.AsyncClient, model_server: ModelServer
+) -> None:
+    model_server.script(LOOKS)
+    said: list[dict[str, Any]] = [{"role": "user", "content": QUESTION}]
+    asked = (await client.post("/v1/messages", json=_asking(said))).json()["content"]
+    result = {"type": "tool_result", "tool_use_id": asked[-1]["id"], "content": "no station", "is_error": True}
+    said += [{"role": "assistant", "content": asked}, {"role": "user", "content": [result]}]
+    await client.post("/v1/messages", json=_asking(said))
+    assert "Error: no station" in str(model_server.requests[-1].body)
+    chosen = await client.post("/v1/messages", json=_asking(said[:1], tool_choice="any"))
+    assert (chosen.status_code, "tool_choice: must be a JSON object" in chosen.text) == (400, True)

@@ -131,3 +131,15 @@ class TestWhereCallersAreKnown:
 def test_a_trusted_origin_that_is_none_is_refused(origins: str) -> None:
     with pytest.raises(ConfigurationError, match=r"ANAMNESIS_TRUSTED_ORIGINS=.*is not of the form https://host"):
         load_settings(trusted_origins=origins)
+
+
+@pytest.mark.parametrize("name", ["X-User-Id", "X-OpenWebUI-User-Email", "X-Session-Id", "X-Anamnesis-Space"])
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages", "/mcp", "/api/v1/ui/chat"])
+async def test_two_headers_that_name_whose_a_request_is_are_refused(
+    shared_client: httpx.AsyncClient, path: str, name: str
+) -> None:
+    response = await shared_client.post(path, json={}, headers=[(name, "anna"), (name, "bob")])
+    assert response.status_code == 400
+    assert f"more than one header {name.lower()}" in response.text
+    same = await shared_client.post(path, json={}, headers=[(name, "anna"), (name, "anna")])
+    assert "more than one header" not in same.text

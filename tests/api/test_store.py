@@ -181,3 +181,16 @@ async def test_an_export_holds_it_and_an_import_brings_it_back(client: httpx.Asy
     again = (await client.post("/api/v1/import", content=lines.encode(), headers=headers)).json()
     assert again["imported"] == 0
     assert (await client.get("/api/v1/users/u-1/export")).text.count("store_item") == 3
+
+
+@pytest.mark.parametrize("value", [r'"\ud800"', '"x\ud800"', "NaN", "-Infinity"])
+async def test_what_is_no_text_or_number_of_json_is_refused_wherever_it_stands(
+    shared_client: httpx.AsyncClient, value: str
+) -> None:
+    item = f'{{"op": "put", "namespace": ["notes"], "key": "k", "value": {{"deep": [{value}]}}}}'
+    body = f'{{"user_id": "u-half", "operations": [{item}]}}'.encode(errors="surrogatepass")
+    answer = await shared_client.post(
+        "/api/v1/store/batch", content=body, headers={"Content-Type": "application/json"}
+    )
+    assert answer.status_code in {400, 422}, answer.text
+    assert "half of a character" in answer.text or "JSON" in answer.text

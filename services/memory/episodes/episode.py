@@ -99,7 +99,7 @@ class IndexedUnit(StoredUnit):
     """Number of the passage that is indexed."""
     terms: Sequence[str] = ()
     embedding: Sequence[float] = ()
-    """Embedding; an array where there are many units, because the garbage collector looks at each number of a list."""
+    """Embedding; an array where there are many, because the garbage collector looks at each number of a list."""
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ async def _of_remembering_last(planner: ChangePlanner, request: ChangeRequest, f
 
 
 async def _of_last(planner: ChangePlanner, request: ChangeRequest, form: PlainForm) -> PlannedChange:
-    """Plan to leave out or forget the exchange before this message, or this message if it says something itself."""
+    """Plan to leave out or forget the exchange before this message, or a message that says something itself."""
     if form.rest or form.what:
         return PlannedChange.leaving_out(this_message(form.language))
     previous = await planner.finder.previous(request)

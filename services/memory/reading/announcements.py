@@ -46,7 +46,7 @@ _BARE_WORK = re.compile(
     r"[英法德日中]文怎么说|要[理回]吗|怎么回",
     re.IGNORECASE,
 )
-"""A last clause that is nothing but an order for work: it can only mean what stands before it."""
+"""A last clause that is only an order for work, so that it can only mean the text before it."""
 _ANNOUNCES = re.compile(rf"{_WROTE}|(?:{_TEXT})(?![a-z])|(?:{_POINTS}).{{0,20}}\Z", re.IGNORECASE)
 _POINTS_AT_ITS_END = re.compile(rf"(?:{_POINTS}).{{0,20}}\Z", re.IGNORECASE)
 _TO_MEMORY = re.compile(
@@ -57,14 +57,15 @@ _TO_MEMORY = re.compile(
 
 
 def orders_work(clause: str, *, alone: bool) -> bool:
-    """Whether a clause orders work on a text that stands beside it; `alone`: it ends the message."""
+    """Return whether a clause orders work on a text beside it; with `alone`, the clause ends the message."""
     if _TO_MEMORY.search(clause):
         return False
     return _ORDERS.search(clause) is not None or (alone and _BARE_WORK.fullmatch(clause) is not None)
 
 
 def announces_text(clause: str, *, below: bool) -> bool:
-    """Whether a clause before a colon or an arrow announces what somebody wrote; `below`: on the next line."""
+    """Return whether a clause before a colon or an arrow announces what somebody wrote; with `below`, on the next
+    line."""
     if _TO_MEMORY.search(clause) or _OWN.match(clause):
         return False
     if _WORK_ORDER.match(clause):

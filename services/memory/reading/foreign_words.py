@@ -1,12 +1,12 @@
 """Tells whose words the parts of a message are: the user's, those of others, or possibly either's. Pure functions.
 
-Marks, shapes and announcements show what a message quotes, forwards, pastes or hands over to be worked on. A text
+Marks, layout and announcements show what a message quotes, forwards, pastes or hands over to be worked on. A text
 of others ends at its last closing mark, because its author may have written the earlier ones. A text without marks
-is theirs up to its last blank line, or for one sentence if it is announced within a line; whose words the rest is,
-nobody can tell. Doubtful parts count as foreign, but filing is shown them: a change that rests on them is asked
-about, never made and never lost.
+is theirs up to its last blank line, or for one sentence if it is announced within a line; nobody can tell whose
+words the rest is. Doubtful parts count as words of others, but filing is shown them: a change that rests on them
+is asked about, so it is neither made nor lost.
 
-Every pattern is bounded, so that the time grows only with the length of a message.
+Every pattern is bounded, so that the time is linear in the length of a message.
 """
 
 import re
@@ -21,7 +21,7 @@ from services.text.caches import text_cache
 from services.text.language import Span, sentences
 
 _LONG_QUOTATION, _LONG_CHINESE = 5, 10
-"""Words, or Chinese characters, beyond which a quotation is a text and not a name or a title."""
+"""Words, or Chinese characters, beyond which a quotation counts as a text and not as a name or a title."""
 _SPOKEN_TWICE, _SEPARATORS = 2, 2
 _CHINESE = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]")
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
@@ -52,8 +52,8 @@ _BORDER = re.compile(
     r"|(?:on|am|在|于)[ \t]?[^\n]{0,60}\d[^\n]{0,60}(?:wrote|schrieb|写道|寫道)[ \t]{0,4}[:：]",
     re.IGNORECASE,
 )
-"""Begins a line from which on the message is somebody's text: headers of a mail, a mark of forwarding, a ruled
-line, a heading, the salutation of a letter, who wrote and when."""
+"""Begins a line from which on the message is a text of others: headers of a mail, a mark of forwarding, a ruled
+line, a heading, the salutation of a letter, or a name with a time."""
 _SIGN_OFF = re.compile(
     r"(?:(?:best|kind|warm|many)[ \t]{1,4})?(?:regards|wishes|thanks|sincerely|cheers|yours [a-z]{1,12})"
     r"[ \t]{0,4},?"
@@ -67,7 +67,7 @@ _STAMP = re.compile(
     rf"|\d{{4}}[/.-]\d{{1,2}}[/.-]\d{{1,2}}[ \t]{{1,4}}{_CLOCK}[ \t]{{1,4}}\S{{1,20}}",
     re.IGNORECASE,
 )
-"""A line of who and when, as programs write it above each message of a chat."""
+"""A line with a name and a time, as programs write it above each message of a chat."""
 _STAMPED = re.compile(rf"\[[^\]\n]{{0,40}}{_CLOCK}[^\]\n]{{0,20}}\]")
 _CLAUSE = re.compile(r"(?:[^\n.!?。！？;；:：—→⇒>]|;(?=\w))+|(.)", re.DOTALL)
 _LEADS_ON, _JUDGED = ":：→⇒>—\n", 200
@@ -76,14 +76,14 @@ _LEADS_ON, _JUDGED = ":：→⇒>—\n", 200
 
 @dataclass(frozen=True)
 class Part(Span):
-    """A part of a message, by whose words it is."""
+    """A part of a message, and whose words it is."""
 
     whose: Literal["user", "others", "either"] = "others"
 
 
 @text_cache(64)
 def parts_of(message: str) -> tuple[Part, ...]:
-    """Return the parts of a message in order; joined, they are the message."""
+    """Return the parts of a message in order; joined, they are the whole message."""
     finders = (_fenced, _elements, _quotations, _of_lines, _announced)
     found = [each for find in finders for each in find(message)]
     others, either = (_merged(each for each in found if each.whose == whose) for whose in ("others", "either"))
@@ -95,19 +95,19 @@ def parts_of(message: str) -> tuple[Part, ...]:
 
 
 def own_text(message: str) -> str:
-    """Return what the user says in a message themselves, its parts on lines of their own."""
+    """Return the user's own words in a message, each part on a line of its own."""
     own = (message[each.start : each.end].strip() for each in parts_of(message) if each.whose == "user")
     return "\n".join(each for each in own if any(map(str.isalnum, each)))
 
 
 def foreign_text(message: str) -> str:
-    """Return what a message quotes, shows or asks to work on; empty = it only says something."""
+    """Return what a message quotes, shows or asks to work on; empty if it has no such text."""
     foreign = (message[each.start : each.end].strip() for each in parts_of(message) if each.whose != "user")
     return "\n".join(foreign)
 
 
 def shown_text(message: str, left_out: str) -> str:
-    """Return a message without what is surely of others; a text stands in its place."""
+    """Return a message in which text that is surely of others is replaced by `left_out`."""
     return "".join(
         left_out if each.whose == "others" else message[each.start : each.end] for each in parts_of(message)
     )
@@ -129,7 +129,8 @@ def _covers(spans: Sequence[Span], at: int) -> bool:
 
 
 def _without_end(message: str, start: int, *, within_a_line: bool = False) -> Iterator[Part]:
-    """A text without marks: all but its last paragraph is of others, or, within a line, its first sentence."""
+    """Return the end of a text without marks: before its last paragraph, or within a line after its first
+    sentence."""
     last = len(message.rstrip())
     begin = start + len(message[start:]) - len(message[start:].lstrip())
     blank = [each.end() for each in _BLANK_LINE.finditer(message, begin) if each.end() < last]
@@ -279,7 +280,7 @@ def _announced(message: str) -> Iterator[Part]:
 
 
 def _end_of_marked(message: str, start: int) -> int:
-    """Return the end of a text that begins with a mark: after its last closing mark; 0 = it has none."""
+    """Return the end of a text that begins with a mark, which is after its last closing mark; 0 if it has none."""
     begun = _BEGINS_MARKED.match(message, start)
     if begun is None:
         return 0

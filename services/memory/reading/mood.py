@@ -1,6 +1,7 @@
-"""Finds how a user feels from the user's own words. It is no fact, but a line in the prompts of the next days.
+"""Finds how a user feels, from the user's own words. A feeling is not a fact; the prompts of the next days show it
+on one line.
 
-Only the feeling and the place of its words in their message are stored, so it goes with these words.
+Only the feeling and the position of the words in their message are stored, so the feeling goes when the words go.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,11 +19,11 @@ Switch = Literal["off", "on"]
 """The user's wish about their feelings: not to be noted any more, or to be noted again."""
 _SWITCHES: tuple[Switch, ...] = get_args(Switch)
 _LONGEST = 160
-"""Characters of the words that say it."""
+"""Maximum characters of the words that express it."""
 
 
 class Mood(BaseModel):
-    """How the user feels, in the requested form; empty = their words do not say it."""
+    """How the user feels, in the requested form; empty if their words do not say it."""
 
     feeling: str = Field(
         "",
@@ -34,7 +35,7 @@ class Mood(BaseModel):
 
 @dataclass(frozen=True)
 class Felt:
-    """A feeling, or what the user asks of theirs, and the words of a message that say it."""
+    """A feeling, or a wish about noting feelings, with the words of a message that express it."""
 
     message: str
     """The message's short id."""
@@ -44,7 +45,7 @@ class Felt:
 
 
 def felt(given: Any, messages: Mapping[str, str], fiction: Sequence[str] = ()) -> Felt | None:
-    """Return the feeling that an answer tells, if words of the user say it.
+    """Return the feeling in a model's answer, if words of the user express it; otherwise None.
 
     Args:
         given: the answer's `mood`, of whatever form.

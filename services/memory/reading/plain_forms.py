@@ -18,18 +18,18 @@ from state.memory import PlainForm, PlainFormKind
 
 _FOLDER = Path(__file__).parent / "forms"
 _LONGEST = 600
-"""Characters of a message; what is longer is a text to work on."""
+"""Maximum characters of a message with a plain form; a longer message is a text to work on."""
 _LONGEST_SENTENCE = 300
 _MOST_SENTENCES = 5
 _KINDS: tuple[PlainFormKind, ...] = (
     *("off_record", "leave_out", "forget_everything", "forget_last", "forget"),
     *("remember_last", "remember", "standing"),
 )
-"""Kinds in the order in which they are tried: the more specific first."""
+"""Kinds in the order in which they are tried, more specific ones first."""
 _LEAVES_OUT = frozenset(["leave_out", "off_record"])
-"""Kinds that take away nothing that was remembered before."""
+"""Kinds that remove nothing that was remembered before."""
 _NAMES = frozenset(["forget", "forget_everything"])
-"""Kinds whose `{what}` must name something that can be looked for."""
+"""Kinds whose `{what}` must name something that can be searched for."""
 _QUOTES = frozenset('"“”«»「」『』《》‹›`>|<{}[]')
 _EDGES = " \t.!。！~～;；,，…:：-"
 _CLAUSE_END = re.compile(r"[,，.。!！~～;；:：…\n]")
@@ -48,7 +48,7 @@ class _Forms:
 
 
 def plain_forms(message: str) -> list[PlainForm]:
-    """Return the plain forms of a message: that of its first and that of its last sentence, in this order."""
+    """Return the plain forms of a message: first that of its first sentence, then that of its last."""
     text = message.strip()
     if not text or len(text) > _LONGEST or "\n" in text:
         return []
@@ -67,7 +67,8 @@ def plain_forms(message: str) -> list[PlainForm]:
 
 
 def says_yes(message: str) -> bool:
-    """Return whether the first clause of a message only agrees; in Chinese a blank ends it, too."""
+    """Return whether the first clause of a message does nothing but agree; in Chinese a blank ends the clause
+    too."""
     clause = simplified(_CLAUSE_END.split(message.strip(), maxsplit=1)[0].replace("’", "'").strip())
     words = clause.split() or [""]
     said = clause if words[0].isascii() else words[0]
@@ -107,7 +108,7 @@ def _matches(sentence: str) -> Iterator[tuple[_Forms, PlainFormKind, re.Match[st
 
 
 def _can_be_meant(what: str, kind: PlainFormKind, forms: _Forms, lead: str) -> bool:
-    """Return whether the words in the place of `{what}` say what is meant."""
+    """Return whether the words in place of `{what}` are enough to say what is meant."""
     if not what or ((excluded := forms.not_what.get(kind)) and excluded.match(simplified(what))):
         return False
     if kind not in _NAMES:
@@ -121,7 +122,7 @@ def _can_be_meant(what: str, kind: PlainFormKind, forms: _Forms, lead: str) -> b
 
 @cache
 def all_forms() -> tuple[_Forms, ...]:
-    """Return the forms of both languages; the first call reads them, which takes a twentieth of a second."""
+    """Return the forms of both languages. The first call reads them, which takes 50 ms."""
     return _read("en", space=" ", edge=r"(?!\w)"), _read("zh", space="", edge="")
 
 
@@ -161,7 +162,7 @@ def _body(form: str, space: str) -> str:
     """Translate a form to a regular expression; in Chinese, blanks only separate the parts of a form."""
     written = ""
     is_open = True
-    """Whether no blank is due before the next part: at the beginning, and after a part that brings its own."""
+    """Whether the next part needs no blank before it: at the beginning, and after a part that brings its own."""
     for blank, unit in _UNIT.findall(form):
         gap = "" if is_open or not blank else space
         is_open = False

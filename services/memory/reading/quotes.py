@@ -1,4 +1,5 @@
-"""Whether a quote is taken from the user's own words, and says enough for a change to rest on. Pure functions."""
+"""Decides whether a quote is taken from the user's own words, and whether it says enough to base a change on. Pure
+functions."""
 
 import re
 import unicodedata
@@ -10,10 +11,10 @@ from services.text.language import sentences
 from services.text.tokenizer import informative_terms
 
 _FEWEST_CHINESE, _A_WORD, _A_CLAUSE = 4, 2, 3
-"""Chinese characters that a quote has at least, for how many a word in another script counts, and how many are
-enough if they are a whole clause."""
+"""Minimum of Chinese characters in a quote, the number of them that one word in another script counts for, and the
+number that is enough if they are a whole clause."""
 _NO_BLANKS = r"\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
-"""Chinese characters and Japanese syllables, whose words no blank ends."""
+"""Chinese characters and Japanese syllables: no blank ends their words."""
 _FOREIGN_TO_CHINESE = re.compile(rf"[^\W_{_NO_BLANKS}]+(?:'[^\W_{_NO_BLANKS}]+)?")
 _CLAUSE_ENDS = re.compile(r"[,.!?;:、。…\s]+")
 _MARKS = str.maketrans(dict.fromkeys('“”„‟«»‹›「」『』＂"‘’‚‛`´＇', "'"))
@@ -23,25 +24,25 @@ _CHINESE = re.compile(f"[{_NO_BLANKS}]")
 
 @dataclass(frozen=True)
 class Quoted:
-    """Words of a message that are the user's own, on which a change rests."""
+    """The user's own words in a message on which a change rests."""
 
     text: str
     is_certain: bool
-    """Whether they are surely the user's; otherwise they follow a text of others whose end nobody can tell."""
+    """Whether they are surely the user's. If not, they follow a text of others whose end is unclear."""
 
 
 def is_quoted(quote: str, message: str) -> bool:
-    """Whether a quote stands in one part of what the user says themselves, and says enough to rest on.
+    """Return whether a quote stands in one part of the user's own words, and says enough to base a change on.
 
-    Case, width, quotation marks and blanks count as equal. A quote of a single word says nothing unless it is the
-    whole message.
+    Differences of case, width, quotation marks and blanks do not count. A quote of a single word is enough only if
+    it is the whole message.
     """
     found = quoted(quote, message)
     return found is not None and found.is_certain
 
 
 def quoted(quote: str, message: str, statement: str = "") -> Quoted | None:
-    """Return the part of a message that a quote means; None = it stands nowhere, or only in words of others.
+    """Return the part of a message that a quote means; None if the quote is not in it, or only in words of others.
 
     A quote that says too little stands for the sentence around it, if the statement that rests on it has a word of
     that sentence.
@@ -68,7 +69,7 @@ def quoted(quote: str, message: str, statement: str = "") -> Quoted | None:
 
 
 def _says_enough(sought: str, text: str) -> bool:
-    """Whether words of a text are enough for a change to rest on: they are counted in each script."""
+    """Return whether words are enough to base a change on; they are counted separately in each script."""
     chinese = len(_CHINESE.findall(sought))
     if chinese + _A_WORD * len(_FOREIGN_TO_CHINESE.findall(sought)) >= _FEWEST_CHINESE:
         return True
@@ -97,6 +98,6 @@ def _stands_in(sought: str, text: str) -> bool:
 
 
 def _continues(text: str, at: int) -> bool:
-    """Whether a word goes on across a place; Chinese has no marks between words."""
+    """Return whether a word continues across a position; Chinese has no marks between words."""
     around = text[max(at - 1, 0) : at + 1]
     return at > 0 and len(around) == 2 and all(each.isalnum() and not _CHINESE.match(each) for each in around)  # noqa: PLR2004

@@ -1,7 +1,7 @@
-"""Finds the sentences of an answer that repeat texts of others which its prompt showed. Pure functions.
+"""Finds the sentences of an answer that repeat texts of others in its prompt. Pure functions.
 
-A sentence repeats them if it shares an informative word with them which the user has not said, or most of its
-words. In another script than theirs nobody can tell: then each sentence may.
+A sentence repeats them if it shares with them an informative word that the user has not said, or most of its
+words. If sentence and texts are in different scripts nobody can tell, so each sentence counts as repeating.
 """
 
 import re
@@ -11,12 +11,12 @@ from services.text.language import folded, sentences
 from services.text.tokenizer import informative_terms
 
 _FEWEST_SHARED = 2
-"""Words that a sentence shares at least to repeat what the user has said as well."""
+"""Minimum number of shared words by which a sentence repeats something that the user has said too."""
 _HAN = re.compile(r"[\u3400-\u9fff]")
 
 
 def repeated_spans(answer: str, foreign: Iterable[str], said: Iterable[str]) -> list[int]:
-    """Return the places of an answer's sentences that repeat foreign texts, one after the other.
+    """Return the positions of an answer's sentences that repeat texts of others, in order.
 
     Args:
         foreign: Texts of others.
@@ -40,13 +40,13 @@ def repeated_spans(answer: str, foreign: Iterable[str], said: Iterable[str]) -> 
 
 
 def sentences_at(text: str, spans: Sequence[int] | None) -> list[str]:
-    """Return the sentences of a text that begin and end there; None = the whole text."""
+    """Return the sentences of a text at these positions; None = the whole text."""
     if spans is None:
         return [text] if text.strip() else []
     return [text[start:end] for start, end in zip(spans[::2], spans[1::2], strict=True)]
 
 
 def marked(text: str, repeats: Sequence[str]) -> list[tuple[str, bool]]:
-    """Return the sentences of a text, each with whether it repeats one of `repeats`."""
+    """Return the sentences of a text, and for each whether it repeats one of `repeats`."""
     known = [folded(each) for each in repeats]
     return [(each.text, any(folded(each.text) in one for one in known)) for each in sentences(text)]

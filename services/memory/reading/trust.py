@@ -1,6 +1,6 @@
-"""Tells whose words a change of memory rests on: the user's own, or those of content that somebody else wrote.
+"""Tells whose words a change of memory rests on: the user's own, or words of others.
 
-Foreign are the words of documents, imports and tools, however often they are retold.
+Words of others are those of documents, imports and tools, however often they are retold.
 """
 
 import re
@@ -55,20 +55,20 @@ UPDATE messages SET origin = %(origin)s WHERE id = %(message_id)s AND tenant_id 
 
 @dataclass(frozen=True)
 class ForeignItems:
-    """Messages and memories that hold foreign words."""
+    """Messages and memories that contain words of others."""
 
     messages: Mapping[str, str | None] = field(default_factory=dict)
-    """For each message its sentences by somebody else; None = all of it."""
+    """For each message its sentences in words of others; None = all of it."""
     episodes: Mapping[str, str | None] = field(default_factory=dict)
     of_conversation: bool = False
     of_user: bool = False
-    """Whether anything that the user's conversations hold does, or what was imported for them."""
+    """Whether any of the user's conversations, or anything imported for the user, contains words of others."""
     core_memory: Sequence[str] | None = ()
-    """The values of core memory that others wrote, with names of fields that are theirs; None = any may be."""
+    """Values of core memory that others wrote, with the names of fields that they chose; None = any may be."""
 
 
 class ForeignOrigins:
-    """Looks up what was made from foreign words."""
+    """Finds out what was made from words of others."""
 
     def __init__(self, database: Database, values: CoreValues) -> None:
         self._database = database
@@ -84,9 +84,10 @@ class ForeignOrigins:
         episodes: Collection[str] = (),
         core_memory: bool = False,
     ) -> ForeignItems:
-        """Return which of these ids hold foreign words, and whether the conversation and the user have any.
+        """Return which of these ids contain words of others, and whether the conversation and the user have any.
 
-        With `core_memory`, values that others wrote are included, also those that a prompt may still show.
+        With `core_memory`, values that others wrote are included, even those that only an older prompt still
+        shows.
         """
         values = {
             "tenant_id": tenant_id,
@@ -110,18 +111,19 @@ class ForeignOrigins:
         return [each.text if each.field in FIELD_LABELS["zh"] else f"{each.field}: {each.text}" for each in found]
 
     async def note_spans(self, tenant_id: UUID, message_id: UUID, spans: Sequence[int]) -> None:
-        """Note where sentences of an answer that was made from foreign words repeat them."""
+        """Note the positions at which sentences of an answer made from words of others repeat them."""
         values = {"tenant_id": tenant_id, "message_id": message_id, "spans": list(spans)}
         await self._database.fetch(tenant_id, _NOTE_SPANS, values, tuple_row)
 
     async def note_origin(self, tenant_id: UUID, message_id: UUID, origin: ForeignOrigin | None) -> None:
-        """Note that an answer repeats nothing foreign that its prompt showed of earlier turns."""
+        """Note that an answer repeats no words of others from earlier turns that its prompt showed."""
         values = {"tenant_id": tenant_id, "message_id": message_id, "origin": origin}
         await self._database.fetch(tenant_id, _NOTE_ORIGIN, values, tuple_row)
 
 
 def _foreign_in(rows: Sequence[Mapping[str, Any]]) -> dict[str, str | None]:
-    """Return the foreign sentences of what was found, by ids; what has none is not among them."""
+    """Return the sentences in words of others of what was found, by ids; items without such sentences are left
+    out."""
     found: dict[str, str | None] = {}
     for each in rows:
         if each["content"] is None or each["spans"] is None:
@@ -134,7 +136,7 @@ def _foreign_in(rows: Sequence[Mapping[str, Any]]) -> dict[str, str | None]:
 
 _OF_USER = "the user user's users 用户 用户的"
 AN_IMAGE = "(image)"
-"""Stands for the words of an image, which nobody knows."""
+"""Stands for the words in an image, which are unknown."""
 _HALF = 0.5
 _ASKS_REMOVAL = re.compile(
     r"\b(?:forget|remove|delete|erase|drop|(?:do not|don['’]t) (?:remember|save|store|keep)|off the record)\b"
@@ -146,7 +148,8 @@ _IN_ORDER = 0.66
 _MOST_WORDS = 600
 _RECENT = 3
 _EXACT = re.compile(r"\d{2,}|[^\W\d_]{0,30}\d[\w-]*|[\w.+-]{1,64}@[\w-]+|(?<!\A)(?<![.!?。！？] )\b[A-Z][\w-]+")
-"""Numbers, names of things with figures, addresses and names: what nobody but their writer could have said."""
+"""Numbers, names that contain figures, addresses and names: things that nobody but their writer could have
+said."""
 _FIGURE, _YEAR = re.compile(r"\d+"), re.compile(r"(?:19|20)\d\d")
 _NEGATION = re.compile(
     r"\b(?:not|no|never|none|nothing|cannot|isn't|doesn't|don't|won't|without)\b|不|没|无|别|非", re.I
@@ -154,11 +157,11 @@ _NEGATION = re.compile(
 
 
 def rests_on_user(text: str, read: Read) -> bool:
-    """Return whether a statement says what the user said; true if nothing else could be its source.
+    """Return whether a statement says what the user said; true if the turn read nothing else.
 
-    Beside foreign words of the same turn, or an image of an earlier turn, its words must be the user's, in their
-    order: what only the foreign text names or denies waits. Beside remembered foreign words, most of it must not
-    stand only there.
+    If the turn read words of others, or an earlier turn an image, the statement's words must be the user's and in
+    the user's order; whatever only the others name or deny waits. If it read only remembered words of others, most
+    of the statement must not stand in these alone.
     """
     sought = [term for term in terms(text) if term in informative_terms(text) and term not in terms(_OF_USER)]
     if not sought or not (any(read.foreign) or any(read.remembered)):
@@ -181,8 +184,8 @@ def rests_on_user(text: str, read: Read) -> bool:
 
 
 def _is_agreed(text: str, sought: Sequence[str], agreed: Sequence[str]) -> bool:
-    """Return whether a statement says what the conversation says, to which the user has said yes. A year may be
-    resolved; any other figure, and a denial, must stand there."""
+    """Return whether a statement says what the conversation says and the user has agreed to. A year may be added;
+    any other figure and any negation must stand there."""
     if not agreed:
         return False
     told = " ".join(agreed).casefold()
@@ -194,10 +197,10 @@ def _is_agreed(text: str, sought: Sequence[str], agreed: Sequence[str]) -> bool:
 
 
 def asks_to_remove(texts: Sequence[str], read: Read) -> bool:
-    """Return whether the user's own words ask for texts to go; true where nothing foreign was read.
+    """Return whether the user's own words ask for texts to be removed; true if the turn read no words of others.
 
-    Beside foreign words of the same turn the message must ask, and name half of each text. Beside remembered ones
-    one of the last messages must ask, and something of each text must be named.
+    If the turn read such words itself, the message must ask for it and name half of each text. If it read only
+    remembered ones, one of the last messages must ask for it, and name something of each text.
     """
     if not any(read.foreign) and not any(read.remembered):
         return True

@@ -1,8 +1,8 @@
 """Decides what stays of a text when something goes; nothing else decides this.
 
-Whole clauses go, and the others stay letter by letter and in their order. Nothing is joined into a new sentence.
-If one clause holds both what goes and what does not, or if a clause cannot stand without one that goes, both are
-returned as `shared`, for the caller to ask about.
+Whole clauses go, and the others stay letter by letter and in order; nothing is joined into a new sentence. If a
+clause says both what goes and something else, or depends on a clause that goes, it is returned as `shared`, so
+that the caller can ask about it.
 """
 
 import re
@@ -18,7 +18,7 @@ _EDGES = " \t\n.,!?;:。，！？；：、…"
 _LONGEST_SENTENCE = 1_000
 """In characters; a longer sentence is a table or a list of words, and counts as one clause."""
 _MOST_CLAUSES = 2_500
-"""How many clauses of a text are judged, about those of 20,000 characters; the rest is kept."""
+"""Maximum number of clauses that are judged, about as many as 20,000 characters have; later ones stay."""
 _AND = re.compile(r"(?:[,;] (?:and |but |so )?| (?:and|but|so) )(?:that |also |then |now )?(?=\w)", re.IGNORECASE)
 _PRONOUN = re.compile(r"(?:(?:i|we|he|she|they|it)(?:'\w+)?|im|ive) (?!and\b|or\b)\w", re.IGNORECASE)
 _PRONOUN_ALONE = re.compile(r"(?:i|we|he|she|they|it|you)\b", re.IGNORECASE)
@@ -51,7 +51,7 @@ _ASKS = re.compile(
     r"(?:i|you|u|we|he|she|it|they|that|this)\b|(?:please|pls)\b",
     re.IGNORECASE,
 )
-"""Begins a question or a request, which has its subject behind its verb."""
+"""Begins a question or a request, whose subject follows the verb."""
 _ASKS_IN_CHINESE = re.compile(r"帮|请|麻烦|能不能|可不可以|可以|求|给我|怎么|有没有|要不要")
 _SUBORDINATE = re.compile(
     r"\b(?:if|because|when|while|since|although|though|unless|until|whether|which|who|whose|whereas)\b|"
@@ -77,9 +77,11 @@ _ONESELF = frozenset("我咱俺")
 _LONGEST_SUBJECT = 3
 """Characters of a Chinese subject."""
 _TOUCHED = 0.25
-"""Share of words by which a part of a clause is named: one character of two lists may be the same."""
+"""Share of its words from which on a part of a clause counts as named. It is not zero, because two lists may share
+a character."""
 _SEVERAL, _MANY = 2, 6
-"""Words that say something of their own; a Chinese character is half a word."""
+"""Number of words that say something of their own, and number that say much; a Chinese character is half a
+word."""
 _COORDINATES = re.compile(
     r"(?:[,;] ?| )(?:and|or|but|as well as|plus)(?= )|[,;](?!\d)| [/&+] |[，；、]|"
     r"(?<=\w)(?:和|与|及|以及|或者?|还有|[而并]且)(?=\w)",
@@ -97,21 +99,21 @@ class Clause:
     start: int
     end: int
     stands: bool
-    """Whether it stands without what precedes it in its sentence."""
+    """Whether it can stand without the clauses before it in its sentence."""
     asks: bool = False
     """Whether it ends in a question mark."""
 
 
 @dataclass(frozen=True)
 class Rest:
-    """A text after something has gone: what stays, and what does not."""
+    """A text after something has gone: the part that stays, and the part that does not."""
 
     text: str
     """The sentences and clauses that stay; empty = nothing stays."""
     gone: tuple[str, ...] = ()
     """The clauses that go."""
     shared: tuple[str, ...] = ()
-    """Removed clauses that also say something else, each with the clauses after it that cannot stand alone."""
+    """Removed clauses that also say something else, each with the following clauses that cannot stand alone."""
 
 
 def what_stays(
@@ -126,9 +128,9 @@ def what_stays(
     seen = 0
     for sentence in sentences(text, SEMICOLONS):
         runs: list[list[Clause]] = [[]]
-        """Clauses that stay, those together that stand next to each other."""
+        """Clauses that stay, grouped into runs of neighbours."""
         subject: Clause | None = None
-        """The clause with the subject of those after it, if it goes."""
+        """The clause that holds the subject of the following ones, if it goes."""
         for part in clauses_of(sentence):
             seen += 1
             is_named = seen <= _MOST_CLAUSES and goes(part.text)
@@ -154,10 +156,10 @@ def what_stays(
 
 
 def says_more_than(clause: str, what: str) -> bool:
-    """Return whether a clause says something that words which name it do not name.
+    """Return whether a clause says something beyond what the given words name.
 
-    That is so if `names_a_part` is, or if the clause has several words beside a statement that names it, or many
-    beside the name of something (“the wifi password”), which the statement gives a value.
+    It does if `names_a_part` is true, if it has several words beside a statement that names it, or if it has many
+    words beside the name of something (“the wifi password”), to which the clause gives a value.
     """
     named, language = Words.of(what), language_of([what])
     if not named.share_in(Words.of(clause)):
@@ -169,10 +171,10 @@ def says_more_than(clause: str, what: str) -> bool:
 
 
 def names_a_part(clause: str, what: str) -> bool:
-    """Return whether words name one of several things of a clause.
+    """Return whether words name only one of several things in a clause.
 
-    One of its coordinated parts has none of the words, or has informative ones of its own beside another part that
-    has not; or the words are names alone, and the clause has further names.
+    This is so if one of its coordinated parts has none of the words; if a part has informative words of its own
+    beside a part that has none; or if the words are only names, and the clause has further names.
     """
     named = Words.of(what)
     if not named.count or not named.share_in(Words.of(clause)):
@@ -190,13 +192,14 @@ def names_a_part(clause: str, what: str) -> bool:
 
 
 def parts_of(clause: str) -> list[str]:
-    """Return the coordinated parts of a clause that say something (“peanuts and cats”); one if it has none."""
+    """Return the coordinated parts of a clause that say something (“peanuts and cats”); the clause itself if it
+    has none."""
     parts = (each.strip(_EDGES) for each in _COORDINATES.split(clause))
     return [each for each in parts if len(each) > 1 and is_informative(each)]
 
 
 def clauses_of(sentence: Sentence) -> list[Clause]:
-    """Split a sentence into clauses, in order; what cannot be split safely is one clause."""
+    """Split a sentence into clauses, in order; a sentence that cannot be split safely is one clause."""
     is_chinese = language_of([sentence.text]) == "zh"
     boundary = _CHINESE_COMMA if is_chinese else _AND
     is_short = len(sentence.text) <= _LONGEST_SENTENCE
@@ -228,8 +231,8 @@ def clauses_of(sentence: Sentence) -> list[Clause]:
 
 
 def _cut_in_chinese(before: str, left: str, mark: str, right: str, *, goes_on: bool) -> bool | None:  # noqa: ARG001
-    """Return whether the words after a mark stand alone; None = they are not cut off. Every comma and blank
-    ends a clause, unless a subject of which nothing is said yet stands beside it."""
+    """Return whether the words after a mark can stand alone; None if they belong to the words before. Every comma
+    and blank ends a clause, unless a subject about which nothing is said yet stands beside it."""
     if _is_bare_subject(left) or _is_bare_subject(right) or len(right.strip(_EDGES)) <= 1:
         return None
     subjects = _CHINESE_SUBJECT.findall(simplified(before))
@@ -240,8 +243,8 @@ def _cut_in_chinese(before: str, left: str, mark: str, right: str, *, goes_on: b
 
 
 def _cut_in_english(before: str, left: str, mark: str, right: str, *, goes_on: bool) -> bool | None:
-    """Return whether the words after a mark stand alone; None = they are not cut off. A comma and a conjunction
-    between two that have verbs end a clause."""
+    """Return whether the words after a mark can stand alone; None if they belong to the words before. A comma and
+    a conjunction end a clause if both sides have verbs."""
     is_statement = goes_on or _says_something(before, is_chinese=False) or _ASKS.match(before) is not None
     stands = _is_whole(right)
     if not is_statement or not _ends(left, mark) or not (stands or _opens_with_verb(right)):
@@ -250,7 +253,7 @@ def _cut_in_english(before: str, left: str, mark: str, right: str, *, goes_on: b
 
 
 def _is_bare_subject(words: str) -> bool:
-    """Return whether Chinese words are a subject of which nothing is said yet (我妈)."""
+    """Return whether Chinese words are only a subject, about which nothing is said yet (我妈)."""
     words = simplified(words.strip(_EDGES))
     if len(words) > _LONGEST_SUBJECT or _CHINESE_VERB.search(words):
         return False
@@ -274,7 +277,7 @@ def _is_whole(words: str) -> bool:
 
 
 def _has_subject(words: str) -> bool:
-    """Return whether English words have a subject with its verb anywhere, as after “remember that”."""
+    """Return whether English words contain a subject with its verb anywhere, for example after “remember that”."""
     return _STATES.search(words) is not None or _NAMED.search(words) is not None
 
 
@@ -286,12 +289,13 @@ def _says_something(words: str, *, is_chinese: bool) -> bool:
 
 
 def _ends(words: str, mark: str) -> bool:
-    """Return whether English words end at a mark, and do not begin a subject (“my wife and I live”)."""
+    """Return whether English words end at a mark; they do not if a subject goes on after it (“my wife and I
+    live”)."""
     words = words.strip(_EDGES)
     may_be_subject = _SUBJECT.match(words) or _PRONOUN_ALONE.match(words) or words[:1].isupper()
     return _has_subject(words) or _opens_with_verb(words) or (mark[:1] == "," and not may_be_subject)
 
 
 def _opens_with_verb(words: str) -> bool:
-    """Return whether English words go on about the subject before them."""
+    """Return whether English words continue about the subject before them."""
     return _OPENS_WITH_VERB.match(words.strip(_EDGES)) is not None

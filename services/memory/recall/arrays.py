@@ -10,20 +10,20 @@ from services.search.units import Places
 _SPARE = 0.25
 
 _LEAST_BEHIND, _SHARE_BEHIND = 64, 0.1
-"""Units that may be scanned term by term before the postings are rebuilt: in number, or as a share."""
+"""Number of units, and share of all units, that may be scanned term by term before the postings are rebuilt."""
 
 Counts = NDArray[np.uint16]
 
 
 def boundaries(lengths: Places) -> Places:
-    """Starts of consecutive stretches of these lengths, followed by the end of the last one."""
+    """Return the starts of consecutive stretches with these lengths, followed by the end of the last one."""
     found = np.zeros(len(lengths) + 1, dtype=np.intp)
     np.cumsum(lengths, out=found[1:])
     return found
 
 
 def stretches(begins: Places, lengths: Places) -> Places:
-    """The indexes of several stretches, one after the other."""
+    """Return the indexes of several stretches, one after the other."""
     ends = np.cumsum(lengths)
     return np.arange(int(ends[-1]) if len(ends) else 0) - np.repeat(ends - lengths - begins, lengths)
 
@@ -144,7 +144,8 @@ class Postings:
         return self._begins.nbytes + self._places.nbytes + self._counts.nbytes
 
     def make(self, rows: GrowableRows, counts: Counts, terms: int) -> None:
-        """Build them from units, each a row of different term numbers below `terms`, and how often each occurs."""
+        """Build postings from units. Each unit is a row of different term numbers below `terms`, with the count of
+        each."""
         self._size = len(rows)
         order = np.argsort(rows.values, kind="stable")
         self._begins = boundaries(np.bincount(rows.values, minlength=terms))
@@ -154,7 +155,8 @@ class Postings:
     def of(
         self, numbers: Places, rows: GrowableRows, counts: Counts, terms: int
     ) -> tuple[Places, Places, NDArray[np.float64]]:
-        """Return which units contain some different terms, and how often: their places, term indexes, counts."""
+        """Return the units that contain some different terms: their places, the indexes of the terms, and the
+        counts."""
         behind = len(rows) - self._size
         if behind > max(_LEAST_BEHIND, _SHARE_BEHIND * self._size):
             self.make(rows, counts, terms)

@@ -1,4 +1,4 @@
-"""Search in Milvus, for users without a working set: what it finds is ranked as a small set."""
+"""Search in Milvus for users without a working set; the units that it finds are ranked as a small set."""
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Keeps the working sets of a few moments in the past, as somebody who looks back asks more than once."""
+"""Keeps the working sets of a few moments in the past, since people who look back tend to ask more than once."""
 
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from services.memory.recall.working_set import WorkingSet
 
 _MOST = 8
 _SHARE = 0.125
-"""Share of the bytes of all working sets that those of the past may take beside them."""
+"""Maximum share of the memory for working sets that those of the past may take in addition."""
 _KEPT_S = 300.0
 
 Moment = tuple[UUID, UUID, UUID | None, datetime | None]
@@ -22,7 +22,7 @@ Moment = tuple[UUID, UUID, UUID | None, datetime | None]
 class _Kept:
     units: WorkingSet
     generation: int
-    """The user's memory generation that it was read from: later ones may have removed something."""
+    """The user's memory generation from which it was read; a later one may have removed something."""
     until: float
     nbytes: int
 
@@ -31,12 +31,13 @@ class PastSets:
     """The sets that were asked for last."""
 
     def __init__(self, limit_bytes: int) -> None:
-        """Keep no more than an eighth of a limit."""
+        """Take the limit of all working sets in bytes; an eighth of it is used."""
         self._most_bytes = int(limit_bytes * _SHARE)
         self._kept: OrderedDict[Moment, _Kept] = OrderedDict()
 
     def get(self, scope: Scope, generation: int) -> WorkingSet | None:
-        """Return the set of a moment, unless the user's memory has changed since it was made."""
+        """Return the set of a moment; None if there is none, or the user's memory has changed since it was
+        made."""
         kept = self._kept.get(_moment(scope))
         if kept is None or kept.generation != generation or kept.until < monotonic():
             return None
@@ -44,7 +45,7 @@ class PastSets:
         return kept.units
 
     def put(self, scope: Scope, generation: int, units: WorkingSet) -> None:
-        """Keep a set for five minutes; the ones used longest ago make room for it."""
+        """Keep a set for five minutes; sets that were used longest ago are dropped to make room."""
         kept = _Kept(units, generation, monotonic() + _KEPT_S, units.nbytes)
         self._kept.pop(_moment(scope), None)
         if kept.nbytes > self._most_bytes:

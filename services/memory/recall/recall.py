@@ -1,8 +1,8 @@
 """Recall: finds what is relevant to a message among everything ever said. All searches of memory go through here.
 
-It searches the user's working set, or the index if there is none. What is shown is read from PostgreSQL, so
-nothing can come up that was removed or belongs to somebody else. Units that are not indexed yet are found by their
-words.
+It searches the user's working set, or the index if there is none. The texts that are shown are read from
+PostgreSQL, so nothing can appear that was removed or belongs to somebody else. Units that are not indexed yet are
+found by their words.
 """
 
 import asyncio
@@ -48,20 +48,20 @@ from state.turn import OpenTurn
 _EMBEDDING_S = 5.0
 """Seconds that a search outside of a turn waits for the embeddings."""
 _HANGS_S = 20.0
-"""Seconds after which a turn goes on without recall: something is broken."""
+"""Seconds after which a turn continues without recall, because something must be broken."""
 _A_DAY = timedelta(hours=25)
 """The length of the longest local day."""
 _LONG = 1_000
-"""The days of a message of more characters are read in a thread."""
+"""Characters of a message from which on the days in it are read in a thread."""
 _LONGEST_QUESTION = 2_000
-"""A text of more characters is no question about one day."""
+"""Maximum characters of a text that may be a question about one day."""
 _DEPTH, _DEPTH_OF_A_TURN = 40, 20
-"""Units returned with their texts: a prompt chooses among those of a turn."""
+"""Number of units returned with their texts, in a search and in a turn; the prompt chooses among the latter."""
 _EMBEDDED = 40
-"""Units that are embedded while the index is silent."""
+"""Maximum number of units that are embedded here while the index does not answer."""
 _RECENT_MESSAGES = 6
 _MOST_SAID = 500
-"""Characters of each of these."""
+"""Maximum characters of each of these texts."""
 _NOTHING = Ranking(())
 _NO_VECTORS: Vectors = np.empty((0, 0), dtype=np.float32)
 _USUAL = Floor()
@@ -75,19 +75,20 @@ class RecallResult:
     """The query; None = there was nothing to search for."""
     ranking: Ranking = _NOTHING
     units: Mapping[str, StoredUnit] = field(default_factory=dict)
-    """The ranked units, by id; none where a turn shows none, as they are all unlikely."""
+    """The ranked units by id. It is empty for a turn that shows none because all are unlikely."""
     degraded: Sequence[str] = ()
-    """`milvus` or `embedding` did not answer, and the rest was searched; `recall`: nothing was searched."""
+    """Sources that did not answer. With `milvus` or `embedding`, the rest was searched; with `recall`, nothing
+    was."""
     milliseconds: float = 0.0
     loading_milliseconds: float = 0.0
-    """Milliseconds of these spent waiting for the user's working set."""
+    """Milliseconds of the total that were spent waiting for the user's working set."""
     message_vector: NDArray[np.float32] | None = None
     """The embedding of the message, if one was made."""
     floor: Floor = _USUAL
     """Threshold of relevance."""
 
     def without(self, excluded: Collection[str]) -> "RecallResult":
-        """Return the same without what comes from these memories and messages."""
+        """Return the result without units that come from these memories and messages."""
         if not excluded or not self.units:
             return self
         left = [each for each in self.ranking.results if not is_excluded(self.units[each.unit.id], excluded)]
@@ -106,7 +107,7 @@ class Recall:
         *,
         budget_s: float,
     ) -> None:
-        """Take the seconds that a turn waits for the embedding of its message."""
+        """Take the stores, and the seconds that a turn waits for the embedding of its message."""
         self._episodes = episodes
         self._by_index = IndexSearch(episodes, index, dimension=embedder.dimension)
         self._sets = sets
@@ -127,7 +128,8 @@ class Recall:
             self._embedder.expect(query.embedded, soon=alone)
 
     async def load(self, turn: OpenTurn) -> Loaded | None:
-        """Load the user's working set for `for_turn`, while the conversation is read; None = there is none yet."""
+        """Load the user's working set for `for_turn` while the conversation is read; returns None if there is none
+        yet."""
         if is_small_talk(turn.message):
             return None
         try:
@@ -145,7 +147,7 @@ class Recall:
         then: tuple[datetime, datetime] | None = None,
         loaded: Loaded | None = None,
     ) -> RecallResult:
-        """Recall for a turn's message; never fails: broken parts are left out.
+        """Recall for a turn's message. It never fails: parts that are broken are left out.
 
         Args:
             turn: whose message it is.
@@ -250,7 +252,7 @@ class Recall:
         about_past: bool = False,
         depth: int = _DEPTH,
     ) -> RecallResult:
-        """Find and rank units; those within `then`, a part of the scope, come first."""
+        """Find and rank units. Those within `then`, a part of the scope, come first."""
         degraded: list[str] = list(kept.degraded) if kept else []
         vectors = await self._vectors(query, degraded, patience_s) if indexed else _NO_VECTORS
         heads = Heads.of(self._embedder.model)
@@ -289,7 +291,8 @@ class Recall:
         )
 
     async def _embed_nearest(self, units: WorkingSet, sought: SearchRequest) -> None:
-        """Embed what is nearest by words and has no embedding, until the index gives them all."""
+        """Embed the units that are nearest by words and have no embedding; used until the index provides all
+        embeddings."""
         _, wanted = best_of(units, replace(sought, vectors=_NO_VECTORS, depth=_EMBEDDED))
         missing = {each.unit_id: each for each in wanted if not units.is_embedded(UUID(each.unit_id))}
         stored = await self._episodes.found(
@@ -333,7 +336,8 @@ def _note_found(current: Span, found: RecallResult) -> None:
 
 
 def _names_one(query: Query, participants: Collection[str]) -> bool:
-    """Whether a question names another participant: then it is about what was said, like one about a day."""
+    """Return whether a question names another participant. Such a question is about what was said, like a question
+    about a day."""
     if not participants or not query.asks:
         return False
     text = query.text[:_LONGEST_QUESTION].casefold()
@@ -350,7 +354,7 @@ def _is_a_day(scope: Scope | None) -> bool:
 
 
 async def _narrowed(scope: Scope, text: str, now: datetime, timezone: str) -> Scope | None:
-    """Return the scope in the time that a question names; None if it names none, or a future one."""
+    """Return the scope narrowed to the time that a question names; None if it names no time, or a future one."""
     if scope.since or scope.until:
         return None
     if len(text) > _LONGEST_QUESTION:

@@ -1,7 +1,7 @@
-"""Fills a working set from PostgreSQL, the newest memories first, with what the index has of them.
+"""Fills a working set from PostgreSQL, newest memories first, with the terms and embeddings that the index has.
 
-A turn waits for a fraction of a second, and not at all for an index that sleeps. It uses what is there by then,
-made from the texts if the index is slow or away; the rest follows later.
+A turn waits for a fraction of a second, and not at all for an index that is not running. It uses what has been
+read by then, computed from the texts if the index is slow or away; the rest follows later.
 """
 
 import asyncio
@@ -25,7 +25,8 @@ EPISODES_AT_ONCE = 1_250
 _INDEX_S, _TEXTS_S = 0.25, 0.2
 """Seconds that a turn waits for the index, and then for terms made from texts."""
 _BEHIND_S = 0.5
-"""Seconds after which an index that sleeps is woken: the turn that found it so has the processor until then."""
+"""Seconds after which an index that is not running is started. Until then the processor belongs to the turn that
+needed it."""
 _ROWS_AT_ONCE = 200
 """Units whose terms are made from their texts in one step."""
 _LEARNT_AT_ONCE = 100
@@ -33,7 +34,7 @@ _LEARNT_AT_ONCE = 100
 
 @dataclass(frozen=True)
 class MemoryState:
-    """The state of a user's memory in a snapshot."""
+    """The state of a user's memory in one snapshot of the database."""
 
     generation: int
     removed_at: int
@@ -54,7 +55,8 @@ class SetFilling:
         episodes_at_once: int = EPISODES_AT_ONCE,
         embed_waiting: Callable[[Sequence[UnitRow]], Awaitable[dict[PassageId, Found]]],
     ) -> None:
-        """Take whose set it is, and how many units it may have; `embed_waiting` embeds what is not indexed yet."""
+        """Take the owner of the set, and the maximum number of its units; `embed_waiting` embeds units that are
+        not indexed yet."""
         self._database = database
         self._indexed = indexed
         self._scope = scope
@@ -63,20 +65,22 @@ class SetFilling:
         self._embed_waiting = embed_waiting
         self._rows: list[UnitRow] = []
         self._newest: list[UnitRow] = []
-        """The first rows, until the index is asked for them."""
+        """The first rows, kept until the index is asked for their data."""
         self._reading: asyncio.Task[tuple[dict[PassageId, Found], bool]] | None = None
         self._oldest: UUID | None = None
-        """The oldest episode read so far; None = all were read."""
+        """The oldest episode read so far; None if all were read."""
         self.units = WorkingSet(dimension)
         self.changed: set[UUID] = set()
-        """Episodes that somebody else has read anew meanwhile: what is read here may be older."""
+        """Episodes that were read again by somebody else in the meantime, so that what is read here may be
+        older."""
         self.is_whole = False
-        """Whether the set has everything that is remembered, with its data from the index."""
+        """Whether the set holds everything that is remembered, with its data from the index."""
         self.away = False
         """Whether the index did not answer the last request."""
 
     async def begin(self) -> tuple[bool, MemoryState | None]:
-        """Read the newest memories; return whether there are few enough for a set, and of which state they are."""
+        """Read the newest memories. Return whether there are few enough for a set, and the state of memory that
+        was read."""
         values = {**vars(self._scope), "most": self._episodes_at_once, "before": None}
         states, self._rows = await self._database.fetch_each(
             self._scope.tenant_id,
@@ -103,7 +107,7 @@ class SetFilling:
         return True, states[0] if states else None
 
     async def go_on(self, is_wanted: Callable[[], bool]) -> bool:
-        """Read the rest, as long as it `is_wanted`; return whether there are few enough for a set."""
+        """Read the rest as long as `is_wanted` is true; return whether there are few enough for a set."""
         if self._reading is None and self.away:
             await asyncio.sleep(_BEHIND_S)
         while self._rows and is_wanted():
@@ -137,7 +141,7 @@ class SetFilling:
             self._reading.cancel()
 
     def _read_newest(self) -> asyncio.Task[tuple[dict[PassageId, Found], bool]]:
-        """Begin to ask the index for what it has of the newest memories."""
+        """Begin to ask the index for the data of the newest memories."""
         rows, self._newest = self._newest, []
         reading = self._indexed.read(self._scope, rows, all_of_them=True)
         self._reading = asyncio.create_task(reading, name="working set from the index")
@@ -153,7 +157,7 @@ class SetFilling:
         return bool(has_more)
 
     def _some_rows(self) -> list[UnitRow]:
-        """Take the newest of the remaining rows, up to the end of an episode."""
+        """Take the newest of the remaining rows, ending at the end of an episode."""
         end = _ROWS_AT_ONCE
         while end < len(self._rows) and self._rows[end].episode_id == self._rows[end - 1].episode_id:
             end += 1

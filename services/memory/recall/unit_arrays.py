@@ -1,7 +1,7 @@
-"""Units of one user with one expert as arrays: what is added, changed and removed.
+"""Units of one user with one expert as arrays, with what is added, changed and removed.
 
-The texts stay in PostgreSQL; here a unit has its terms as numbers, its embedding as bytes, and a few numbers. A
-long unit has a row for each of its passages, one after the other: the place of the first is the unit's.
+The texts stay in PostgreSQL. A unit is stored here as the numbers of its terms, its embedding in bytes, and a few
+numbers. A long unit has one row for each passage, in order; the place of the first row is the unit's place.
 """
 
 import asyncio
@@ -22,8 +22,8 @@ from services.search.units import Mask, Overview, Places
 Embedding = Sequence[float] | NDArray[np.float32]
 
 BY_ASSISTANT, ASKS, STATES_NOTHING, WRITTEN, WAITING, LONG = (1 << bit for bit in range(6))
-"""Bits of a unit: the assistant said it, it asks something, it does nothing else than ask or order, it was
-written as a memory, it is not indexed yet, it is more than a few sentences."""
+"""Bits of a unit: the assistant said it; it asks something; it only asks or orders; it was written as a memory; it
+is not indexed yet; it is longer than a few sentences."""
 
 _LARGEST = 127
 _MOST_COUNTED = 65_535
@@ -32,15 +32,17 @@ _LOW = (1 << _HALF) - 1
 _BYTES_OF_A_TERM = 130
 """Approximate bytes of a term in the vocabulary: the string, the number and the table entry."""
 _LEAST_GONE, _SHARE_GONE = 64, 0.2
-"""Removed units that trigger compaction: in number, and as a share."""
+"""Number, and share, of removed units from which on the arrays are compacted."""
 BLOCK = 128
-"""Embeddings converted to floats at once: they stay in the CPU cache, and up to eight vectors are multiplied with
-them in the fast way of a library of linear algebra, which some processors leave at half a million products."""
+"""Number of embeddings that are converted to floats at once. They stay in the CPU cache, and their product with up
+to eight vectors stays below half a million multiplications, above which some linear algebra libraries switch to a
+slower way on some processors."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnitContent:
-    """Data derived from the text of a passage: its terms, including the speaker's name, and the unit's bits."""
+    """Data derived from the text of a passage: its terms, including the speaker's name, and the bits of the
+    unit."""
 
     terms: Sequence[str]
     kinds: int
@@ -86,7 +88,7 @@ class UnitArrays:
         self._terms = GrowableRows(np.int32)
         """The different terms of each unit."""
         self._counts = GrowableArray(np.uint16)
-        """How often each of these terms occurs in the unit."""
+        """Number of times that each of these terms occurs in the unit."""
         self._held = GrowableArray(np.int32)
         """The number of living units that contain each term."""
         self._columns = GrowableArray(
@@ -107,7 +109,7 @@ class UnitArrays:
         self._postings = Postings()
         self._overview: Overview | None = None
         self.in_use = asyncio.Lock()
-        """Held while it changes, and while a thread searches it."""
+        """Held while the set changes, and while a thread searches it."""
 
     def __len__(self) -> int:
         """Count the passages."""
@@ -123,8 +125,8 @@ class UnitArrays:
         return sum(each.nbytes for each in arrays) + _BYTES_OF_A_TERM * len(self._vocabulary)
 
     def replace(self, episode_ids: Iterable[UUID], units: Sequence[KeptUnit]) -> None:
-        """Replace the units of some episodes; episodes without units are removed. A unit whose text is
-        unchanged keeps its content and its embedding."""
+        """Replace the units of some episodes; an episode without units is removed. A unit with unchanged text
+        keeps its content and embedding."""
         wanted = {(unit.unit_id, unit.passage): unit for unit in units}
         for place in self._places_of_episodes(set(episode_ids)) if len(self._columns) else ():
             unit = wanted.get(passage := self.passage_id(place))
@@ -147,14 +149,14 @@ class UnitArrays:
             self._overview = None
 
     def order_by_time(self) -> None:
-        """Give units places in the order in which they were said: of equal ones the newest is the best."""
+        """Sort the units by the time at which they were said, so that the newest of equal ones ranks best."""
         said_at = self._column("said_at")
         if (np.diff(said_at[self._living]) < 0).any():
             order = np.argsort(said_at, kind="stable")
             self._compact(order[self._living[order]])
 
     def known_passages(self, unit_ids: Collection[UUID]) -> dict[UUID, tuple[int, int]]:
-        """Return, for those of the units that are present, the hash of the text and the number of passages."""
+        """Return the hash of the text and the number of passages of those units that are present."""
         found: dict[UUID, tuple[int, int]] = {}
         hashes = self._column("text_hash")
         for place in self._places_of(unit_ids) if unit_ids else ():
@@ -163,7 +165,7 @@ class UnitArrays:
         return found
 
     def without_vector(self) -> list[PassageId]:
-        """Return indexed passages whose embedding is not known here."""
+        """Return the indexed passages whose embedding is missing here."""
         places = (self._living & ~self._column("embedded") & ~self._are(WAITING)).nonzero()[0]
         return [self.passage_id(place) for place in places.tolist()]
 
@@ -196,7 +198,7 @@ class UnitArrays:
         return found
 
     def is_embedded(self, unit_id: UUID) -> bool:
-        """Whether a unit of the set has an embedding, or its first passage."""
+        """Return whether a unit of the set, or the first passage of it, has an embedding."""
         place = self.place_of(unit_id)
         return place is not None and bool(self._column("embedded")[place])
 
@@ -237,7 +239,7 @@ class UnitArrays:
         self._note(slice(begin, None), units)
 
     def _note(self, places: slice | list[int], units: Sequence[KeptUnit]) -> None:
-        """Update what may change while the texts of some units stay the same."""
+        """Update the fields of units that may change while their texts stay the same."""
         columns = self._columns.values
         conversations, types = self.conversations, self._types
         columns["said_at"][places] = [unit.said_at.timestamp() for unit in units]
@@ -270,7 +272,7 @@ class UnitArrays:
         self._column("embedded")[places] = True
 
     def _compact(self, kept: Places) -> None:
-        """Keep what is at some places, in their order, and renumber the terms still in use."""
+        """Keep the rows at some places, in order, and renumber the terms that are still in use."""
         self._counts.become(self._counts.values[self._terms.indexes(kept)[0]])
         self._terms.keep(kept)
         used, renumbered = np.unique(self._terms.values, return_inverse=True)

@@ -1,4 +1,4 @@
-"""Units of memory on their way into a working set: rows of PostgreSQL, with terms and embeddings of the index."""
+"""Loads units of memory into a working set: rows from PostgreSQL, terms and embeddings from the index."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
@@ -31,17 +31,17 @@ from services.text.passages import is_long, passages_of
 from services.text.questions import asks, states_something
 
 _AT_ONCE, _OF_A_ROW = 1_000, 200
-"""Rows of the index read at once, and the characters of a text for which one is counted."""
+"""Number of rows of the index that are read at once, and the characters of a text for which one row is counted."""
 _FEW = 4
-"""Changed units up to which they are taken in without a thread."""
+"""Number of changed units up to which they are taken in without a thread."""
 _LONG_TEXTS = 2_000
-"""Characters of changed units from which their terms are computed in a thread, however few they are."""
+"""Characters of changed units from which on their terms are computed in a thread, however few the units are."""
 _EPISODES_AT_ONCE = 100
 """Changed episodes that a shared set takes in without a pause."""
 _FREED_AT_ONCE = 200
-"""Rows that are freed before other threads go on."""
+"""Number of rows that are freed before other threads continue."""
 _SLOWEST_S, _SLOWEST_ROW_S = 2.0, 0.001
-"""Seconds to wait for the index, plus a time per row."""
+"""Maximum seconds to wait for the index: a fixed time, and a time per row."""
 
 _NOTHING: tuple[str, None] = ("", None)
 
@@ -51,7 +51,7 @@ Found = tuple[str, Embedding | None]
 
 @dataclass(frozen=True)
 class UnitRow:
-    """A unit as a working set reads it."""
+    """A unit in the form in which a working set reads it."""
 
     episode_id: UUID
     unit_id: UUID
@@ -59,7 +59,7 @@ class UnitRow:
     importance: float
     conversation_id: UUID | None
     text: str | None
-    """The text; None = the episode was removed."""
+    """Text of the unit; None if the episode was removed."""
     created_at: datetime
     role: Any
     speaker: str | None
@@ -68,7 +68,7 @@ class UnitRow:
 
     @property
     def text_hash(self) -> int:
-        """Hash of what its terms and its embedding depend on."""
+        """Return the hash of everything on which its terms and its embedding depend."""
         return hash((self.text, self.speaker, self.role))
 
 
@@ -115,7 +115,7 @@ class IndexedUnits:
         return known, False
 
     async def embed(self, units: WorkingSet, scope: Scope, missing: Sequence[PassageId]) -> None:
-        """Read the embeddings that a set lacks; others run between parts of it. Raises `Unavailable` if the
+        """Read the embeddings that a set lacks, letting other tasks run in between. Raises `Unavailable` if the
         index does not answer."""
         whose = scope.whole
         for begin in range(0, len(missing), _AT_ONCE):
@@ -130,8 +130,8 @@ class IndexedUnits:
 async def take_in(
     units: WorkingSet, rows: list[UnitRow], known: dict[PassageId, Found], *, shared: bool = True
 ) -> None:
-    """Take in changes; many of them in a thread, or in parts where the set is `shared` with searches. Empties
-    `rows` and `known`: to free ten thousand objects takes as long as to make them."""
+    """Take in changes: many of them in a thread, or in parts if searches use the set at the same time (`shared`).
+    `rows` and `known` are emptied here, because freeing ten thousand objects takes as long as making them."""
     living = [row for row in rows if row.text and row.text != UNREADABLE]
     living.sort(key=lambda row: (row.created_at, row.unit_id))  # of equal units the newest is the best
     units.participants.update(row.speaker for row in living if row.speaker and row.role == "user")
@@ -222,7 +222,7 @@ def _patience_s(rows: int) -> float:
 
 
 def _free(lists: Sequence[list[Any]], known: dict[PassageId, Found]) -> None:
-    """Empty them a little at a time, so that the event loop runs in between."""
+    """Empty the lists a little at a time, so that the event loop can run in between."""
     while any(lists) or known:
         for each in lists:
             del each[-_FREED_AT_ONCE:]

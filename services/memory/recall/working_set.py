@@ -15,12 +15,13 @@ from services.search.collection import BM25_B, BM25_K1
 from services.search.units import Mask, Overview, Places, Values
 
 _VISIT_S = 3 * 3600
-"""A longer pause between two messages begins another visit."""
+"""Seconds of pause between two messages after which another visit begins."""
 _COHERENT_AT = 0.15
-"""Similarity of neighbours above that of others from which they are trusted fully."""
+"""Difference between the likeness of neighbours and that of other units from which on neighbours are trusted
+fully."""
 _PAIRS = 400
 _LEAST_PAIRS = 15
-"""Pairs of neighbours at which they are trusted by half."""
+"""Number of pairs of neighbours at which they are trusted by half."""
 _RARE = 0.1
 _LEAST_RARE = 3
 _MOST_RARE = 40
@@ -30,9 +31,9 @@ class WorkingSet(UnitArrays):
     """Matches units with words and embeddings."""
 
     _dampening: Values
-    """Addend of BM25 to a term's count in each passage: more in a longer one. Made with the overview."""
+    """BM25's addend to the count of a term in each passage, larger in a longer one; computed with the overview."""
     _later: Places
-    """Passages after the first of units with several, for which the unit stands. Made with the overview."""
+    """Places of the passages after the first of each unit; computed with the overview."""
 
     def within(
         self,
@@ -56,7 +57,8 @@ class WorkingSet(UnitArrays):
         return mask
 
     def by_words(self, texts: Sequence[Sequence[str]], mask: Mask) -> tuple[Values, Values]:
-        """Return the BM25 score of each unit for each text (row), and the highest possible ones.
+        """Return the BM25 score of each unit (column) for each text (row), and the highest possible score of each
+        text.
 
         Args:
             texts: the terms of each; unknown ones count as rare.
@@ -83,7 +85,7 @@ class WorkingSet(UnitArrays):
         return scores, np.maximum(possible * (BM25_K1 + 1), 1e-6)
 
     def by_rare_terms(self, seeds: Sequence[int], without: Sequence[str], places: Places) -> Values:
-        """Return for each of some units (row) the share of its rare terms that other units have.
+        """Return for each seed unit (row) the share of its rare terms that each other unit has.
 
         Args:
             seeds: the places of those units.
@@ -108,7 +110,7 @@ class WorkingSet(UnitArrays):
         return scores
 
     def _matches(self, rows: Sequence[Mapping[int, int]]) -> tuple[Values, Values]:
-        """Score units (columns) for rows of terms, with how often each is asked for; and weigh the rows."""
+        """Return the scores of units (columns) for rows of terms with their counts, and the weight of each row."""
         index: dict[int, int] = {}
         weights = np.zeros((len(rows), sum(map(len, rows))))
         for weight, row in zip(weights, rows, strict=True):
@@ -139,7 +141,7 @@ class WorkingSet(UnitArrays):
         return found.astype(np.float64)
 
     def has_passages(self, place: int) -> bool:
-        """Whether a unit has several passages."""
+        """Return whether a unit has several passages."""
         return self._end(place) > place + 1
 
     def best_passage(self, place: int, texts: Sequence[Sequence[str]], vectors: NDArray[np.float32]) -> int:
@@ -161,7 +163,7 @@ class WorkingSet(UnitArrays):
         return int(match.argmax())
 
     def _later_passages(self) -> Places:
-        """The places of all passages but the first of each unit."""
+        """Return the places of all passages except the first of each unit."""
         self.overview()
         return self._later
 
@@ -188,8 +190,8 @@ class WorkingSet(UnitArrays):
         return found if end == place + 1 else np.unique(found)
 
     def by_neighbours(self, places: Places) -> Values:
-        """Return the cosines of some units (columns) with the messages before and after them (rows). 0 where
-        there is none, one has no embedding, or they have nothing in common."""
+        """Return the cosines of some units (columns) with the messages before and after them (rows). It is 0 where
+        there is no such message, an embedding is missing, or the two have nothing in common."""
         known = self.overview()
         rows = np.array([places, known.previous[places], known.following[places]])
         vectors, scales = self._vectors.values.take(rows, axis=0).astype(np.float32), self._scales.values[rows]
@@ -198,7 +200,7 @@ class WorkingSet(UnitArrays):
         return found.clip(min=0.0).astype(np.float64)
 
     def overview(self) -> Overview:
-        """Return the facts known of each unit, and which units are neighbours."""
+        """Return the facts known about each unit, and which units are neighbours."""
         if self._overview is None:
             self._overview = self._looked_over()
         return self._overview
@@ -248,7 +250,7 @@ class WorkingSet(UnitArrays):
         return self._column("said_at")
 
     def has_elsewhere(self, conversation_id: UUID, before: datetime | None) -> bool:
-        """Whether anything of another conversation is embedded, or of this one before that time."""
+        """Return whether anything of another conversation is embedded, or of this one before that time."""
         here = self._column("conversation") == self.conversations.get(conversation_id, -1)
         known = self._living & self._column("embedded")
         if (known & ~here).any():
@@ -263,13 +265,14 @@ class WorkingSet(UnitArrays):
         return found
 
     def embeddings_of(self, unit_ids: Collection[UUID]) -> dict[UUID, NDArray[np.float32]]:
-        """Return the embeddings of those units that have one; of a long unit that of its first passage."""
+        """Return the embeddings of those units that have one; for a long unit that of its first passage."""
         usable = self._column("embedded") & (self._column("passage") == 0)
         places = {self.unit_id(place): place for place in self._places_of(unit_ids) if usable[place]}
         return dict(zip(places, self.embeddings(np.array([*places.values()], dtype=np.intp)), strict=True))
 
     def _coherence(self, said: Places, pairs: Places) -> float:
-        """How much more alike neighbours are than others, by the newest: the pairs begin at places in `said`."""
+        """Return how much more alike neighbours are than other units, judged by the newest. Pairs begin at places
+        in `said`."""
         embedded = self._column("embedded")[said]
         pairs = pairs[embedded[pairs] & embedded[pairs + 1]][-_PAIRS:]
         if not len(pairs):

@@ -23,7 +23,8 @@ from services.text.tokenizer import terms
 
 _LONG_QUERY = 1_000
 _MANY_UNITS = 20_000
-"""Characters and units from which a search runs in a thread, as it would hold up everybody else."""
+"""Number of characters, and of units, from which on a search runs in a thread, because it would hold up all other
+turns."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,8 @@ class Wanted(NamedTuple):
 
 
 async def find_in_set(units: WorkingSet, sought: SearchRequest, episodes: EpisodeStore) -> SearchResult:
-    """Find and rank units of a working set, and read the best of them; those removed meanwhile are left out."""
+    """Find and rank units of a working set, and read the best of them. Units that were removed in the meantime are
+    left out."""
     if len(sought.query.text) > _LONG_QUERY or len(units) > _MANY_UNITS:
         async with units.in_use:
             scored, wanted = await asyncio.to_thread(best_of, units, sought)
@@ -94,8 +96,8 @@ async def find_in_set(units: WorkingSet, sought: SearchRequest, episodes: Episod
 
 
 def best_of(units: WorkingSet, sought: SearchRequest) -> tuple[Scored, list[Wanted]]:
-    """The best units, by score and place, and those of them to read. All that is needed of the set is taken: it
-    may change once somebody else runs."""
+    """Return the best units by score and place, and those of them whose texts are to be read. Everything needed is
+    copied from the set, because the set may change as soon as another task runs."""
     mask = units.within(**_part(sought.scope))
     then = units.within(**_part(sought.then)) if sought.then else None
     scored = score(sought.query, sought.vectors, units, mask, sought.heads, sought.kind, then)
@@ -124,8 +126,8 @@ def _nearest_passages(units: WorkingSet, places: Sequence[int], search: SearchRe
 def ranked(
     scored: Scored, wanted: Sequence[Wanted], stored: Mapping[str, StoredUnit] | None, sought: SearchRequest
 ) -> SearchResult:
-    """Return the units that are still there, best first, of several versions of a fact the newest. Where they
-    were not read (None), all of them, without their texts."""
+    """Return the units that still exist, best first; of several versions of a fact only the newest. If `stored` is
+    None, return all of them without their texts."""
     columns: tuple[NDArray[Any], ...] = (
         scored.scores,
         scored.probability,
@@ -180,7 +182,7 @@ def _unread(wanted: Wanted) -> Unit:
 
 
 def _ranks(values: Values) -> Places:
-    """The place of each from 1, the highest first; NaN comes last."""
+    """Return the rank of each value from 1, the highest first; NaN comes last."""
     found = np.empty(len(values), dtype=np.intp)
     found[np.argsort(-values, kind="stable")] = np.arange(1, len(values) + 1)
     return found

@@ -1,8 +1,9 @@
 """Working sets of active users: fills them, keeps them up to date, and evicts them.
 
-A set holds one snapshot of PostgreSQL. Each turn reads the user's memory generation when it is opened: if it has
+A set holds one snapshot of PostgreSQL. Each turn reads the user's memory generation when it is opened. If it has
 changed, the episodes that the snapshot did not see are read, and after a removal all of them. So the next turn
-sees whatever any process writes, supersedes, removes or erases."""
+sees everything that any process writes, supersedes, removes or erases.
+"""
 
 import asyncio
 from collections import OrderedDict
@@ -39,12 +40,12 @@ _BYTES_OF_A_SET, _BYTES_OF_A_UNIT = 8_192, 1_100
 _MOST_OF_THE_LIMIT = 0.5
 """Maximum share of the memory limit for one set."""
 _MOST_OF_THE_PAST = 20_000
-"""Episodes of a set of what was remembered at a moment."""
+"""Maximum number of episodes in a set of what was remembered at a moment."""
 _LOADS = 2
 _MANY = 500
-"""Changed units from which on the index is asked for their terms."""
+"""Number of changed units from which on the index is asked for their terms."""
 _LEARNT_AT_ONCE = 100
-"""Embeddings that are stored in one step of the event loop."""
+"""Number of embeddings that are stored in one step of the event loop."""
 _EMBEDDED_AT_ONCE = 50
 _AGAIN_S = 5.0
 _TRIES = 3
@@ -52,7 +53,7 @@ _UNUSED_S = 1800.0
 _LOOK_AGAIN_S = 600.0
 _FOLLOWED_S = 0.5
 _LOOKED_AT = 50
-"""Number of oldest sets examined at once to make room."""
+"""Number of the oldest sets that are examined at once to make room."""
 
 Owned = tuple[UUID, UUID, UUID | None]
 """A user, an expert and a space: the set of a space also holds shared memory, but nothing of another space."""
@@ -75,7 +76,7 @@ class _Entry:
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     units: WorkingSet | None = None
-    """The set; None = not filled, or the user has too many memories for a set."""
+    """The set; None if it is not filled yet, or the user has too many memories for a set."""
     state: MemoryState | None = None
     used_at: float = 0.0
     looked_at: float = 0.0
@@ -83,9 +84,9 @@ class _Entry:
     tries: int = 0
     given_up: bool = False
     beginning: bool = False
-    """Whether it begins to be filled in the background, while the index serves the user."""
+    """Whether filling has begun in the background while the index still serves the user."""
     filling: SetFilling | None = None
-    """Filling that goes on while it is in use already."""
+    """The filling that continues while the set is in use already."""
     following: bool = False
     """Whether an update is scheduled."""
     changed_at: float = 0.0
@@ -95,21 +96,21 @@ class _Entry:
     away: bool = False
     """Whether the index did not answer the last request."""
     too_large_until: float = 0.0
-    """Time before which the size of the user's memory is not checked again."""
+    """Time until which the size of the user's memory is not checked again."""
     nbytes: int = 0
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """A working set as returned to a turn."""
+    """A working set as a turn receives it."""
 
     units: WorkingSet
     milliseconds: float
-    """Seconds that the turn waited for it to be filled or updated."""
+    """Milliseconds that the turn waited for it to be filled or updated."""
     degraded: Sequence[str] = ()
-    """`milvus`: the index could not be read, or the oldest memories are still being read."""
+    """`milvus` if the index could not be read, or the oldest memories are still being read."""
     is_bare: bool = False
-    """Whether most embeddings may be missing, until the index answers."""
+    """Whether most embeddings may be missing until the index answers."""
 
 
 class WorkingSets:
@@ -186,15 +187,15 @@ class WorkingSets:
         return Loaded(entry.units, milliseconds, degraded, is_bare=is_bare)
 
     def embeddings_of(self, owner: Owner, unit_ids: Collection[UUID]) -> Mapping[UUID, Embedding]:
-        """Return the embeddings of those of some units that the owner's set has, if it is filled."""
+        """Return the embeddings that the owner's set has for some units, if the set is filled."""
         entry = self._entries.get(_key(owner))
         return entry.units.embeddings_of(unit_ids) if entry and entry.units else {}
 
     async def at(self, scope: Scope) -> Loaded:
-        """Return a set of what was remembered at `scope.as_of`, the newest 20,000 units.
+        """Return a set of what was remembered at `scope.as_of`, with the newest 20,000 units.
 
-        What has changed since is in no index: it is found by its words. The set is kept for those who ask again of
-        the same moment, until the user's memory changes.
+        What has changed since is in no index, so it is found by its words. The set is kept for further questions
+        about that moment until the user's memory changes.
         """
         begun = perf_counter()
         values = {**vars(scope), "most": _MOST_OF_THE_PAST, "before": None}
@@ -214,7 +215,7 @@ class WorkingSets:
         return Loaded(units, round((perf_counter() - begun) * 1000, 1), ["milvus"] if away else [])
 
     def follow(self, scope: Scope) -> None:
-        """Update a set in the background, so that the next turn need not wait for it."""
+        """Update a set in the background, so that the next turn does not have to wait."""
         entry = self._entries.get(_key(scope))
         if entry is None or entry.units is None:
             return
@@ -224,7 +225,7 @@ class WorkingSets:
             self._start(self._follow(entry, scope))
 
     async def learn(self, rows: Sequence[IndexedUnit]) -> None:
-        """Store the embeddings of units that this process has just indexed; others run between parts of it."""
+        """Store the embeddings of units that this process has just indexed, letting other tasks run in between."""
         owned: dict[Owned, dict[PassageId, Sequence[float]]] = {}
         for row in rows:
             passage = row.unit_id, row.passage
@@ -307,7 +308,7 @@ class WorkingSets:
             entry.too_large_until = monotonic() + _LOOK_AGAIN_S
 
     async def _finish(self, entry: _Entry, beginning: Awaitable[bool]) -> None:
-        """Let a set begin to be filled in the background; until then the index serves the user."""
+        """Let a set be filled in the background; until it is, the index serves the user."""
         try:
             if not await beginning:
                 entry.too_large_until = monotonic() + _LOOK_AGAIN_S
@@ -315,7 +316,8 @@ class WorkingSets:
             entry.beginning = False
 
     async def _begin(self, entry: _Entry, filling: SetFilling) -> bool:
-        """Fill a set with the newest memories, the rest behind it; return whether there are few enough."""
+        """Fill a set with the newest memories now and the rest in the background; return whether there are few
+        enough."""
         async with self._loads:
             fits, state = await filling.begin()
         if not fits:
@@ -346,8 +348,8 @@ class WorkingSets:
                 entry.away, entry.filling = filling.away, None
 
     async def _waiting(self, rows: Sequence[UnitRow]) -> dict[PassageId, Found]:
-        """Embed what users said last and is not indexed yet: most of it was sought a moment ago. Answers, and
-        later passages, are found by their words until they are indexed, together and so at less cost."""
+        """Embed what users said last and is not indexed yet; most of it was embedded for a search a moment ago.
+        Answers and later passages are found by their words until they are indexed together, which costs less."""
         if self._embed_soon is None:
             return {}
         said = [row for row in rows if row.text and row.role == "user" and not row.indexed][-_EMBEDDED_AT_ONCE:]

@@ -1,1 +1,2 @@
-"""The way a memory goes: a target, its closure over what was derived from it, then hide, delete, attest."""
+"""How memory is removed: a target, its closure over everything derived from it, then hiding, deletion and a
+receipt."""

@@ -55,7 +55,7 @@ class Search:
 
     @property
     def beyond_conversations(self) -> list[Finding]:
-        """Findings other than in the conversations themselves, and in the files in which these are stored."""
+        """Return the findings outside of the conversations themselves and the files in which these are stored."""
         said = [each for each in self.findings if each.place in _CONVERSATIONS]
         stored = [each for each in self.findings if said and _ENGINES.intersection(Path(each.place).parts)]
         return [each for each in self.findings if each not in said and each not in stored]
@@ -70,7 +70,7 @@ class CanarySearch:
         self._redis = redis
 
     async def search(self, tenant_id: UUID, user: str, word: str, folders: Sequence[Path] = ()) -> Search:
-        """Find a word, whatever its case, in what is stored of a user; in the queue, Redis and files of anybody.
+        """Find a word, in any case, in everything stored of a user; in the queue, Redis and files, of any user.
 
         Args:
             word: the word; of an index that keeps words by their stems, these.
@@ -110,7 +110,7 @@ class CanarySearch:
 
 
 async def _rows(connection: Connection, user_id: UUID, word: str) -> list[Finding]:
-    """Read the rows of every table, as what is encrypted is opened on its way and only then can be searched."""
+    """Read the rows of every table: encrypted contents can be searched only after they were decrypted here."""
     sought, findings = word.casefold(), list[Finding]()
     for table, columns in await columns_of_tables(connection):
         statement = sql.SQL("SELECT {id}, to_jsonb(t) FROM {table} t WHERE {own}").format(
@@ -137,7 +137,7 @@ def _as_text(value: Any) -> str:
 
 
 def _files(folder: Path, word: str) -> list[Finding]:
-    """Files that hold the word as it is written, in lower case or capitalised."""
+    """Return the files that contain the word as given, in lower case or capitalised."""
     forms = {form.encode() for form in (word, word.lower(), word.capitalize(), word.upper())}
     paths: Iterable[Path] = [folder] if folder.is_file() else sorted(folder.rglob("*"))
     findings = []

@@ -146,8 +146,8 @@ class ConversationRows(Rows):
     async def remove(
         self, recent_s: float, *, keep_memories: bool, silent_since: datetime | None = None
     ) -> tuple[dict[str, int], Left, list[UUID]]:
-        """Remove all of it; return the counts, what other stores hold of it, and a visit of each day to summarise
-        again.
+        """Remove all of it; return the counts, the traces in other stores, and one visit of each day whose summary
+        must be made again.
 
         Turns that ended within `recent_s` seconds may have events in other stores.
 
@@ -198,7 +198,7 @@ class ConversationRows(Rows):
         return gone, len(written)
 
     async def _core_memory(self) -> int:
-        """Take out of core memory what the conversation brought in; return how many sections changed."""
+        """Remove from core memory what the conversation brought in; return the number of changed sections."""
         async with self._connection.cursor(row_factory=dict_row) as cursor:
             rows = await (await cursor.execute(_CHANGED_SECTIONS, self.values)).fetchall()
         sections = [list(versions) for _, versions in groupby(rows, key=itemgetter("block_id"))]

@@ -1,7 +1,7 @@
-"""Erasures of single things: previewed first, then done in one transaction, with a receipt.
+"""Erasures of single things: previewed first, then carried out in one transaction, with a receipt.
 
-The retracted things are found and withdrawn as by other memory commands; here they are also removed, with all that
-could undo it. A preview does exactly this and rolls it back, so it shows what would happen.
+What a target names is found and withdrawn as for other changes of memory; here it is also deleted, together with
+everything that could undo it. A preview does the same and rolls it back, so it shows exactly what would happen.
 """
 
 import secrets
@@ -41,14 +41,15 @@ class AffectedItem:
     id: UUID
     text: str | None
     outcome: Literal["removed", "rebuilt", "kept"]
-    """`removed`; `rebuilt`: withdrawn at once and made again without it; `kept`: something else supports it."""
+    """`removed`; `rebuilt`: withdrawn now and made again without the forgotten content; `kept`: something else
+    supports it."""
     reason: str | None
     """Why it is kept."""
 
 
 @dataclass(frozen=True)
 class ForgetResult:
-    """Everything that was forgotten, or in a preview would be."""
+    """Everything that was forgotten, or would be in the case of a preview."""
 
     preview: bool
     items: list[AffectedItem]
@@ -56,9 +57,9 @@ class ForgetResult:
     """Values of core memory that go."""
     counts: dict[str, int]
     receipt_id: UUID | None
-    """Unset in a preview, and where nothing was found."""
+    """Id of the receipt; None in a preview, and if nothing was found."""
     pending: list[str]
-    """Stores that did not answer; jobs go on trying."""
+    """Stores that did not answer; jobs try them again."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +152,7 @@ class Erasures:
         return ForgetResult(preview, done.items, done.purged.values, done.counts, receipt_id, pending)
 
     async def _reached(self, plan: TargetPlan) -> list[Item]:
-        """Everything that was made of what is forgotten."""
+        """Return everything that was made from what is forgotten."""
         episodes = [UUID(each) for _, planned in plan.changes for each in planned.episodes]
         nodes = [Node("message", each) for each in plan.messages] + [Node("episode", each) for each in episodes]
         items, _, _ = await self._lineage.trace(plan.tenant_id, plan.user_id, nodes, "down")
@@ -216,7 +217,7 @@ def _outcome(item: Item, *, is_left: bool) -> AffectedItem | None:
 def _document(
     receipt_id: UUID, user: str, target: Target, by: str, done: _Done, *, delete_messages: bool
 ) -> dict[str, Any]:
-    """The receipt; of what was removed it holds digests alone."""
+    """Return the receipt; it holds only digests of what was removed."""
     nonce = secrets.token_hex(_NONCE_BYTES)
     texts = [("message", str(each), text) for each, text in done.purged.messages]
     texts += [("episode", str(each), text or "") for each, text in done.purged.episodes]

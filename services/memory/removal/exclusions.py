@@ -1,8 +1,7 @@
 """Memories and messages that a conversation never uses, or that one answer goes without.
 
-Excluding a memory also excludes the messages that it was made from, and every other memory made from those,
-because the same fact would come up otherwise. Memory itself is not changed, and other conversations use
-everything.
+Excluding a memory also excludes the messages it was made from, and all other memories made from those, because the
+same fact would come up through them. Memory itself does not change, and other conversations use everything.
 """
 
 from collections.abc import Collection, Sequence
@@ -24,7 +23,7 @@ CROSS JOIN LATERAL unnest(array_append(e.source_message_ids, coalesce(x.message_
     AS excluded (id)
 WHERE x.conversation_id = c.id
 """
-"""Ids of the memories and messages that a conversation `c` never uses; NULL where it uses all."""
+"""Ids of the memories and messages that a conversation `c` never uses; NULL if it uses all."""
 
 _LIST: LiteralString = """
 SELECT x.id, x.episode_id AS memory_id, x.message_id, x.created_at,
@@ -80,12 +79,12 @@ class Exclusion:
     memory_id: UUID | None
     message_id: UUID | None
     text: str | None
-    """Text of what is excluded; None = memory has lost it since."""
+    """Text of what is excluded; None if memory has lost it since."""
     created_at: datetime
 
 
 class Exclusions:
-    """Keeps what conversations never use; that a conversation is the caller's was checked before."""
+    """Stores what conversations never use. Whether a conversation is the caller's has been checked before."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -96,9 +95,9 @@ class Exclusions:
         return await self._database.fetch(tenant_id, _LIST, values, class_row(Exclusion))
 
     async def add(self, tenant_id: UUID, conversation_id: UUID, what: UUID) -> Exclusion:
-        """Never use a memory, or a message, in a conversation from its next turn on; repeated, it stays as it
-        is. Raises `InvalidInput` if the conversation's user has no memory or message of this id, or too many
-        are excluded."""
+        """Exclude a memory or a message from a conversation, beginning with its next turn; repeating it changes
+        nothing. Raises `InvalidInput` if the conversation's user has no memory or message with this id, or too
+        many are excluded."""
         values = {"tenant_id": tenant_id, "conversation_id": conversation_id, "ids": [what], "most": MOST}
         await self._database.fetch(tenant_id, _ADD, {**values, "id": uuid7()}, tuple_row)
         known = await self.of_conversation(tenant_id, conversation_id)
@@ -110,14 +109,14 @@ class Exclusions:
         return found
 
     async def remove(self, tenant_id: UUID, conversation_id: UUID, exclusion_id: UUID) -> None:
-        """Use it again. Raises `NotFound` if the conversation excludes nothing under this id."""
+        """Stop excluding something. Raises `NotFound` if the conversation excludes nothing with this id."""
         values = {"tenant_id": tenant_id, "conversation_id": conversation_id, "id": exclusion_id}
         if not await self._database.fetch(tenant_id, _REMOVE, values, tuple_row):
             raise NotFound(f"There is no exclusion {exclusion_id}.")
 
     async def expanded(self, tenant_id: UUID, user: str, ids: Sequence[UUID]) -> list[str]:
-        """The ids, with those of the messages that memories among them were made from. Raises `InvalidInput` if
-        the user has no memory and no message of one of these ids."""
+        """Return the ids, with those of the messages from which memories among them were made. Raises
+        `InvalidInput` if the user has no memory or message with one of the ids."""
         values = {"tenant_id": tenant_id, "user": user, "ids": list(ids)}
         sources: dict[UUID, list[UUID]] = dict(await self._database.fetch(tenant_id, _EXPANDED, values, tuple_row))
         for each in ids:
@@ -127,6 +126,6 @@ class Exclusions:
 
 
 def is_excluded(unit: StoredUnit, excluded: Collection[str]) -> bool:
-    """Whether a unit is among the ids, or comes from a message that is."""
+    """Return whether a unit is among the ids, or comes from a message among them."""
     sources = [unit.message_id] if unit.message_id else unit.source_message_ids
     return bool(excluded) and any(str(each) in excluded for each in (unit.episode_id, *sources))

@@ -1,7 +1,7 @@
-"""Retention of a tenant: its rules, what they would remove, and removing it in batches.
+"""Retention of a tenant: its rules, a preview of what they remove, and removal in batches.
 
-Conversations are removed as users remove them, each in its own transaction. A run that is interrupted has removed
-whole batches, and the next one goes on. One run of a tenant is under way at a time.
+Conversations are removed as users remove them, each in its own transaction. An interrupted run has removed whole
+batches, and the next one continues. Only one run of a tenant takes place at a time.
 """
 
 import time
@@ -31,7 +31,7 @@ KINDS: tuple[Kind, ...] = ("messages", "turns", "jobs", "operations")
 LONGEST_DAYS = 36_500
 
 Rules = Mapping[Kind, int]
-"""Days by kind; a kind that is absent is kept as long as the service keeps it anyway."""
+"""Number of days for each kind; for a kind that is absent, the service's usual time applies."""
 
 _RULES: LiteralString = "SELECT kind, days FROM retention_rules WHERE tenant_id = %(tenant_id)s"
 
@@ -46,7 +46,7 @@ _REMOVE_RULE: LiteralString = "DELETE FROM retention_rules WHERE tenant_id = %(t
 APPLY_RETENTION = "apply_retention"
 _EVERY = "37 3 * * *"
 _NIGHT_S = 480.0
-"""Seconds of the nightly run for all tenants of a database; the next night goes on."""
+"""Maximum seconds of the nightly run for all tenants of a database; the next night continues."""
 _CONVERSATIONS_AT_ONCE, _ROWS_AT_ONCE = 100, 1_000
 
 log = structlog.get_logger(__name__)
@@ -117,11 +117,11 @@ class Expired:
     kind: Kind
     days: int
     before: datetime
-    """Anything from this moment on stays."""
+    """Moment from which on everything stays."""
     counts: dict[str, int]
-    """How many of what go, or are gone."""
+    """Number of things that go, or are gone, by kind."""
     staying: int = 0
-    """Older messages that stay, as their conversations go on."""
+    """Number of older messages that stay because their conversations continue."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class RetentionReport:
     begun_at: datetime
     kinds: list[Expired] = field(default_factory=list)
     complete: bool = True
-    """False: the time was up before everything was removed; another run goes on."""
+    """Whether everything was removed; if not, the time was up, and another run continues."""
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ class Retention:
 
     @again_if_contended
     async def change_rules(self, tenant_id: UUID, rules: Mapping[Kind, int | None]) -> dict[Kind, int]:
-        """Set the rules that are named, remove those that are None, and return all that hold then."""
+        """Set the rules that are given, remove those that are None, and return all that apply afterwards."""
         async with self._database.tenant(tenant_id) as connection:
             for kind, days in rules.items():
                 values = {"tenant_id": tenant_id, "kind": kind, "days": days}
@@ -182,7 +182,7 @@ class Retention:
         return RetentionReport(now, found)
 
     async def run(self, tenant_id: UUID, *, seconds: float) -> RetentionReport:
-        """Remove what is older than the rules allow, for at most about `seconds`, and keep the report.
+        """Remove what is older than the rules allow, for about `seconds` at most, and store the report.
 
         Raises:
             InvalidInput: the tenant has no rules.
@@ -263,7 +263,7 @@ class Retention:
         return counts
 
     async def _night(self) -> None:
-        """Apply the rules of all tenants, as far as the night lasts."""
+        """Apply the rules of all tenants, as long as the night's time lasts."""
         until = time.monotonic() + _NIGHT_S
         for tenant_id in await self._database.tenants():
             if (left := until - time.monotonic()) <= 0:

@@ -27,11 +27,11 @@ from services.platform.connections import Connection
 from state.memory import PlannedChange
 
 COMMAND = "memory_command"
-"""Type under which it stands in the log; changes of core memory that belong to it name it in `part_of`."""
+"""Type of the log entry; changes of core memory that belong to it name it in `part_of`."""
 
 
 class Hiding:
-    """Carries out planned changes of memory, within a transaction of the caller's."""
+    """Carries out planned changes of memory in the caller's transaction."""
 
     def __init__(self, core: CoreMemory, episodes: EpisodeStore, log: OperationLog, jobs: JobQueue) -> None:
         self._core = core
@@ -50,7 +50,8 @@ class Hiding:
     ) -> UUID | None:
         """Change memory as planned; return the operation that can be undone, or None if nothing changes.
 
-        `but` is the conversation of the turn that asked for it: its prompt is made without what goes.
+        `but` is the conversation of the turn that asked for the change; its prompt is already made without what
+        goes.
 
         Raises:
             InvalidInput: An item of core memory is not accepted.
@@ -86,7 +87,7 @@ class Hiding:
     async def add_all(
         self, connection: Connection, owner: Owner, additions: Sequence[tuple[PlannedChange, Trigger]]
     ) -> list[InvalidInput | None]:
-        """Carry out plans that only add in a few statements, under the caller's `lock`.
+        """Carry out plans that only add, in a few statements. The caller holds the `lock`.
 
         Returns:
             For each plan why it was refused; None = it was carried out.
@@ -114,7 +115,7 @@ class Hiding:
     async def hold(
         self, connection: Connection, owner: Owner, turn_ids: Sequence[UUID], why: tuple[Trigger, str]
     ) -> UUID | None:
-        """Take turns of a game or story out of recall, under the caller's `lock`.
+        """Take turns of a game or story out of recall. The caller holds the `lock`.
 
         Args:
             why: Cause of it, and how the user is told.
@@ -138,7 +139,7 @@ class Hiding:
 
     @staticmethod
     async def lock(connection: Connection, owner: Owner) -> None:
-        """Let nobody else change the user's memory until the end of the caller's transaction."""
+        """Lock the user's memory against other changes until the end of the caller's transaction."""
         await connection.execute(sql.LOCK_USER, vars(owner))
 
     async def remake(
@@ -150,10 +151,10 @@ class Hiding:
         everywhere: bool,
         but: UUID | None = None,
     ) -> None:
-        """Withdraw what was made of messages that have changed, and have it made again.
+        """Withdraw what was made from changed messages, and have it made again.
 
-        With `everywhere`, the next prompt of each of the user's conversations starts a new epoch, except for
-        `but`: its epoch was made without them already.
+        With `everywhere`, the next prompt of each of the user's conversations starts a new epoch, except for that
+        of `but`, whose epoch was made without them already.
         """
         if not message_ids and not everywhere:
             return
@@ -183,7 +184,7 @@ class Hiding:
         *,
         everywhere: bool = False,
     ) -> None:
-        """Bring back what an operation withdrew of what was made of messages, which have come back already."""
+        """Bring back what an operation withdrew along with messages, which have come back already."""
         values: dict[str, Any] = {
             **vars(owner),
             "operation_id": operation_id,
@@ -206,7 +207,8 @@ class Hiding:
         }
 
     async def withdraw_episodes(self, connection: Connection, values: dict[str, Any]) -> list[dict[str, Any]]:
-        """Withdraw the episodes that were made of messages; return what was merged with others and is not now.
+        """Withdraw the episodes that were made from messages; return those that were merged with others and no
+        longer are.
 
         `values` holds `tenant_id`, `user_id`, `operation_id`, `message_ids` and `episode_ids`.
         """
@@ -223,7 +225,7 @@ class Hiding:
     async def _write(
         self, connection: Connection, owner: Owner, planned: PlannedChange, trigger: Trigger
     ) -> list[str]:
-        """Write the memories of a plan, which found no room in core memory or are of events; return their ids."""
+        """Write a plan's memories that had no room in core memory or are events; return their ids."""
         ids = []
         for text in planned.written:
             new = NewEpisode(
@@ -245,7 +247,7 @@ def _entry(
     written: Sequence[str],
     hidden: Mapping[str, Any] | None = None,
 ) -> Entry:
-    """Return what the log says of a plan, with what undoes it."""
+    """Return the log entry of a plan, with everything needed to undo it."""
     operation = Operation(
         COMMAND,
         field=planned.change["kind"],
@@ -271,7 +273,7 @@ def _entry(
 
 
 def _holds_instead(made: UUID, texts: dict[UUID, UUID | None]) -> UUID | None:
-    """Return the text that took the place of a merged one, skipping texts that were merged from it."""
+    """Return the text that replaced a merged one, skipping texts that were merged from it."""
     by = texts.get(made)
     while by is not None and by in texts:
         by = texts[by]

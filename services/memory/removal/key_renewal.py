@@ -1,7 +1,7 @@
-"""Renewal of a user's key after a forgetting for good: the key that is left does not open earlier backups.
+"""Renewal of a user's key after forgetting for good: the remaining key does not open earlier backups.
 
-A new key takes the place of the old one. A minute later, when nobody still writes with the old one, everything of
-the user that it has sealed is sealed with the new one, and the old one is destroyed.
+A new key replaces the old one. A minute later, when nobody writes with the old one any more, all data of the user
+that it has sealed are sealed with the new one, and the old key is destroyed.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from services.platform.postgres import UNHURRIED_S, Database
 RENEW_KEY = "renew_user_key"
 RESEAL = "reseal_user"
 _OTHERS_END_S = 60.0
-"""Seconds after which no statement is under way whose parameters were sealed before the renewal."""
+"""Seconds after which no running statement has parameters that were sealed before the renewal."""
 _LOOK_S = 0.5
 _ROWS_AT_ONCE = 200
 _SEALED_TYPES = frozenset({"text", "text[]", "jsonb", "bytea"})
@@ -65,8 +65,8 @@ class KeyRenewal:
             await self._jobs.defer(connection, RENEW_KEY, tenant_id=tenant_id, lock=lock, user_id=user_id)
 
     async def reseal(self, tenant_id: UUID, user_id: UUID) -> int:
-        """Seal what old keys of a user have sealed with the present one, and destroy them; return how many
-        rows. Raises `Unavailable` if the keys, or the database, cannot be read or written."""
+        """Seal all data that old keys of a user have sealed with the present key, and destroy the old ones; return
+        the number of rows. Raises `Unavailable` if the keys or the database cannot be read or written."""
         found = await self._user(tenant_id, user_id)
         if found is None:
             return 0
@@ -110,15 +110,16 @@ class KeyRenewal:
         log.info("a user's key was renewed", tenant_id=str(job.tenant_id), user_id=str(user_id), rows=count)
 
     async def _user(self, tenant_id: UUID, user_id: UUID) -> tuple[KeyStore, str] | None:
-        """The store of keys, and the caller's own name for a user; None without encryption or without the user."""
+        """Return the store of keys, and the caller's name for a user; None without encryption or without the
+        user."""
         values = {"tenant_id": tenant_id, "user_id": user_id}
         rows = await self._database.fetch(tenant_id, _USER, values, tuple_row)
         vault = self._database.vault
         return (vault.keys, rows[0][0]) if vault is not None and rows else None
 
     async def _others_have_ended(self, tenant_id: UUID) -> None:
-        """Wait until every transaction has ended that is under way now. Raises `Unavailable` if one of them
-        does not end."""
+        """Wait until every transaction that is running now has ended. Raises `Unavailable` if one of them does not
+        end."""
         [(latest,)] = await self._database.fetch(tenant_id, _LATEST, {}, tuple_row)
         try:
             async with asyncio.timeout(UNHURRIED_S / 2):
@@ -130,7 +131,7 @@ class KeyRenewal:
     async def _reseal_table(
         self, owner: dict[str, Any], table: str, columns: dict[str, str], old: Sequence[DataKey], new: DataKey
     ) -> int:
-        """Seal again what a user's rows of a table hold in columns, by their types; return how many rows."""
+        """Seal again the contents of columns in a user's rows of a table; return the number of rows."""
         patterns = [f"%{key.beginning}%" for key in old] + [f"%{(DIGEST_MARK + key.id).hex()}%" for key in old]
         values = {**owner, "patterns": patterns, "most": _ROWS_AT_ONCE}
         name = sql.Identifier(table)
@@ -173,7 +174,7 @@ class KeyRenewal:
 
 
 def _again(content: str, kind: str, old: Sequence[DataKey], new: DataKey) -> Sealed | None:
-    """Return the text form of a column sealed with the new key; None where the old ones have sealed none of it."""
+    """Return the text form of a column sealed with the new key; None if the old keys have sealed none of it."""
     if kind == "bytea":
         sealed = bytes.fromhex(content.removeprefix("\\x"))
         for key in old:

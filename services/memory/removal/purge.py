@@ -1,4 +1,4 @@
-"""Purges what a retraction keeps for being undone, and every other copy of it in PostgreSQL."""
+"""Deletes what a retraction keeps for an undo, and every other copy of it in PostgreSQL."""
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +19,7 @@ _DIGEST_BYTES = 16
 
 @dataclass
 class Purged:
-    """Everything that was removed, with the texts by which a receipt can be checked."""
+    """Everything that was deleted, with the texts by which a receipt can be checked."""
 
     episodes: list[tuple[UUID, str | None]] = field(default_factory=list)
     values: list[ValueTarget] = field(default_factory=list)
@@ -31,7 +31,7 @@ class Purged:
 
 
 class Purge(Rows):
-    """Purges within one transaction, which has retracted already."""
+    """Deletes within one transaction that has retracted the content already."""
 
     def __init__(self, connection: Connection, plan: TargetPlan, operation_ids: Sequence[UUID]) -> None:
         super().__init__(
@@ -73,7 +73,7 @@ class Purge(Rows):
         return purged
 
     async def _keep_away(self, purged: Purged, *, delete_messages: bool) -> None:
-        """Note digests of what is gone, by which an import knows it."""
+        """Store digests of what is gone, by which a later import recognises it."""
         await self.run(sql.KEEP_MESSAGES_AWAY, deleted=delete_messages)
         digests = [word_digest("episode", text) for _, text in purged.episodes if text]
         digests += [word_digest("value", each.field, each.text) for each in purged.values]
@@ -83,7 +83,8 @@ class Purge(Rows):
             await self.run(sql.KEEP_AWAY, digests=gone)
 
     async def _versions(self) -> None:
-        """Remove what memory held before; last, because every change above keeps what it changes."""
+        """Delete earlier states of memory. This comes last, because every change above stores the state before
+        it."""
         await self.run(sql.VERSIONS)
         topic = self._plan.topic
         if topic is not None:
@@ -92,7 +93,7 @@ class Purge(Rows):
             await self.run(sql.REMOVE_VERSIONS, version_ids=told)
 
     async def _promises(self) -> None:
-        """Remove what was promised in words that go, or says them itself."""
+        """Delete promises that were asked for in words that go, or that repeat them."""
         topic, messages = self._plan.topic, self._plan.messages
         gone = [
             promise_id
@@ -104,7 +105,7 @@ class Purge(Rows):
             await self.run(sql.REMOVE_PROMISES, promise_ids=gone)
 
     async def _core_memory(self) -> list[ValueTarget]:
-        """Remove deleted values from the history and the log of each section; return those that were still
+        """Delete removed values from the history and the log of each section; return those that were still
         present."""
         removed = []
         for block_id, section, expert_id, space_id, content in await self.all(sql.BLOCKS):
@@ -127,7 +128,7 @@ class Purge(Rows):
         return removed
 
     async def _notes(self, gone: Sequence[str]) -> list[UUID]:
-        """Scrub what commands, searches and turns noted with these values in it; return the turns."""
+        """Delete the values from the notes of commands, searches and turns; return the turns."""
         if not gone:
             return []
         found = []
@@ -141,14 +142,14 @@ class Purge(Rows):
 
 
 def word_digest(kind: Literal["episode", "value", "title"], *said: str) -> bytes:
-    """Return the digest by which words are known again that are kept nowhere. They are those of a written
-    memory, of a value of core memory with its field, or of a title."""
+    """Return the digest by which deleted words are recognised: those of a written memory, of a value of core
+    memory with its field, or of a title."""
     text = "\0".join((kind, *said)).encode("utf-8", "surrogatepass")
     return hashlib.blake2b(text, digest_size=_DIGEST_BYTES).digest()
 
 
 def without_values(content: Mapping[str, Any], gone: Iterable[tuple[str, str]]) -> dict[str, Any]:
-    """A section's content without some of its values; what holds nothing any more is left out."""
+    """Return a section's content without some of its values; parts that become empty are left out."""
     dropped = set(gone)
     kept: dict[str, Any] = {}
     for name, value in content.items():
@@ -167,7 +168,7 @@ def _jsonb(content: Mapping[str, Any] | None, gone: Gone) -> WordsJson | None:
 
 
 def _repeats(noted: Any, values: Sequence[str]) -> bool:
-    """Whether any text within a JSON value has one of these values in it."""
+    """Return whether any text inside a JSON value contains one of these values."""
     if isinstance(noted, str):
         return any(value.casefold() in noted.casefold() for value in values)
     if isinstance(noted, Mapping):

@@ -1,4 +1,4 @@
-"""Receipts of forgetting: what was removed, when and on whose wish, signed with the service's key."""
+"""Receipts of forgetting: what was removed, when, and who asked for it, signed with the service's key."""
 
 import base64
 import hashlib
@@ -48,19 +48,19 @@ ORDER BY r.created_at DESC, r.id DESC LIMIT %(limit)s
 
 @dataclass(frozen=True)
 class SignedReceipt:
-    """A receipt as it is handed out."""
+    """A receipt in the form in which it is handed out."""
 
     id: UUID
     created_at: datetime
     receipt: dict[str, Any]
     signature: str
-    """Ed25519, over the receipt as canonical JSON; base64."""
+    """Ed25519 signature of the receipt as canonical JSON, in base64."""
     public_key: str
-    """The key that made it, raw; base64."""
+    """Public half of the key that made it, raw, in base64."""
 
 
 class ReceiptKey:
-    """The service's key, from a setting or from its data folder, where it is made when it is first needed."""
+    """The service's key: from a setting, or from the data folder, where it is created when it is first needed."""
 
     def __init__(self, data_dir: Path, pem_file: Path | None = None, *, make: bool = True) -> None:
         self._path = pem_file or data_dir / KEY_FILE
@@ -68,7 +68,7 @@ class ReceiptKey:
         self._key: Ed25519PrivateKey | None = None
 
     def load(self) -> Ed25519PrivateKey:
-        """Read the key; make it where there is none and no setting names one. Raises `ConfigurationError` if it
+        """Read the key; create it if there is none and no setting names one. Raises `ConfigurationError` if it
         cannot be read, or is no Ed25519 key."""
         if self._key is None:
             try:
@@ -105,7 +105,7 @@ class Receipts:
     async def add(
         self, connection: Connection, tenant_id: UUID, user_id: UUID, document: Mapping[str, Any]
     ) -> None:
-        """Sign and store a receipt, in the caller's transaction. Raises `ConfigurationError` if there is no key
+        """Sign and store a receipt in the caller's transaction. Raises `ConfigurationError` if there is no key
         that can be read."""
         text = canonical(document)
         values = {
@@ -129,12 +129,14 @@ class Receipts:
 
 
 def canonical(document: Mapping[str, Any]) -> str:
-    """The form in which a receipt is signed: JSON with sorted keys, without spaces, escaped only where needed."""
+    """Return the form in which a receipt is signed: JSON with sorted keys, without spaces, escaped only where
+    necessary."""
     return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def digest_of(nonce: str, kind: str, name: str, text: str) -> str:
-    """The digest of a removed text: SHA-256 over the receipt's nonce, the kind, the id or field, and the text."""
+    """Return the digest of a removed text: SHA-256 of the receipt's nonce, the kind, the id or field, and the
+    text."""
     return hashlib.sha256("\0".join((nonce, kind, name, text)).encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -144,8 +146,8 @@ def key_id(public_key: str) -> str:
 
 
 def is_genuine(signed: Mapping[str, Any], public_key: str) -> bool:
-    """Whether a receipt was signed with a key, and nothing in it was changed since. Raises `InvalidInput` if it
-    is no receipt, or the key is none."""
+    """Return whether a receipt was signed with a key and not changed since. Raises `InvalidInput` if it is not a
+    receipt, or the key is not a key."""
     try:
         receipt, signature = signed["receipt"], base64.b64decode(signed["signature"], validate=True)
         if not isinstance(receipt, dict):

@@ -1,7 +1,7 @@
-"""The stores that hold data of users, and what a removal leaves in those other than PostgreSQL.
+"""The stores that hold data of users, and the removal of traces from those other than PostgreSQL.
 
-A removal is one transaction in PostgreSQL that also defers the jobs for other stores, so a store that is down does
-not prevent it from being completed. The other stores are also tried at once.
+A removal is one transaction in PostgreSQL, which also queues the jobs for the other stores; a store that is down
+does not prevent it. The other stores are also tried at once.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -29,9 +29,9 @@ _TELL_FORGOTTEN: LiteralString = "SELECT pg_notify('anamnesis_turns', 'forgotten
 
 Result = TypeVar("Result")
 Counts = dict[str, dict[str, int]]
-"""How many of each kind, by store."""
+"""Number of removed things, by store and kind."""
 Reason = Literal["cancelled", "forgotten"]
-"""Why a turn is stopped; nothing is kept of a `forgotten` one."""
+"""Reason for stopping a turn; of a `forgotten` one nothing is kept."""
 
 log = structlog.get_logger(__name__)
 
@@ -39,7 +39,8 @@ log = structlog.get_logger(__name__)
 StopTurns = Callable[[UUID, Sequence[UUID], Reason], Awaitable[list[UUID]]]
 """Stops turns of a tenant wherever they run; returns those that do not end soon."""
 DeleteEvents = Callable[[Sequence[UUID]], Awaitable[int]]
-"""Deletes the events of turns, unless Redis is `Unavailable`; returns the number of turns that had any."""
+"""Deletes the events of turns and returns the number of turns that had any; raises `Unavailable` if Redis does not
+answer."""
 
 
 @dataclass(frozen=True)
@@ -48,12 +49,13 @@ class Left:
 
     user_id: UUID
     turns: Sequence[tuple[UUID, bool]] = ()
-    """Turns that may have events, and whether each goes on: its process writes until it learns of the removal."""
+    """Turns that may have events, and whether each is still running. Its process writes until it learns of the
+    removal."""
     episode_ids: Sequence[UUID] = ()
     base_ids: Sequence[UUID] = ()
     """Documents of conversations, whose passages are indexed."""
     whole_user: bool = False
-    """Everything of the user goes, whatever its id."""
+    """Whether everything of the user goes, whatever its id."""
     is_indexed: bool = True
     """Whether anything of a whole user was in the index."""
 
@@ -91,11 +93,12 @@ class RemovalStores:
         self.jobs = jobs
         self._on_removed = on_removed
         self.recent_s = float(_LONGEST_TURN_S + events_keep_s)
-        """Seconds after which a turn that began has no events any more, wherever it runs."""
+        """Seconds after its beginning from which on a turn has no events any more, wherever it ran."""
         jobs.task(ERASE_TRACES)(self._erase)
 
     async def stop(self, values: Mapping[str, Any], whole: Whole, reason: Reason = "cancelled") -> list[UUID]:
-        """Stop the turns of something that go on, by its ids and those of its user and tenant; return them."""
+        """Stop the running turns of what is removed, named by its ids and those of its user and tenant; return
+        them."""
         tenant_id = values["tenant_id"]
         async with self.database.tenant(tenant_id, statement_s=UNHURRIED_S) as connection:
             turns = await Rows(connection, values).recent_turns(whole, recent_s=0)
@@ -108,9 +111,9 @@ class RemovalStores:
     async def erase(
         self, tenant_id: UUID, removed: Callable[[Connection], Awaitable[tuple[Result, Left | None]]]
     ) -> tuple[Result, Counts, list[str]]:
-        """Carry out `removed` in PostgreSQL, then remove what it leaves in the other stores.
+        """Carry out `removed` in PostgreSQL, then remove the traces in the other stores.
 
-        `removed` works in one transaction and returns its result and what is left, or None if nothing was removed.
+        `removed` works in one transaction. It returns its result and the traces, or None if nothing was removed.
 
         Returns:
             The result, counts of the other stores, and the stores that did not answer.
@@ -127,7 +130,7 @@ class RemovalStores:
         return (result, *(await self._clean(left) if left else ({}, [])))
 
     async def _defer(self, connection: Connection, tenant_id: UUID, left: Left) -> None:
-        """Queue the rest of a removal in its transaction, and tell every process of it at the commit."""
+        """Queue the rest of a removal in its transaction, and notify all processes when it commits."""
         if left.episode_ids:
             episode_ids = list(left.episode_ids)
             await self.jobs.defer(
@@ -152,7 +155,7 @@ class RemovalStores:
         await connection.execute(_TELL_FORGOTTEN, {"user_id": left.user_id})
 
     async def _clean(self, left: Left) -> tuple[Counts, list[str]]:
-        """Remove at once what is left; return the counts by store, and the stores that did not answer."""
+        """Remove traces now; return the counts by store, and the stores that did not answer."""
         self._on_removed(left.user_id)
         removed: Counts = {}
         pending = []
@@ -183,7 +186,7 @@ class RemovalStores:
         whole_ids: Sequence[UUID] = (),
         **_: list[UUID],
     ) -> None:
-        """Remove traces; `whole_ids` is the user where everything of theirs goes."""
+        """Remove traces; `whole_ids` holds the user if everything of theirs goes."""
         ids = {"turn_ids": list(turn_ids), "whole_ids": list(whole_ids)}
         left = "traces of what was removed are left"
         async with self.jobs.until_done(job, ERASE_TRACES, left, user_id=user_id, **ids):

@@ -1,4 +1,4 @@
-"""The tables that hold something of a user: the one list, and which rows of each belong to whom."""
+"""The tables that hold data of users: the only list of them, and which rows of each belong to whom."""
 
 import asyncio
 from collections.abc import Collection, Mapping
@@ -13,7 +13,8 @@ from services.memory.removal.hiding_sql import MERGED_INTO
 from services.platform.connections import Connection
 
 Whole = Literal["user", "space", "conversation"]
-"""Kinds of what is removed as a whole; statements take its id as `user_id`, `space_id` or `conversation_id`."""
+"""Kinds of things that are removed as a whole; statements take the id as `user_id`, `space_id` or
+`conversation_id`."""
 
 # The column by which a row hangs on its user; `block_id`, `base_id`, `event_id` and `message_id` lead
 # there through another table.
@@ -59,7 +60,7 @@ TABLES = tuple(_COLUMNS)
 """Tables whose rows PostgreSQL deletes with the user's row in `users`."""
 
 OF_NOBODY: LiteralString = "true"
-"""Chooses all rows of a table that names no user."""
+"""Selects all rows of a table that names no user."""
 _BLOCKS: LiteralString = "t.block_id IN (SELECT id FROM core_memory_blocks WHERE user_id = %(user_id)s)"
 _OF_USER: Mapping[LiteralString, LiteralString] = {
     "id": "t.id = %(user_id)s",
@@ -172,17 +173,17 @@ GROUP BY c.relname ORDER BY c.relname
 
 
 async def columns_of_tables(connection: Connection) -> list[tuple[str, dict[str, str]]]:
-    """Return every table with its columns and their types, without columns that are generated."""
+    """Return every table with its columns and their types, without generated columns."""
     return await (await connection.execute(_COLUMNS_OF_TABLES)).fetchall()
 
 
 def rows_of_user(table: str) -> LiteralString:
-    """Return the condition on rows `t` of a table that chooses those of `user_id`; all where rows name no user."""
+    """Return the condition that selects a table's rows `t` of `user_id`; all rows if the table names no user."""
     return dict[str, LiteralString](_ROWS["user"]).get(table, OF_NOBODY)
 
 
 class Rows:
-    """Statements of one transaction, on what is named by the same values."""
+    """Runs statements of one transaction with the same values."""
 
     def __init__(self, connection: Connection, values: Mapping[str, Any]) -> None:
         self._connection = connection
@@ -197,7 +198,7 @@ class Rows:
         return [row[0] for row in await self.all(statement, **more)]
 
     async def run(self, statement: LiteralString, **more: Any) -> int:
-        """Run a statement, with more values, and return how many rows it changed."""
+        """Run a statement, with more values, and return the number of rows that it changed."""
         return (await self._connection.execute(statement, {**self.values, **more})).rowcount
 
     async def counted(self, whole: Whole) -> dict[str, int]:
@@ -210,13 +211,13 @@ class Rows:
         return dict(zip(_ROWS[whole], row, strict=True))
 
     async def recent_turns(self, whole: Whole, *, recent_s: float) -> list[tuple[Any, bool]]:
-        """Return turns that may have events elsewhere, and whether each goes on. Events of a turn that ended
-        are kept for `recent_s` seconds."""
+        """Return turns that may have events in other stores, and whether each is still running. Events are kept
+        for `recent_s` seconds after the end of a turn."""
         statement: LiteralString = _TURNS + _ROWS[whole]["turns"] + _RECENT
         return [(row[0], row[1]) for row in await self.all(statement, recent_s=recent_s)]
 
     async def remove_jobs(self, whole: Whole) -> int:
-        """Stop and remove the tenant's jobs that name something of the user; return their number."""
+        """Stop and remove the tenant's jobs that name anything of the user; return their number."""
         ids: list[LiteralString] = [
             f"SELECT t.id::text FROM {table} t WHERE {_ROWS[whole][table]}"  # noqa: S608 — our own text only
             for table in _NAMED[whole]
@@ -233,7 +234,7 @@ class Rows:
         return await self.firsts(statement)
 
     async def remove_with_merged(self, episode_id: UUID) -> list[UUID]:
-        """Remove a memory with those that were merged into it, because they say the same. What they had
+        """Remove a memory together with those that were merged into it, because they say the same. What they had
         replaced stays out of memory. Return everything removed; nothing if there is no such memory."""
         if not await self.all(_LOCK_EPISODE, episode_id=episode_id):
             return []
@@ -244,11 +245,12 @@ class Rows:
 
 
 async def scrub(owner_url: str) -> None:
-    """Rewrite the tables of users, so that no page holds the bytes of deleted rows. Each is locked meanwhile.
+    """Rewrite the tables of users, so that no page contains the bytes of deleted rows. Each table is locked
+    meanwhile.
 
-    A plain VACUUM gives the space back and does not overwrite it, neither in a table nor in an index. VACUUM FULL
-    rewrites both with the living rows only, and drops the old files. Raises `DatabaseUnavailable` if nothing
-    answers at the address.
+    A plain VACUUM frees the space but does not overwrite it, neither in tables nor in indexes. VACUUM FULL writes
+    both anew with the living rows only, and deletes the old files. Raises `DatabaseUnavailable` if nothing answers
+    at the address.
     """
     await asyncio.to_thread(_scrub, owner_url)
 

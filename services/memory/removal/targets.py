@@ -1,4 +1,4 @@
-"""Targets of a forgetting, and the messages, memories and values that each of them names."""
+"""Targets of forgetting, and the messages, memories and values that each of them names."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -75,25 +75,25 @@ class ValueTarget:
 
     section: Annotated[str, Field(pattern=SECTION_PATTERN)]
     field: Annotated[str, Field(min_length=1, max_length=200)]
-    """Name of the field; of what is nested, the names joined by dots."""
+    """Name of the field; for a nested value the names joined by dots."""
     text: Annotated[str, Field(min_length=1, max_length=4096)]
 
 
 @dataclass(frozen=True)
 class Target:
-    """A thing to forget: exactly one of these; `until` and `expert` narrow it."""
+    """A thing to forget. Exactly one field is given; `until` and `expert` narrow it."""
 
     message_id: UUID | None = None
-    """A message; of one of the user its answer as well."""
+    """A message; a message of the user is forgotten with its answer."""
     episode_id: UUID | None = None
     value: ValueTarget | None = None
     conversation_id: UUID | None = None
     day: date | None = None
-    """In the user's time zone."""
+    """A day in the user's time zone."""
     since: datetime | None = None
-    """Everything said from then on, and before `until`."""
+    """Beginning of a period in which everything said is forgotten, up to `until`."""
     until: datetime | None = None
-    """Itself not included; None = now."""
+    """End of the period, not included; None = now."""
     topic: str | None = None
     """A description in the user's words."""
     expert: str | None = None
@@ -103,7 +103,7 @@ class Target:
 
     @property
     def kind(self) -> str:
-        """Return the name of the only field that is given. Raises `InvalidInput` if none is, or more than one."""
+        """Return the name of the only field that is given. Raises `InvalidInput` if none or several are given."""
         given = [name for name in KINDS if getattr(self, name) is not None]
         if len(given) != 1:
             raise InvalidInput("target", f"must be exactly one of {', '.join(KINDS)}")
@@ -121,26 +121,27 @@ class TargetPlan:
     tenant_id: UUID
     user_id: UUID
     changes: list[tuple[Owner, PlannedChange]]
-    """Removals to carry out, by whose memory they are of."""
+    """Removals to carry out, each with the owner of the memory."""
     messages: dict[UUID, str | None]
-    """For each message concerned, what stays of it, even if memory no longer knows it; None = nothing."""
+    """For each message concerned, the text that stays of it, even if memory no longer knows the message; None =
+    nothing stays."""
     values: Sequence[CoreValue]
-    """The values that core memory has or once had."""
+    """Values that core memory has or once had."""
     topic: Words | None = None
-    """Words of a description, sought in values that no longer hold; None = another target."""
+    """Words of a description, which are looked for in values that no longer hold; None for other targets."""
 
     @property
     def whose(self) -> dict[str, Any]:
-        """The tenant and the user, as values of statements."""
+        """Return the tenant and the user as values of statements."""
         return {"tenant_id": self.tenant_id, "user_id": self.user_id}
 
     @property
     def whole(self) -> list[UUID]:
-        """Messages of which nothing stays."""
+        """Return the messages of which nothing stays."""
         return [message_id for message_id, kept in self.messages.items() if kept is None]
 
     def names(self, value: CoreValue) -> bool:
-        """Return whether a value came from a removed message, or speaks of the topic."""
+        """Return whether a value came from a removed message, or mentions the topic."""
         if value.message_id is not None and self.messages.get(value.message_id, "") is None:
             return True
         return self.topic is not None and self.topic.covered_by(
@@ -157,7 +158,7 @@ class TargetPlanner:
         self._planner = planner
 
     async def plan(self, tenant_id: UUID, user: str, target: Target) -> TargetPlan:
-        """Find what a target names. Raises `InvalidInput` if the target is none, and `NotFound` if there is no
+        """Find what a target names. Raises `InvalidInput` if the target is invalid, and `NotFound` if there is no
         such user, expert, message, memory or value."""
         kind = target.kind
         expert = target.expert or ("default" if kind == "value" else None)
@@ -196,7 +197,7 @@ class TargetPlanner:
         message_ids: Sequence[UUID],
         remembered: Sequence[UUID],
     ) -> TargetPlan:
-        """The plan to forget messages as a whole, with the values of core memory that they brought in."""
+        """Return the plan to forget messages as a whole, with the values of core memory that they brought in."""
         tenant_id, user_id = ids["tenant_id"], ids["user_id"]
         by_owner: dict[Owner, list[ItemChange]] = {}
         brought_in = set(message_ids)
@@ -259,7 +260,8 @@ class TargetPlanner:
 
 
 def without_topic(text: str, topic: Words) -> str | None:
-    """Return a text without its clauses that have all words of a description; None = it has no such clause."""
+    """Return a text without the clauses that have all words of a description; None if there are no such
+    clauses."""
     rest = what_stays(text, lambda clause: topic.covered_by(Words.of(clause)))
     return rest.text if rest.gone else None
 
@@ -277,7 +279,8 @@ def planned_removal(
 
 
 def described(target: Target) -> dict[str, Any]:
-    """A target as a receipt names it: by ids and times, a text of the user by none of its words."""
+    """Return a target in the form in which a receipt names it: ids and times, but no words of a text by the
+    user."""
     hidden = replace(target, topic=None, value=None)
     named = {name: str(value) for name, value in vars(hidden).items() if value is not None}
     return {"kind": target.kind.removesuffix("_id").replace("since", "span"), **named}

@@ -1,7 +1,7 @@
-"""Undoing an operation of the log: what it removed comes back, what it added goes, what it changed is changed
+"""Undo of an operation in the log: what it removed comes back, what it added goes, what it changed is changed
 back.
 
-What was made of a branch that is put aside is withdrawn, and comes back with the branch.
+What was made from a branch that is put aside is withdrawn, and comes back with the branch.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -27,7 +27,7 @@ from services.platform.postgres import Database
 from services.store.undo import STORE_WRITES, take_back
 
 BRANCH = "branch"
-"""Type under which a branch that is put aside stands in the log; its id is the branch's."""
+"""Type of the log entry for a branch that is put aside; its id is the branch's."""
 
 # What the turns brought into core memory, the newest first. What a user had forgotten stays forgotten.
 _BROUGHT_IN: LiteralString = """
@@ -42,7 +42,7 @@ ORDER BY o.at DESC, o.id DESC
 
 
 TakeBack = Callable[[Connection, Owner, Mapping[str, Any] | None, Mapping[str, Any]], Awaitable[None]]
-"""Undoes a change in a transaction of the caller's, from what was before it (None = nothing) and after it."""
+"""Undoes a change in the caller's transaction, given the states before it (None = nothing) and after it."""
 UNDO = "memory_undo"
 _CHANGED_SINCE = "It cannot be undone any more: what it changed has been changed since."
 _NAMING_IN_VALUES = {"episode_insert", "episode_supersede"}
@@ -62,7 +62,7 @@ class UndoneOperation:
     operation_id: UUID
     undone_at: datetime
     already: bool
-    """Whether it had been undone before."""
+    """Whether it was already undone before."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class _Logged:
 
 
 class Undo:
-    """Undoes operations on users' memory; withdraws and brings back what was made of branches."""
+    """Undoes operations on users' memory. It also withdraws what was made from branches, and brings it back."""
 
     def __init__(
         self, database: Database, hiding: Hiding, core: CoreMemory, log: OperationLog, jobs: JobQueue
@@ -89,14 +89,15 @@ class Undo:
         self._others: dict[str, TakeBack] = {}
 
     def also(self, kind: str, way: TakeBack) -> None:
-        """Set what undoes operations of one more type, from the states before and after it in the log."""
+        """Set the function that undoes operations of one more type, given the states before and after it in the
+        log."""
         self._others[kind] = way
 
     @again_if_contended
     async def undo(self, tenant_id: UUID, user: str, operation_id: UUID) -> UndoneOperation:
-        """Undo an operation, all of it or nothing; one that was undone before stays as it is. Raises `NotFound`
-        if there is no such user, or no such operation of theirs, and `Conflict` if it has changed nothing, what
-        it removed is not kept, or something was changed since."""
+        """Undo an operation completely or not at all; undoing it again changes nothing. Raises `NotFound` if there
+        is no such user, or no such operation of theirs, and `Conflict` if it has changed nothing, what it removed
+        was not kept, or something was changed since."""
         user_id = await user_id_of(self._database, tenant_id, user)
         async with self._database.tenant(tenant_id) as connection:
             return await self._revert(connection, tenant_id, user_id, operation_id)
@@ -110,7 +111,7 @@ class Undo:
         message_ids: Sequence[UUID],
         turn_ids: Sequence[UUID],
     ) -> None:
-        """Withdraw what was made of messages that have just been put on a branch."""
+        """Withdraw what was made from messages that have just been put on a branch."""
         rows = self._rows_of_branch(connection, owner, branch_id, message_ids)
         await rows.run(sql.LOCK_USER)
         unmerged = await self._hiding.withdraw_episodes(connection, rows.values)
@@ -234,7 +235,7 @@ class Undo:
         why: Mapping[str, Any],
         **details: str,
     ) -> bool:
-        """Undo a logged change of core memory where it was made; return whether all of it was undone."""
+        """Undo a logged change of core memory at its place; return whether it was undone completely."""
         expert_id = UUID(why["expert_id"]) if why.get("expert_id") else owner.expert_id
         whose = replace(owner, expert_id=expert_id, space_id=_space_of(why))
         return await self._core.take_back(
@@ -268,6 +269,6 @@ def _expert_of(operation: _Logged) -> UUID:
 
 
 def _space_of(trigger: Mapping[str, Any]) -> UUID | None:
-    """Return the space that a logged operation changed; None = what all spaces share."""
+    """Return the space that a logged operation changed; None = the part that all spaces share."""
     space_id = trigger.get("space_id")
     return UUID(space_id) if space_id else None

@@ -1,7 +1,7 @@
-"""Removal of a whole user, space or conversation from every store, with everything made of it.
+"""Removal of a whole user, space or conversation from every store, with everything made from it.
 
-PostgreSQL is changed in one transaction, which also defers the jobs for other stores. What was made of a
-conversation together with others is made again without it: daily summaries, merged episodes, core memory.
+PostgreSQL is changed in one transaction, which also queues the jobs for the other stores. What was made from the
+conversation and from others together is made again without it: daily summaries, merged episodes, core memory.
 """
 
 import asyncio
@@ -61,18 +61,18 @@ class Erased:
 
     removed: Counts
     pending: list[str] = field(default_factory=list)
-    """Stores that did not answer; jobs go on trying."""
+    """Stores that did not answer; jobs try them again."""
 
 
 class WholeErasure:
-    """Erases users, spaces and conversations; running turns of theirs are cancelled first. Each method raises
-    `NotFound` where there is none, or none of that user."""
+    """Erases users, spaces and conversations, after cancelling their running turns. Each method raises `NotFound`
+    if there is no such thing, or it is not that user's."""
 
     def __init__(self, stores: RemovalStores) -> None:
         self._stores = stores
 
     async def user(self, tenant_id: UUID, user: str) -> Erased:
-        """Remove a user, by the caller's own name for them."""
+        """Remove a user, given the caller's name for them."""
         values = await self._found(tenant_id, "user", f"There is no user {user!r}.", user=user)
 
         async def removed(connection: Connection) -> tuple[Counts, Left]:
@@ -96,7 +96,7 @@ class WholeErasure:
         return await self._erase(values, removed)
 
     async def space(self, tenant_id: UUID, user: str, space: str) -> Erased:
-        """Remove a space of a user, with what was remembered in it; what all spaces share stays."""
+        """Remove a space of a user, with everything remembered in it; what all spaces share stays."""
         missing = f"The user {user!r} has no space {space!r}."
         values = await self._found(tenant_id, "space", missing, user=user, space=space)
 
@@ -122,17 +122,17 @@ class WholeErasure:
     async def conversation(
         self, tenant_id: UUID, conversation_id: UUID, *, user: str | None = None, keep_memories: bool = False
     ) -> Erased:
-        """Remove a conversation, of any user or only when it is this one's. With `keep_memories`, core memory
-        and what was written down stay; the words that were said go in any case."""
+        """Remove a conversation; with `user`, only if it is theirs. With `keep_memories`, core memory and written
+        memories stay; messages always go."""
         missing = f"There is no conversation {conversation_id}."
         asked = {"conversation_id": conversation_id, "user": user}
         values = await self._found(tenant_id, "conversation", missing, **asked)
         return await self._remove(values, keep_memories=keep_memories)
 
     async def expire(self, tenant_id: UUID, found: Mapping[str, Any], *, silent_since: datetime) -> Erased:
-        """Remove a conversation in which nothing was said since; memories that were written down stay.
+        """Remove a conversation in which nothing was said since a time; written memories stay.
 
-        `found` has its `conversation_id`, `user_id` and `expert_id`.
+        `found` holds `conversation_id`, `user_id` and `expert_id`.
 
         Raises:
             Conflict: something was said in it meanwhile.
@@ -140,8 +140,8 @@ class WholeErasure:
         return await self._remove({"tenant_id": tenant_id, **found}, keep_memories=True, silent_since=silent_since)
 
     async def scrub_index(self) -> int:
-        """Rewrite the index with the rows that are not removed, so that no file holds the others; return how
-        many. Raises `Unavailable` if Milvus or the database does not answer."""
+        """Rewrite the index with the rows that were not removed, so that no file contains the others; return the
+        number of rows. Raises `Unavailable` if Milvus or the database does not answer."""
         async with self._stores.database.only_one(WRITING, wait=True):
             return await self._stores.index.rewrite()
 
@@ -167,7 +167,7 @@ class WholeErasure:
         return await self._erase(values, removed)
 
     async def _found(self, tenant_id: UUID, whole: Whole, missing: str, **named: Any) -> dict[str, Any]:
-        """Return the ids of what is removed, as values of statements; its running turns are stopped."""
+        """Stop the running turns of what is removed, and return its ids as values of statements."""
         found = await self._stores.database.fetch(
             tenant_id, _FIND[whole], {"tenant_id": tenant_id, **named}, dict_row
         )

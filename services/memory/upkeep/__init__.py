@@ -1,1 +1,1 @@
-"""Nightly upkeep of memory: delete what has expired, merge memories that say the same, archive unused ones."""
+"""Nightly upkeep of memory: deletes what has expired, merges memories that say the same, archives unused ones."""

@@ -1,6 +1,6 @@
 """Finds pairs of memories that say the same, or of which the newer replaces the older.
 
-Equal texts need no model. About similar texts a model is asked; without a model they stay as they are.
+Equal texts need no model. A model is asked about similar texts; without a model they stay as they are.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from services.search.embedding_quality import measured, probe_texts
 from services.text.language import ALIKE, Language, compare, folded, language_of
 
 _MOST = 2000
-"""Newest written memories of a user with an expert that are compared."""
+"""Number of the newest written memories of a user with an expert that are compared."""
 
 _WRITTEN: LiteralString = """
 SELECT id, expert_id, space_id, content, md5(content) AS content_hash, origin, created_at, learned_at,
@@ -57,7 +57,7 @@ class Compared:
     content_hash: str
     """Hash of the memory's stored text; it shows whether the text has changed."""
     field: str
-    """Field of a value; empty for a memory."""
+    """Field of a value; empty for a written memory."""
     origin: Origin
     created_at: datetime
     learned_at: datetime
@@ -66,7 +66,7 @@ class Compared:
 
     @property
     def in_core_memory(self) -> bool:
-        """Whether it is a value of core memory."""
+        """Return whether it is a value of core memory."""
         return self.side.digest is not None
 
 
@@ -109,7 +109,7 @@ def _order(compared: Compared) -> tuple[str, str, datetime, str, str]:
 
 
 _MOST_ASKED = 24
-"""Pairs that a model is asked about in one run, the most alike first."""
+"""Maximum number of pairs about which a model is asked in one run, the most alike first."""
 _MOST_FOUND = 50
 _LONGEST = 1200
 """Characters of a memory that a model is shown."""
@@ -156,7 +156,8 @@ class Pair:
 
     @property
     def is_merge(self) -> bool:
-        """Whether a run may merge it: a memory that another one says, or core memory, in the user's own words."""
+        """Return whether a run may merge it: another memory or core memory says the same in the user's own
+        words."""
         in_own_words = self.kept.origin in ("user_said", self.dropped.origin)
         return self.kind == "duplicate" and not self.dropped.in_core_memory and in_own_words
 
@@ -172,7 +173,7 @@ class PairFinder:
     async def find(
         self, compared: Sequence[Compared], since: datetime | None, before: Collection[frozenset[Side]]
     ) -> list[Pair]:
-        """Return pairs of the same expert and space, each memory and value in one pair at most.
+        """Return pairs of the same expert and space; each memory and value is in one pair at most.
 
         Args:
             compared: ordered by expert, space and time.
@@ -230,7 +231,8 @@ class PairFinder:
         return np.concatenate(parts)
 
     async def _measured_floor(self) -> float:
-        """The cosine that one of a hundred pairs of unrelated sentences reaches, in the worse language."""
+        """Return the cosine that one of a hundred pairs of unrelated sentences reaches, in the language where it
+        is higher."""
         if self._floor is None:
             found = measured(np.asarray(await self._embedder.embed_documents(probe_texts())))
             self._floor = max(ALIKE, *(quality.cosine_floor for quality in found.values()))
@@ -264,7 +266,7 @@ def _likest(
     since: datetime | None,
     before: Collection[frozenset[Side]],
 ) -> list[tuple[float, Candidate]]:
-    """The pairs that are alike, each with its likeness; the older one first."""
+    """Return the pairs that are alike, each with its likeness, the older memory first."""
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     unit = vectors / np.where(norms == 0, 1, norms)
     found = []
@@ -279,7 +281,7 @@ def _likest(
 
 
 def _settled(pairs: Sequence[Candidate], verdicts: dict[int, str]) -> list[Pair]:
-    """Return the pairs that a model's verdicts make; each memory is in one pair at most."""
+    """Return the pairs that result from a model's verdicts; each memory is in one pair at most."""
     found: list[Pair] = []
     taken: set[Side] = set()
     for number, (older, newer) in enumerate(pairs, 1):
@@ -299,7 +301,8 @@ def _settled(pairs: Sequence[Candidate], verdicts: dict[int, str]) -> list[Pair]
 def _are_compared(
     one: Compared, other: Compared, since: datetime | None, before: Collection[frozenset[Side]]
 ) -> bool:
-    """Return whether one of the two is new, they were not found before, and they may be the same thing."""
+    """Return whether two memories are compared: one of them is new, the pair was not found before, and they may be
+    about one thing."""
     return (
         (_is_new(one, since) or _is_new(other, since))
         and frozenset((one.side, other.side)) not in before
@@ -313,12 +316,14 @@ def _is_new(compared: Compared, since: datetime | None) -> bool:
 
 
 def _stays(compared: Compared) -> tuple[bool, bool, bool, datetime]:
-    """Rank memories that may stay: pinned first, then in core memory, then in the user's own words, then newer."""
+    """Return the rank of a memory among those that may stay: pinned first, then in core memory, then in the user's
+    own words, then newer."""
     return (compared.is_pinned, compared.in_core_memory, compared.origin == "user_said", compared.created_at)
 
 
 def _filed_together(one: Compared, other: Compared) -> bool:
-    """Whether one message was filed both in core memory, which is always known, and as a memory with its time."""
+    """Return whether one message was filed twice: in core memory, which is always known, and as a memory with its
+    time."""
     return one.in_core_memory != other.in_core_memory and not one.message_ids.isdisjoint(other.message_ids)
 
 

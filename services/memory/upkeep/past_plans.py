@@ -1,4 +1,4 @@
-"""Plans retire: one whose day is past leaves the profile, and is written down with its day."""
+"""Retires plans: a plan whose day is past leaves the profile, and is written as a memory with its day."""
 
 from collections.abc import Iterable
 from datetime import date, datetime, time, timedelta
@@ -24,7 +24,7 @@ _RETIRED: dict[Language, str] = {"en": "{text} (planned for {day})", "zh": "{tex
 
 
 class PastPlans:
-    """Moves the plans of users to their archive."""
+    """Moves past plans of users to the archive."""
 
     def __init__(self, database: Database, values: CoreValues, planner: ChangePlanner, hiding: Hiding) -> None:
         self._database = database
@@ -33,7 +33,8 @@ class PastPlans:
         self._hiding = hiding
 
     async def retire(self, tenant_id: UUID, user_id: UUID, now: datetime) -> datetime | None:
-        """Move what is past by the user's clock; return when the next plan will be, None = none has a day."""
+        """Move the plans that are past by the user's clock; return when the next one will be, None if no plan has
+        a day."""
         values = {"tenant_id": tenant_id, "user_id": user_id}
         plans = await self._plans(tenant_id, user_id)
         zones = await self._database.fetch(tenant_id, _ZONE, values, tuple_row) if plans else []

@@ -1,4 +1,4 @@
-"""A tenant's policy of upkeep, what a run by it would do, and what a run has done."""
+"""A tenant's policy of upkeep, the preview of a run, and the report of a run."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -40,7 +40,7 @@ class UpkeepPolicy:
     fading_days: Annotated[int, Field(ge=1, le=36_500)] = 90
     """Days since a memory was last recalled, or learned if it never was."""
     fading_importance: Annotated[float, Field(ge=0, le=1)] = 0.3
-    """Importance below which a memory is unimportant, 0 (none is) to 1."""
+    """Importance below which a memory is unimportant, from 0 (none is) to 1."""
 
 
 async def policy_of(database: Database, tenant_id: UUID) -> UpkeepPolicy:
@@ -50,7 +50,7 @@ async def policy_of(database: Database, tenant_id: UUID) -> UpkeepPolicy:
 
 
 async def change_policy(database: Database, tenant_id: UUID, policy: UpkeepPolicy) -> None:
-    """Set a tenant's policy; it holds from the next run on."""
+    """Set a tenant's policy, which applies from the next run on."""
     async with database.tenant(tenant_id) as connection:
         await connection.execute(_WRITE, {"tenant_id": tenant_id, **vars(policy)})
 
@@ -65,10 +65,10 @@ class FadingMemory:
     id: UUID
     expert: str
     space: str | None
-    """Name of its space; None = all spaces share it."""
+    """Name of its space; None if all spaces share it."""
     episode_type: EpisodeType
     content: str
-    """The memory as it was written; of a turn what was said, with who said it."""
+    """Text of a written memory; for a turn, what was said, with the speakers."""
     importance: float
     learned_at: datetime
     last_recalled_at: datetime | None
@@ -80,7 +80,7 @@ class FadingMemory:
 
 @dataclass(frozen=True)
 class Merge:
-    """A memory that another one says as well."""
+    """A memory that is dropped because another one says the same."""
 
     id: UUID
     """The memory that goes."""
@@ -93,30 +93,30 @@ class Merge:
 
 @dataclass(frozen=True)
 class UpkeepPreview:
-    """Changes that a run would make at this moment."""
+    """Changes that a run would make now."""
 
     policy: UpkeepPolicy
     merges: list[Merge]
     total: int
-    """Memories that would fade."""
+    """Number of memories that would fade."""
     fading: list[FadingMemory]
     """The first 1000 of them, longest unused first."""
 
 
 @dataclass(frozen=True)
 class UpkeepRun:
-    """A run as it is reported."""
+    """The report of a run."""
 
     id: UUID
     reason: Reason
     days: int | None
-    """The figures of the policy that it followed, unless nothing was to fade."""
+    """Days in the policy that it followed; None if nothing was to fade."""
     importance: float | None
     """Importance of that policy."""
     merged_ids: list[UUID]
-    """Memories that another one says as well."""
+    """Memories that were dropped because another one says the same."""
     faded_ids: list[UUID]
-    """Memories that it archived."""
+    """Memories that were archived."""
     created_at: datetime
     undone_at: datetime | None
     can_be_undone: bool

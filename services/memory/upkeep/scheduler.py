@@ -1,8 +1,8 @@
-"""The one nightly scheduler: retires past plans, merges, lets fade, and has the days summarised.
+"""The only nightly scheduler: retires past plans, merges memories, lets them fade, and has days summarised.
 
-Each round finds the users whose clock shows three or later in the night and whose memory is due, and queues a job
-for each, as many as workers have left room for. Users who are active at that moment are skipped until the next
-round. Summaries of days are due from half past midnight on.
+Each round finds the users for whom it is three o'clock or later at night and whose memory is due. It queues a job
+for each of them, as many as the workers can take. Users who are active at that moment wait for the next round.
+Summaries of days are due from half past midnight on.
 """
 
 from collections.abc import Awaitable, Callable
@@ -26,16 +26,16 @@ UPKEEP = "keep_up_memory"
 ROUND = "find_memory_to_keep_up"
 
 _EVERY = "* * * * *"
-"""A cron expression: every minute, so that workers are not without work while users wait."""
+"""Schedule as a cron expression: every minute, so that workers have work as long as users wait."""
 _HOURS = range(3, 9)
-"""Hours by the users' clocks: the first suffices for most; the others are there for many users."""
+"""Hours of the users' clocks in which it runs. The first is usually enough; the others are for very many users."""
 _ACTIVE = timedelta(minutes=10)
 _SAME_NIGHT = timedelta(hours=12)
 _WAITING_AT_MOST = 10_000
-"""Users of a tenant whose jobs wait: more than its workers do until the next round."""
+"""Maximum number of a tenant's users whose jobs wait: more than its workers can do until the next round."""
 _QUEUED_AT_ONCE = 500
 _AFTER_OTHERS = -10
-"""Priority of the jobs: whatever else waits comes first."""
+"""Priority of the jobs; all other jobs come first."""
 
 log = structlog.get_logger(__name__)
 
@@ -107,14 +107,14 @@ class UpkeepScheduler:
         jobs.periodic(ROUND, _EVERY)(self._round)
 
     async def find(self, now: datetime) -> int:
-        """Queue a job for each due user, of all tenants; return how many. Does nothing while another process
-        does the same."""
+        """Queue a job for each due user of all tenants; return their number. Does nothing while another process
+        does this."""
         async with self._database.only_one(ROUND) as alone:
             tenants = await self._database.tenants() if alone and self._on else []
             return sum([await self._find_of(tenant_id, now) for tenant_id in tenants])
 
     async def keep_up(self, tenant_id: UUID, user_id: UUID, now: datetime) -> None:
-        """Do a night's upkeep of a user's memory."""
+        """Carry out one night's upkeep of a user's memory."""
         values = {"tenant_id": tenant_id, "user_id": user_id, "at": now}
         rows = await self._database.fetch(tenant_id, _LAST, values, tuple_row)
         if not rows:

@@ -1,7 +1,7 @@
-"""Upkeep of a user's memory: a preview, a run, and undoing it.
+"""Upkeep of a user's memory: a preview, a run, and its undo.
 
-A run merges memories that say the same, proposes the newer of two that contradict each other, and archives what is
-unimportant and unused for long. It changes memory in one transaction, and all of it can be undone.
+A run merges memories that say the same, proposes to drop the older of two that contradict each other, and archives
+what is unimportant and long unused. It changes memory in one transaction, and all of it can be undone.
 """
 
 from collections import defaultdict
@@ -54,7 +54,7 @@ class Upkeep:
         self._log = operations
 
     async def preview(self, tenant_id: UUID, user: str, policy: UpkeepPolicy | None = None) -> UpkeepPreview:
-        """Return what a run by request would do now, by a policy or the tenant's own."""
+        """Return what a run would do now, by a given policy or the tenant's own."""
         policy = policy or await policy_of(self._database, tenant_id)
         user_id = await user_id_of(self._database, tenant_id, user)
         now = datetime.now(UTC)
@@ -75,7 +75,7 @@ class Upkeep:
     async def run(
         self, tenant_id: UUID, user: str, policy: UpkeepPolicy | None = None, *, now: datetime | None = None
     ) -> UpkeepRun:
-        """Carry out a run for a user by request, by a policy or the tenant's own; return its report. Raises
+        """Carry out a run for a user on request, by a given policy or the tenant's own; return its report. Raises
         `NotFound` if the tenant has no such user, or the user was erased."""
         policy = policy or await policy_of(self._database, tenant_id)
         user_id = await user_id_of(self._database, tenant_id, user)
@@ -87,7 +87,7 @@ class Upkeep:
         return await self.report(tenant_id, user, run_id)
 
     async def run_by_night(self, tenant_id: UUID, user_id: UUID, since: datetime | None, now: datetime) -> None:
-        """Carry out the nightly run for a user; a night that finds nothing leaves no report.
+        """Carry out the nightly run for a user. A run that finds nothing leaves no report.
 
         Args:
             since: when it was done last: only what was learned after is compared; None = everything.
@@ -114,15 +114,15 @@ class Upkeep:
         after: tuple[datetime, UUID] | None = None,
         limit: int = 1,
     ) -> Sequence[UpkeepRun]:
-        """Reports of a user's runs, newest first, or of the one with this id."""
+        """Return the reports of a user's runs, newest first, or only the one with this id."""
         user_id = await user_id_of(self._database, tenant_id, user)
         values = {"tenant_id": tenant_id, "user_id": user_id, "run_id": run_id, **page_after(after, limit)}
         return await self._database.fetch(tenant_id, sql.RUNS, values, class_row(UpkeepRun))
 
     async def undo(self, tenant_id: UUID, user: str, run_id: UUID) -> UpkeepRun:
-        """Bring back everything that a run took and that was not brought back or removed since. Raises
-        `NotFound` if the tenant has no such user, or the user no such run, and `Conflict` if it was undone
-        before."""
+        """Bring back everything that a run removed, except for what was brought back or removed since. Raises
+        `NotFound` if the tenant has no such user, or the user no such run, and `Conflict` if it was undone before.
+        """
 
         async def brought_back(rows: Rows) -> list[Any]:
             run = await rows.all(sql.LOCK_RUN)
@@ -159,7 +159,7 @@ class Upkeep:
         work: Callable[[Rows], Awaitable[list[Any]]],
         **ids: UUID | None,
     ) -> None:
-        """Do and log what brings memories of a user back."""
+        """Bring memories of a user back with `work`, and log it."""
         user_id = await user_id_of(self._database, tenant_id, user)
 
         async def brought_back(connection: Connection) -> None:
@@ -171,7 +171,8 @@ class Upkeep:
         await self._database.transact(tenant_id, brought_back, statement_s=UNHURRIED_S)
 
     async def _pairs(self, tenant_id: UUID, user_id: UUID, since: datetime | None) -> list[Pair]:
-        """Return the pairs of a user that were not found before, of which one was learned since a time."""
+        """Return the pairs of a user that were not found before and of which one memory was learned since a
+        time."""
         compared = await compared_memories(self._database, self._values, tenant_id, user_id)
         if len(compared) < 2:  # noqa: PLR2004 — a pair
             return []
@@ -182,7 +183,7 @@ class Upkeep:
         return await self._finder.find(compared, since, before)
 
     async def _propose(self, tenant_id: UUID, user_id: UUID, pairs: Sequence[Pair]) -> None:
-        """Let pairs wait for the user that a run does not merge."""
+        """Propose to the user the pairs that a run does not merge."""
         for pair in pairs:
             if not pair.is_merge:
                 owner = Owner(tenant_id, user_id, pair.kept.expert_id, pair.kept.space_id)
@@ -197,7 +198,8 @@ class Upkeep:
         pairs: Sequence[Pair],
         now: datetime,
     ) -> UUID | None:
-        """Merge and let fade; return the run's id, None if the user is gone or a night found nothing."""
+        """Merge memories and let them fade; return the run's id, or None if the user is gone or a nightly run
+        found nothing."""
         run_id = uuid7()
         fades = policy.fading != "never"
         values = {**_values(tenant_id, user_id, policy, reason, now), "run_id": run_id}
@@ -227,7 +229,7 @@ class Upkeep:
     async def _note(
         self, connection: Connection, values: dict[str, Any], kind: str, actor: Actor, memories: Sequence[Any]
     ) -> None:
-        """Log one operation for each expert and space whose memory changed, with ids only."""
+        """Log one operation, with ids only, for each expert and space whose memory changed."""
         changed: dict[tuple[UUID, UUID | None], list[str]] = defaultdict(list)
         for episode_id, expert_id, space_id in memories:
             changed[expert_id, space_id].append(str(episode_id))

@@ -263,3 +263,21 @@ async def test_ag_uis_front_end_runs_its_tool_in_the_next_run(
 def _parts(body: str) -> list[dict[str, Any]]:
     lines = [line.removeprefix("data: ") for line in body.splitlines() if line.startswith("data: ")]
     return [json.loads(line) for line in lines if line != "[DONE]"]
+
+
+async def test_what_of_a_request_has_no_effect_is_named(client: httpx.AsyncClient) -> None:
+    body = ui("Hello", kb_prefx="manual", experts="x")
+    body["messages"][0]["parts"].append({"type": "data-selection", "data": {"x": 1}})
+    answer = await client.post(UI, json=body)
+    ignored = ["data-selection", "experts", "kb_prefx"]
+    assert answer.headers["X-Anamnesis-Ignored"].split(", ") == ignored
+    parts = [part async for _, part in lines(answer)]
+    assert [json.loads(each)["messageMetadata"]["ignored"] for each in parts if "messageMetadata" in each] == [
+        ignored
+    ]
+    body = {**run("Hello"), "state": {"page": "bills"}}
+    body["forwardedProps"]["temperatur"] = 1
+    answer = await client.post(AG_UI, json=body)
+    assert answer.headers["X-Anamnesis-Ignored"] == "state, temperatur"
+    assert '"ignored":["state","temperatur"]' in answer.text
+    assert "X-Anamnesis-Ignored" not in (await client.post(AG_UI, json=run("Hello", run_id="run-2"))).headers

@@ -226,3 +226,10 @@ async def test_what_is_remembered_in_a_space_is_known_there_alone(assistant: Cli
     assert "Bruno" in shown
     assert "launch" in str(await told(assistant, "recall", query="When is the launch?", space="work"))
     assert "no space 'home'" in await refused(assistant, "recall", query="launch", space="home")
+
+
+async def test_an_argument_that_no_tool_knows_is_named_and_nothing_is_done(assistant: Client) -> None:
+    said = await refused(assistant, "remember", text="I keep bees.", user_id="bob")
+    assert said.startswith("user_id: is not known here; accepted: text, kind, expert, space.")
+    assert "limt" in await refused(assistant, "recall", query="bees", limt=3)
+    assert (await told(assistant, "profile"))["sections"] == {}

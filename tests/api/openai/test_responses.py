@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+import httpx
 import openai
 import pytest
 from psycopg.rows import tuple_row
@@ -174,3 +175,36 @@ async def test_requests_that_follow_one_response_at_once_are_all_answered(
     assert await asyncio.gather(*map(follow, range(3))) == ["One answer."] * 3
     items = await sdk.conversations.items.list(first.conversation.id)
     assert len(items.data) == 8
+
+
+async def test_a_user_in_a_header_sees_and_deletes_nothing_of_another_user(client: httpx.AsyncClient) -> None:
+    body = {"model": "default", "user": "anna", "input": "My secret is a zebra."}
+    response = (await client.post("/v1/responses", json=body)).json()
+    place, conversation = f"/v1/responses/{response['id']}", f"/v1/conversations/{response['conversation']['id']}"
+    bob = {"X-User-Id": "bob"}
+    for method, path in (
+        *(("GET", place), ("GET", f"{place}/input_items"), ("POST", f"{place}/cancel"), ("DELETE", place)),
+        *(("GET", conversation), ("GET", f"{conversation}/items"), ("DELETE", conversation)),
+    ):
+        answer = await client.request(method, path, headers=bob)
+        assert (answer.status_code, "zebra" in answer.text) == (404, False), (method, path)
+    named = [{"type": "item_reference", "id": response["output"][0]["id"]}, {"role": "user", "content": "And?"}]
+    asked = await client.post("/v1/responses", json={**body, "input": named}, headers=bob)
+    assert (asked.status_code, "there is no item" in asked.text) == (400, True)
+    assert (await client.get(place, headers={"X-User-Id": "anna"})).status_code == 200
+    assert (await client.get(place)).status_code == 200
+
+
+async def test_items_that_a_conversation_does_not_keep_are_named(client: httpx.AsyncClient) -> None:
+    conversation = (await client.post("/v1/conversations", json={"metadata": {"user": "u-1"}})).json()["id"]
+    items = [
+        {"type": "reasoning", "id": "rs_1", "summary": []},
+        {"type": "function_call_output", "call_id": "call_1", "output": "x"},
+        {"role": "user", "content": "Hello"},
+    ]
+    answer = await client.post(f"/v1/conversations/{conversation}/items", json={"items": items})
+    assert answer.headers["X-Anamnesis-Ignored"] == "function_call_output, reasoning"
+    assert len(answer.json()["data"]) == 1
+    wrong = {"model": "default", "input": "Hello", "metadata": {"session_id": 5}}
+    refused = await client.post("/v1/responses", json=wrong)
+    assert (refused.status_code, refused.json()["error"]["param"]) == (400, "metadata.session_id")
