@@ -2,14 +2,16 @@
 
     python -m benchmarks.store [--operations N] [--items N]
 
-Milliseconds at the median and the 95th percentile: of `PostgresStore` in this process, of the store in this
-process, and of `AnamnesisStore` over HTTP to the service. Each search embeds its query with the built-in encoder;
-of `PostgresStore` it goes through pgvector. In "put, search" both also embed what was put. Filters want one item
-of all, the newest and the last tenth. Needs the package langgraph-checkpoint-postgres besides.
+Milliseconds at the median and the 95th percentile, and CPU of all processes beside `PostgresStore`'s: of
+`PostgresStore` in this process, of the store in this process, and of `AnamnesisStore` over HTTP to the service.
+Each search embeds its query with the built-in encoder; of `PostgresStore` it goes through pgvector. In "put,
+search" both also embed what was put. Filters want one item of all, none, the newest, the last tenth and the older
+half; the tables are vacuumed first. Needs the package langgraph-checkpoint-postgres besides.
 """
 
 import argparse
 import asyncio
+import os
 import statistics
 import tempfile
 import time
@@ -18,12 +20,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import psutil
 import psycopg
 from langchain_core.embeddings import Embeddings
 from langgraph.store.base import BaseStore
 from langgraph.store.postgres import PostgresStore
 
-from benchmarks.processes import child, environment_without_settings, free_port, wait_for
+from benchmarks.processes import child, cpu_s, environment_without_settings, free_port, wait_for
 from langchain_anamnesis import AnamnesisStore
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
@@ -90,8 +93,10 @@ def _operations(items: int) -> dict[str, Callable[[int], Sequence[Operation]]]:
         "search": lambda n: [search(n)],
         "put, search": lambda n: [put(n), search(n)],
         "one": lambda n: [filtered(n=n)],
+        "none": lambda _: [filtered(n=-1)],
         "newest": lambda _: [filtered(tags=["a", "b"])],
         "tenth": lambda _: [filtered(n={"$gt": items * 9 // 10})],
+        "older half": lambda _: [filtered(n={"$lt": items // 2})],
         "tenth, search": lambda n: [Search(_NAMESPACE, _query(n), filter={"n": {"$gt": items * 9 // 10}})],
     }
 
@@ -138,25 +143,39 @@ def _timed(work: Callable[[int], Any], numbers: Sequence[int]) -> list[float]:
     return spent
 
 
-def _measure(stores: dict[str, dict[str, Callable[[int], Any]]], operations: int, items: int) -> None:
+def _measure(
+    stores: dict[str, dict[str, Callable[[int], Any]]], operations: int, items: int, vacuum: Callable[[], None]
+) -> None:
     for number in range(items):
         for works in stores.values():
             works["put"](number)
     for works in stores.values():
         works["search"](0)
-    print(f"{'':<15}" + "".join(f"{name:>32}" for name in stores))
+    vacuum()
+    processes = [os.getpid(), *(each.pid for each in psutil.Process().children(recursive=True))]
+    print(f"{'':<15}" + "".join(f"{name:>37}" for name in stores))
     for kind in _operations(items):
         spent: dict[str, list[float]] = {name: [] for name in stores}
+        cpu = dict.fromkeys(stores, 0.0)
         for round_ in range(_ROUNDS):  # in turn: the machine's speed changes
             numbers = [(round_ * operations + at) % items for at in range(operations)]
             for name, works in stores.items():
+                begun = sum(map(cpu_s, processes))
                 spent[name] += _timed(works[kind], numbers)
+                cpu[name] += sum(map(cpu_s, processes)) - begun
         base = statistics.quantiles(spent["PostgresStore"], n=20)[-1]
         line = f"{kind:<15}"
-        for values in spent.values():
+        for name, values in spent.items():
             p95 = statistics.quantiles(values, n=20)[-1]
-            line += f"{statistics.median(values):>14.2f}{p95:>10.2f}{p95 / base:>7.2f}x"
+            line += f"{statistics.median(values):>12.2f}{p95:>9.2f}{p95 / base:>7.2f}x"
+            line += f"{cpu[name] / cpu['PostgresStore']:>7.2f}x"
         print(line)
+
+
+def _vacuum(*urls: str) -> None:
+    for url in urls:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("VACUUM ANALYZE")
 
 
 async def _opened(url: str, embedder: Embedder) -> tuple[Database, Store]:
@@ -191,7 +210,7 @@ def _run(runner: asyncio.Runner, folder: Path, operations: int, items: int) -> N
         ):
             searched.setup()
             wait_for(service, f"http://127.0.0.1:{port}/readyz")
-            print("median, 95th percentile and its ratio to PostgresStore's, ms")
+            print("median, 95th percentile in ms, its ratio to PostgresStore's, and the ratio of CPU")
             with_index = _of(searched, items)
 
             for number in range(items):
@@ -206,6 +225,7 @@ def _run(runner: asyncio.Runner, folder: Path, operations: int, items: int) -> N
                 },
                 operations,
                 items,
+                partial(_vacuum, server.url(OWNER_ROLE), theirs),
             )
     finally:
         runner.run(database.close())

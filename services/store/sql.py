@@ -8,8 +8,11 @@ _OWNER: LiteralString = """
     WHERE u.tenant_id = %(tenant_id)s AND u.external_id = %(user)s
       AND (%(space)s::text IS NULL OR s.id IS NOT NULL)
 """
+# Spaces are compared in a way that the planner can estimate: it expects one row of `IS NOT DISTINCT FROM`.
 _LIVES: LiteralString = """
-    i.tenant_id = %(tenant_id)s AND i.user_id = owner.user_id AND i.space_id IS NOT DISTINCT FROM owner.space_id
+    i.tenant_id = %(tenant_id)s AND i.user_id = owner.user_id
+    AND (i.space_id IS NULL) = (%(space)s::text IS NULL)
+    AND (%(space)s::text IS NULL OR i.space_id = owner.space_id)
     AND (i.expires_at IS NULL OR i.expires_at > now())
 """
 _BELOW: LiteralString = """
