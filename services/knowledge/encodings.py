@@ -87,6 +87,8 @@ _CHINESE = ("gb18030", "big5hkscs", "cp950")
 _OTHERS = {"cp932": "Shift_JIS", "euc_jp": "EUC-JP", "cp949": "EUC-KR"}
 """Other encodings that can be mistaken for Chinese ones, with their usual names."""
 _TOUCHES_LATIN = re.compile(r"[A-Za-z][\u4e00-\u9fff]|[\u4e00-\u9fff][A-Za-z]")
+_WITHIN_WORDS = re.compile(r"(?<=[A-Za-z])[À-ÿŠšŽžŒœŸ]|[À-ÿŠšŽžŒœŸ](?=[A-Za-z])")
+_WESTERN_SIGNS = frozenset("\xa0“”‘’„‚–—…•€£¥¢§°±²³·¹º»«½¼¾®©™¿¡×÷µª")
 _ENOUGH = 0.15
 """Minimum share of frequent characters in text; other bytes have about a tenth."""
 _ASCII = 0x7F
@@ -97,7 +99,7 @@ _DECLARED = re.compile(
     re.IGNORECASE,
 )
 _PROLOGUE_BYTES = 8192
-_REFUSED = "is not text in UTF-8, UTF-16, GB18030 or Big5"
+_REFUSED = "is not text in UTF-8, UTF-16, GB18030, Big5 or Windows-1252"
 
 
 def decoded(data: bytes, *, declared: str = "") -> str:
@@ -133,6 +135,9 @@ def _of_other_encoding(data: bytes, declared: str) -> str:
     named = _decode(data, declared) if declared else None
     if named is not None:
         return named
+    western = _decode(data, "cp1252")
+    if western is not None and _is_western(western):
+        return western
     if best in _OTHERS and scores[best] >= _ENOUGH:
         raise BadDocument(f"seems to be in {_OTHERS[best]}; save it in UTF-8")
     raise BadDocument(_REFUSED)
@@ -154,6 +159,15 @@ def _is_gb2312(text: str) -> bool:
     if not foreign or _TOUCHES_LATIN.search(text[:_SAMPLE]):
         return False
     return all(unicodedata.category(each)[0] in "PSZN" or each.encode("gb2312", "ignore") for each in foreign)
+
+
+def _is_western(text: str) -> bool:
+    """Return whether all characters beyond ASCII are signs, or letters within words of a Western language."""
+    foreign = _NOT_ASCII.findall(text[:_SAMPLE])
+    letters = sum(each.isalpha() for each in foreign)
+    if len(_WITHIN_WORDS.findall(text[:_SAMPLE])) < letters or letters * 4 > sum(map(str.isalpha, text[:_SAMPLE])):
+        return False
+    return all(each.isalpha() or each in _WESTERN_SIGNS for each in foreign)
 
 
 @lru_cache(maxsize=1)

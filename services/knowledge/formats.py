@@ -28,6 +28,10 @@ _NO_TITLE = re.compile(
 )
 """Titles that programs write if nobody has given one."""
 _PROGRAM = re.compile(r"microsoft (?:word|excel|powerpoint) - (.+?)(?:\.docx?|\.xlsx?|\.pptx?)?", re.IGNORECASE)
+_RUNNING_LINE = 100
+"""Characters of a page that may be no more than its header: a scan bears some."""
+_IMAGE = 3
+"""PDFium's type of an image."""
 _PASSWORD = 4
 """PDFium's error code for a missing password."""
 
@@ -89,15 +93,30 @@ def _pdf(data: bytes) -> Converted:
     if len(document) > _MOST_PAGES:
         raise BadDocument(f"has {len(document):,} pages; at most {_MOST_PAGES:,} are read")
     title = document.get_metadata_value("Title").strip()
-    pages = tuple(_pages(document))
-    without = [page.page for page in pages if page.page and not page.text.strip()]
+    drawn: list[int] = []
+    pages = tuple(_pages(document, drawn))
+    # Beside scans a page on which nothing is drawn is the back of a leaf; alone it may be what cannot be read.
+    without = drawn or [page.page for page in pages if page.page and not page.text.strip()]
     told = (f"{len(without)} of {len(pages)} pages, which hold no text ({ranges(without)})",) if without else ()
     return Converted(title, pages, headings=False, left_out=told)
 
 
-def _pages(document: Any) -> Iterator[Part]:
+def _pages(document: Any, drawn: list[int]) -> Iterator[Part]:
+    """Yield the pages; adds to `drawn` the numbers of those that show a picture in place of text."""
     for number in range(len(document)):
         page = document[number]
         text = page.get_textpage().get_text_bounded().replace("\r\n", "\n")
+        if len(text.strip()) <= _RUNNING_LINE and _is_picture(page, blank=not text.strip()):
+            drawn.append(number + 1)
         yield Part(_BROKEN_CHINESE.sub("", _BROKEN_WORD.sub("", text)), number + 1)
         page.close()
+
+
+def _is_picture(page: Any, *, blank: bool) -> bool:
+    """Return whether a page is a picture: one that fills most of it, or anything at all on a page without text."""
+    drawn = list(page.get_objects(max_depth=2))
+    if blank:
+        return bool(drawn)
+    sizes = [each.get_bounds() for each in drawn if each.type == _IMAGE]
+    area = page.get_width() * page.get_height()
+    return any((right - left) * (top - bottom) * 2 > area for left, bottom, right, top in sizes)

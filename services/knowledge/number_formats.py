@@ -24,6 +24,7 @@ _TOKEN = re.compile(
 )
 _NUMERIC_DATE = re.compile(r"\b[ymd]+(\\?[-/.])[ymd]+\1[ymd]+", re.IGNORECASE)
 _CHINESE = re.compile(r"\[\$-(?:[\da-f]*804|zh)", re.IGNORECASE)
+_JAPANESE = re.compile(r"\[\$-(?:[\da-f]*411|ja)", re.IGNORECASE)
 _WEEKDAYS = "一二三四五六日"
 _OF_WEEK_IN_CHINESE = {"aaa": "", "aaaa": "星期"}
 _OF_WEEK = {"ddd": "周", "dddd": "星期"}
@@ -34,15 +35,18 @@ _CALENDAR = {
     "mmmm": "%B",
     "ddd": "%a",
     "dddd": "%A",
-    "g": "",
-    "gg": "",
-    "ggg": "",
 }
+_ERAS = ((date(2019, 5, 1), "令和"), (date(1989, 1, 8), "平成"), (date(1926, 12, 25), "昭和"))
 _HALF_A_DAY = 12 * 3600
 _SECONDS = {"h": 3600, "m": 60, "s": 1}
 _TEXT_SECTION = 3
 
 _Tokens = list[re.Match[str]]
+
+
+def shows_date(code: str) -> bool:
+    """Return whether a format shows a number as a date, whether or not the library knows that."""
+    return any(token["date"] for token in _tokens(_sections(code)[0]))
 
 
 def as_shown(value: object, code: str) -> str:
@@ -220,7 +224,7 @@ def _moment(value: date | time | timedelta, code: str) -> str:
         elif token["date"] and (name[0] in "hs" or (name in {"m", "mm"} and (before == "h" or after == "s"))):
             written.append(_clock(name, _seconds(value), twelve))
         elif token["date"]:
-            written.append(_calendar(name, value, bool(_CHINESE.search(code))))
+            written.append(_calendar(name, value, code))
         else:
             written.append(token[0] if token["digit"] else _literal(token))
     return "".join(written).strip()
@@ -256,10 +260,16 @@ def _clock(name: str, seconds: float, twelve: bool) -> str:
     return f"{seconds % 60:0{width + 1 + decimals if decimals else width}.{decimals}f}"
 
 
-def _calendar(name: str, value: date | time | timedelta, chinese: bool) -> str:
+def _calendar(name: str, value: date | time | timedelta, code: str) -> str:
     if not isinstance(value, date):
         raise ValueError("a time of day has no date")
-    if name in _OF_WEEK_IN_CHINESE or (chinese and name in _OF_WEEK):
+    day = value.date() if isinstance(value, datetime) else value
+    begun = [(day.year - begin.year + 1, era) for begin, era in _ERAS if day >= begin and _JAPANESE.search(code)]
+    if name[0] == "g":
+        return begun[0][1] if begun else ""
+    if name[0] == "e" and begun and "g" in code.lower():
+        return str(begun[0][0])
+    if name in _OF_WEEK_IN_CHINESE or (name in _OF_WEEK and _CHINESE.search(code)):
         return f"{_OF_WEEK_IN_CHINESE.get(name) or _OF_WEEK[name]}{_WEEKDAYS[value.weekday()]}"
     usual = "%Y" if name[0] in "ye" else f"%{name[0]}"
     written = f"{value:{_CALENDAR.get(name, usual)}}"

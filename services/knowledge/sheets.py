@@ -17,7 +17,7 @@ from typing import Any
 from services.knowledge.document import MOST_CHARACTERS, BadDocument, Converted, Part
 from services.knowledge.encodings import decoded
 from services.knowledge.left_out import counted, parts_left_out, ranges
-from services.knowledge.number_formats import DATES_OF_CHINESE_EXCEL, as_shown
+from services.knowledge.number_formats import DATES_OF_CHINESE_EXCEL, as_shown, shows_date
 from services.knowledge.screening import screen_xlsx, too_long
 
 _MOST_COLUMNS = 200
@@ -110,6 +110,11 @@ _FORMULA = re.compile(
     rb"<(?:\w+:)?c\s([^>]*)><(?:\w+:)?f\b(?:[^>]*/>|[^>]*>([^<]*)</(?:\w+:)?f>)(?:<(?:\w+:)?v\s*/>|<v></v>)?</(?:\w+:)?c>"
 )
 """A cell whose formula has no stored value."""
+_RELATION, _LINK = re.compile(rb"<Relationship\s[^>]+>"), re.compile(rb"<(?:\w+:)?hyperlink\s[^>]+>")
+_ATTRIBUTE = re.compile(rb"([\w:]+)=\"([^\"]*)\"")
+_LINKING = re.compile(
+    rb"<(?:\w+:)?c\s[^>]*?\br=\"([A-Z]+\d+)\"[^>]*><(?:\w+:)?f>HYPERLINK\((?:\"|&quot;)([^\"<]+?)(?:\"|&quot;)"
+)
 _TYPES = "[Content_Types].xml"
 _HIDDEN = re.compile(rb"<(?:\w+:)?(row|col)\s([^>]*\bhidden=\"(?:1|true)\"[^>]*)>")
 _NUMBERS = re.compile(rb"\b(?:r|min|max)=\"(\d{1,7})\"")
@@ -175,7 +180,7 @@ def _sheets(book: Any, archive: zipfile.ZipFile, bounds: Bounds, left_out: list[
         formulas = dict(_formulas(content))
         without_value += len(formulas)
         hidden = _hidden(content)
-        rows = _rows(sheet, _merged(content, bounds), formulas)
+        rows = _rows(sheet, _merged(content, bounds), formulas, _links(archive, path, content))
         shown = (
             [cell for at, cell in enumerate(row, 1) if at not in hidden["col"]]
             for number, row in enumerate(rows, 1)
@@ -209,6 +214,23 @@ def _formulas(content: bytes) -> Iterator[tuple[str, str]]:
             yield place[1].decode(), f"={unescape(found[2].decode() if found[2] else '…')}"
 
 
+def _links(archive: zipfile.ZipFile, path: str, content: bytes) -> dict[str, str]:
+    """Return the addresses to which cells lead, by a link or by the formula of one."""
+    folder, _, name = path.rpartition("/")
+    beside = f"{folder}/_rels/{name}.rels"
+    told = archive.read(beside) if beside in archive.namelist() else b""
+    targets = {found[b"Id"]: found[b"Target"] for found in map(_attributes, _RELATION.findall(told))}
+    linked = map(_attributes, _LINK.findall(content))
+    found = [(each[b"ref"], targets.get(each.get(b"r:id", b""), b"")) for each in linked] + _LINKING.findall(
+        content
+    )
+    return {at.decode(): unescape(to.decode()) for at, to in found if to.startswith((b"http", b"mailto:"))}
+
+
+def _attributes(element: bytes) -> dict[bytes, bytes]:
+    return dict(_ATTRIBUTE.findall(element))
+
+
 def _merged(content: bytes, bounds: Bounds) -> dict[tuple[int, int], tuple[int, int]]:
     """Return for each merged cell the cell whose value it shows, by row and column from 1."""
     shown: dict[tuple[int, int], tuple[int, int]] = {}
@@ -223,12 +245,15 @@ def _merged(content: bytes, bounds: Bounds) -> dict[tuple[int, int], tuple[int, 
 
 
 def _rows(
-    sheet: Any, merged: dict[tuple[int, int], tuple[int, int]], formulas: Mapping[str, str]
+    sheet: Any,
+    merged: dict[tuple[int, int], tuple[int, int]],
+    formulas: Mapping[str, str],
+    links: Mapping[str, str],
 ) -> Iterator[Sequence[str]]:
     kept: dict[tuple[int, int], str] = {}
     sources = set(merged.values())
     for number, row in enumerate(sheet.iter_rows(max_col=_MOST_COLUMNS + 1), 1):
-        cells = [_shown(cell, formulas) for cell in row]
+        cells = [_shown(cell, formulas, links) for cell in row]
         for column in range(1, len(cells) + 1):
             if (number, column) in sources:
                 kept[number, column] = cells[column - 1]
@@ -239,10 +264,17 @@ def _rows(
         yield cells
 
 
-def _shown(cell: Any, formulas: Mapping[str, str]) -> str:
-    if cell.value is not None:
-        return as_shown(cell.value, cell.number_format)
-    return formulas.get(getattr(cell, "coordinate", ""), "") if formulas else ""
+def _shown(cell: Any, formulas: Mapping[str, str], links: Mapping[str, str]) -> str:
+    at = getattr(cell, "coordinate", "") if formulas or links else ""
+    value = cell.value
+    if value is None:
+        return formulas.get(at, "")
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and shows_date(cell.number_format):
+        from openpyxl.utils.datetime import from_excel  # noqa: PLC0415
+
+        value = from_excel(value, cell.parent.parent.epoch)
+    shown = as_shown(value, cell.number_format)
+    return f"[{shown}]({links[at]})" if at in links and links[at] != shown else shown
 
 
 def _limited(lines: Iterable[str]) -> str:

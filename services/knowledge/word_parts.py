@@ -43,9 +43,10 @@ def left_out_of_docx(data: bytes) -> tuple[str, ...]:
 def readable_docx(data: bytes) -> bytes:
     """Return the document with numbers and formulas as text, ruby as its base, and text boxes as paragraphs."""
     with zipfile.ZipFile(BytesIO(data)) as archive:
-        numbering = None
-        if {_NUMBERING, _STYLES} <= set(archive.namelist()):
-            numbering = WordNumbering(_tree(archive.read(_NUMBERING)), _tree(archive.read(_STYLES)))
+        numbering, names = None, archive.namelist()
+        if _NUMBERING in names:
+            styles = _tree(archive.read(_STYLES)) if _STYLES in names else ElementTree.Element("none")
+            numbering = WordNumbering(_tree(archive.read(_NUMBERING)), styles)
         rewritten = {name: _rewritten(archive, name, numbering) for name in _PARTS}
         changed = {name: again for name, again in rewritten.items() if again is not None}
         if not changed:

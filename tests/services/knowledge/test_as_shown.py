@@ -331,3 +331,46 @@ async def test_pages_without_text_are_named_and_an_operator_s_command_may_read_t
     assert (await broken.convert("pdf", scanned)).left_out[1:] == ("the command for OCR ended with 1",)
     with pytest.raises(BadDocument, match=r"may be scanned .*OCR ended with 1"):
         await broken.convert("pdf", pdf(""))
+
+
+def test_links_of_cells_and_numbers_that_only_a_format_makes_a_date_are_shown() -> None:
+    book = _workbook(
+        [["form", "leave", "day"], ["报销单", '=HYPERLINK("https://oa.example/leave?a=1","请假单")', 44558]]
+    )
+    sheet = book.active
+    assert sheet is not None
+    sheet["A2"].hyperlink = "https://oa.example/form.xlsx"
+    sheet["C2"].number_format = "[$-804]aaaa;@"
+    text = _text("a.xlsx", _saved(book))
+    assert "[报销单](https://oa.example/form.xlsx)" in text
+    assert "https://oa.example/leave?a=1" in text
+    assert "星期二" in text  # 28 December 2021
+
+
+def test_word_s_numbers_need_no_styles() -> None:
+    whole = numbered({9: [("chineseCounting", "第%1条")]}, [("租期三年", 9, 0)])
+    made = BytesIO()
+    with zipfile.ZipFile(BytesIO(whole)) as archive, zipfile.ZipFile(made, "w") as copied:
+        for name in archive.namelist():
+            content = archive.read(name)
+            if name.endswith(".rels") or name == "[Content_Types].xml":
+                content = re.sub(rb"<(?:Relationship|Override)\b[^>]*/styles\.xml\"[^>]*/>", b"", content)
+            if name != "word/styles.xml":
+                copied.writestr(name, content)
+    assert "第一条 租期三年" in _text("a.docx", made.getvalue())
+
+
+def test_a_scan_that_bears_a_running_line_has_no_text_and_the_back_of_its_leaf_is_no_loss() -> None:
+    from PIL import Image
+    from reportlab.lib.utils import ImageReader
+    from reportlab.pdfgen.canvas import Canvas
+
+    made = BytesIO()
+    canvas = Canvas(made, pagesize=(500, 700))
+    for line in ("A page of words. " * 10, "Lease 2219, page 2", ""):
+        if line.startswith("Lease"):
+            canvas.drawImage(ImageReader(Image.new("RGB", (50, 70))), 0, 0, 500, 700)
+        canvas.drawString(20, 680, line)
+        canvas.showPage()
+    canvas.save()
+    assert _read("a.pdf", made.getvalue()).left_out == ("1 of 3 pages, which hold no text (2)",)

@@ -77,3 +77,10 @@ def test_named_encoding_counts_where_the_bytes_do_not_say_otherwise() -> None:
     assert decoded(SIMPLIFIED[0].encode("gbk"), declared="iso-8859-1") == SIMPLIFIED[0]
     assert decoded(SIMPLIFIED[0].encode("gbk"), declared="big5") == SIMPLIFIED[0]
     assert decoded(TRADITIONAL[0].encode("big5"), declared="no-such") == TRADITIONAL[0]
+
+
+@pytest.mark.parametrize(
+    "text", ["Grüße aus Köln", "It’s £5 – “cheap”", '"Auftraggeber/Empfänger";"Betrag"\n"Bäckerei Öz";"1,00 €"\n']
+)
+def test_western_words_and_signs_are_read_as_windows_writes_them(text: str) -> None:
+    assert decoded(text.encode("cp1252")) == text
