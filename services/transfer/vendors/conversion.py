@@ -65,6 +65,14 @@ _LISTS: Mapping[Vendor, tuple[str, ...]] = {
     **{"claude": ("conversations",), "mem0": ("results", "memories"), "telegram": ("chats.list",)},
     **{"zep": ("edges", "facts", "relevant_facts"), "langmem": ("items",), "hindsight": ("items", "results")},
 }
+_UNREAD = (
+    ("NextChat", frozenset({"chat-next-web-store"})),
+    ("LobeChat", frozenset({"exportType", "state"})),
+    ("Cherry Studio", frozenset({"localStorage", "indexedDB"})),
+    ("Grok", frozenset({"conversations", "projects"})),
+)
+"""Products whose exports are known and not read, and fields by which they are known."""
+_CONVERT = "convert it to lines as the guide's page on importing shows them"
 _LOOKS: Sequence[tuple[Vendor, frozenset[str]]] = [
     ("deepseek", frozenset({"mapping", "inserted_at"})),
     ("chatgpt", frozenset({"mapping"})),
@@ -162,7 +170,7 @@ class VendorExport:
             try:
                 made = self._read(raw, place)
             except records.BadRecord as error:
-                yield place, records.BadRecord(f"{error}{self._hint(raw)}")
+                yield place, records.BadRecord(self._reason(raw, error))
                 continue
             for each in made if isinstance(made, Sequence) else [made]:
                 yield place, each
@@ -174,11 +182,17 @@ class VendorExport:
             raw = memories.within(raw)
         return _READERS[self._vendor](records.mapping(raw, "it"), place.written_at)
 
-    def _hint(self, raw: Any) -> str:
-        """Return which vendor's export an unreadable record looks like."""
+    def _reason(self, raw: Any, error: records.BadRecord) -> str:
+        """Return why a record cannot be read, and whose export it looks like."""
         keys = raw.keys() if isinstance(raw, Mapping) else frozenset()
+        if product := next((name for name, fields in _UNREAD if fields <= keys), ""):
+            return f"looks like an export of {product}, which has no reader: {_CONVERT}"
         other = next((vendor for vendor, fields in _LOOKS if fields <= keys), self._vendor)
-        return "" if other == self._vendor else f"; it looks like an export to be read with --from {other}"
+        return (
+            f"{error}; it looks like an export to be read with --from {other}"
+            if other != self._vendor
+            else str(error)
+        )
 
     def _conversation(self, found: records.VendorConversation) -> list[dict[str, Any]]:
         if not found.messages:

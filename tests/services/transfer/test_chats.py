@@ -294,3 +294,12 @@ def test_an_export_of_another_product_says_whose_it_looks_like(
     _, counted = read(_written(tmp_path, "export.json", content), asked)
     assert counted.unread > 0
     assert counted.errors[0].endswith(f"; it looks like an export to be read with --from {named}")
+
+
+@pytest.mark.parametrize(
+    ("record", "product"),
+    [({"conversations": [], "projects": []}, "Grok"), ({"chat-next-web-store": {}}, "NextChat")],
+)
+def test_an_export_that_has_no_reader_is_named_with_what_to_do(record: Any, product: str, tmp_path: Path) -> None:
+    _, counted = read(_written(tmp_path, "export.json", record), "chatgpt")
+    assert f"looks like an export of {product}, which has no reader" in counted.errors[0]
