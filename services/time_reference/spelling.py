@@ -29,7 +29,7 @@ _REPLACED: Sequence[tuple[re.Pattern[str], str]] = tuple(
         (rf"\bhalf (?=(?:\d{{1,2}}|{_ONES})\b)", "half past "),
         (r"(?<![\d.:])(?<!\bon )([01]?\d|2[0-3])\.([0-5]\d)(?![\d.])", r"\1:\2"),
         (r"\b([01]\d|2[0-3])([0-5]\d) ?(?:hours|hrs|h)\b", r"\1:\2"),
-        (r"[ ,]+(?:please|pls|plz)$", ""),
+        (r"(?<![ ,])[ ,]{1,4}(?:please|pls|plz)$", ""),
         (r"\bnxt\b", "next"),
         (r"\beveryday\b", "every day"),
         (r"\bfirst thing\b(?: in the morning)?", "in the morning"),

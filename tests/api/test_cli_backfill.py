@@ -41,6 +41,9 @@ def _variables(engines: Engines, server: ModelServer, **variables: str) -> dict[
         "ANAMNESIS_LLM_MODEL": "scripted",
         "ANAMNESIS_SMALL_LLM_MODEL": "small",
         "ANAMNESIS_LLM_BASE_URL": server.base_url,
+        # As the services of these tests: fewer messages than usual until there is a summary.
+        "ANAMNESIS_MEMORY_SUMMARY_MIN_MESSAGES": "10",
+        "ANAMNESIS_MEMORY_SUMMARY_UPDATE_DELTA": "5",
         **variables,
     }
 
