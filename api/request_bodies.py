@@ -279,14 +279,10 @@ class JsonRoute(APIRoute):
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Return FastAPI's handler, with a request that parses long bodies in a thread."""
-        handle, takes_json = super().get_route_handler(), self.body_field is not None
+        handle = super().get_route_handler()
 
         async def handled(request: Request) -> Response:
             restore_slashes(request)
-            kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-            if takes_json and not kind.endswith(("/json", "+json")) and await request.body():
-                detail = f"Content-Type: {kind[:80] or 'none'!r} is not read here; send application/json."
-                raise HTTPException(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, detail)
             return await handle(_JsonRequest(request.scope, request.receive))
 
         return handled

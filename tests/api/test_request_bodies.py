@@ -135,12 +135,3 @@ async def test_another_compression_is_refused_by_its_header(client: httpx.AsyncC
         answer = await client.post(path, content=b"x", headers={**_JSON, "Content-Encoding": coding})
         assert (answer.status_code, answer.headers["Accept-Encoding"]) == (415, taken)
         assert "Content-Encoding" in answer.text
-
-
-async def test_a_body_that_is_not_declared_as_json_is_refused_by_its_header(client: httpx.AsyncClient) -> None:
-    body = orjson.dumps(_CHAT)
-    for kind in ("text/plain", "application/x-www-form-urlencoded"):
-        answer = await client.post("/api/v1/chat", content=body, headers={"Content-Type": kind})
-        assert (answer.status_code, "Content-Type" in answer.text) == (415, True)
-    declared = {"Content-Type": "application/vnd.api+json; charset=utf-8"}
-    assert (await client.post("/api/v1/chat", content=body, headers=declared)).status_code == 200
