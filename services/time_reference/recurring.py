@@ -41,8 +41,8 @@ def recurs_daily(found: re.Match[str]) -> bool:
 
 
 def counted(text: str) -> tuple[str, int]:
-    """Return a text of which every so many days are days, and how many days lie between them; 0 = it recurs in
-    another way, or not. Raises `BadOccasion` if it counts anything but days and weeks."""
+    """Return a text with “every two days” replaced by “every day”, and the number of days in between; 0 if it
+    recurs in another way, or not at all. Raises `BadOccasion` if it counts anything but days and weeks."""
     found = _SO_MANY.search(text)
     if found is None:
         if other := _COUNTED.search(text):

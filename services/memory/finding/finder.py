@@ -127,7 +127,7 @@ class MemoryFinder:
             left = [each for each in covering if not any(Words.of(each.text).covered_by(own) for own in verbatim)]
             covering = [each for each in covering if each not in left]
         if covering:
-            found = Found(covering) if wholly and len(wholly) == len(covering) else _decided(covering, sought)
+            found = _decided(covering, sought)
             return replace(found, left=left)
         if parts := self._named_apart(what, places):
             return Found(parts)
@@ -381,7 +381,7 @@ def _has_all(memory: Memory, sought: Words) -> bool:
 
 
 def _named_wholly(places: Iterable[Memory], covering: Iterable[Memory], sought: Words) -> list[Memory]:
-    """Return all clauses of texts that say nothing but the words: whoever names every clause means the whole."""
+    """Return all clauses of the texts that say nothing beyond the words, because the words name all of them."""
     named = {each.id for each in covering}
     return [each for each in places if each.id in named and Words.of(each.within).covered_by(sought)]
 

@@ -204,9 +204,14 @@ def _without_dates_of(told: str, text: str) -> str:
 
     def replaced(date: re.Match[str]) -> str:
         month, day = int(date[1]), int(date[2])
-        names = (f"{calendar.month_abbr[month]}".casefold(), f"{month}月", f"{month}/", f"/{month}", f"-{month}")
-        is_told = month > 0 and any(each in told for each in names) and str(day) in _FIGURE.findall(told)
-        return " " if is_told else date[0]
+        if not 0 < month <= 12:  # noqa: PLR2004 — a year's months
+            return date[0]
+        name = rf"(?:{calendar.month_abbr[month]}|{calendar.month_name[month]})"
+        forms = (
+            rf"\b{day}(?:st|nd|rd|th)?(?: of)? {name}\b|\b{name}\.? {day}(?!\d)|(?<!\d)0?{month}月0?{day}(?!\d)"
+            rf"|(?<!\d)(?:0?{month}[/.-]0?{day}|0?{day}[/.-]0?{month})(?!\d)"
+        )
+        return " " if re.search(forms, told, re.IGNORECASE) else date[0]
 
     return _DATE.sub(replaced, text)
 

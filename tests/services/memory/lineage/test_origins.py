@@ -10,7 +10,7 @@ from psycopg.types.json import Jsonb
 from services.bootstrap import Services
 from services.conversations.turn import TurnOutcome
 from services.identity.tenants import DEFAULT_TENANT
-from services.memory.reading.trust import asks_to_remove
+from services.memory.reading.trust import asks_to_remove, rests_on_user
 from state.turn import Read
 from tests.support.derived import KINDS, derive_everything
 from tests.support.model_server import ModelServer, Reply
@@ -115,3 +115,21 @@ def test_a_removal_that_was_asked_for_may_be_settled_in_the_next_message() -> No
     said = ["Forget where I live.", "The one in Mill Lane."]
     assert asks_to_remove(["Mill Lane 4"], Read(said, remembered=[_PLANTED]))
     assert not asks_to_remove(["Mill Lane 4"], Read(said, foreign=[_PLANTED]))
+
+
+@pytest.mark.parametrize(
+    ("said", "day", "is_told"),
+    [
+        ("My exam is on 18 November.", "2026-11-18", True),
+        ("My exam is on Nov. 18.", "2026-11-18", True),
+        ("我的exam在11月18号", "2026-11-18", True),
+        ("我的exam在11月18号", "2026-01-18", False),
+        ("My exam is in the market at 18.", "2026-03-18", False),
+        ("My exam is on 18 November.", "2026-13-18", False),
+    ],
+)
+def test_a_date_is_agreed_to_if_its_day_and_month_were_told_together(
+    said: str, day: str, *, is_told: bool
+) -> None:
+    letter = f"The exam takes place on {day} in Hall Nine."
+    assert rests_on_user(f"exam on {day}", Read(["Yes."], remembered=[letter], agreed=[said])) is is_told
