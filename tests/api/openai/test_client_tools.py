@@ -127,14 +127,19 @@ async def test_a_long_result_is_read_where_the_question_points(
 
 
 async def _pieces(stream: Any) -> tuple[list[str], list[Any], str]:
-    """Text, pieces of calls, and why it ended, of a stream of chunks."""
+    """Text, calls put together from their pieces, and why it ended, of a stream of chunks."""
     said: list[str] = []
     calls: list[Any] = []
     finish = ""
     async for chunk in stream:
         for choice in chunk.choices:
             said += [choice.delta.content] if choice.delta.content else []
-            calls += choice.delta.tool_calls or []
+            for piece in choice.delta.tool_calls or []:
+                if piece.index == len(calls):
+                    calls.append(piece)
+                else:  # the network cuts arguments where it likes
+                    assert piece.function.name is None
+                    calls[piece.index].function.arguments += piece.function.arguments
             finish = choice.finish_reason or finish
     return said, calls, finish
 
